@@ -1,0 +1,116 @@
+# Every command a developer or CI needs. `make help` lists them; each sets up what it needs in .venv first.
+# A stamp file in .venv stands for one locked set of packages, so a warm start costs a few stat calls.
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+MAKEFLAGS += --no-print-directory --no-builtin-rules
+
+VENV := .venv
+BIN := $(VENV)/bin
+PY := $(BIN)/python
+UV := $(BIN)/uv
+
+# dev holds all of demo, so the demo runs in either; the smaller set is enough on a fresh machine.
+DEV := $(VENV)/.dev
+DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.demo)
+
+# The oldest supported Python that works comes first: what passes there passes on the newer ones more often than not.
+# Each candidate is run, since a shim may stand on PATH for a version that is not installed.
+define CREATE_VENV
+for candidate in $${PYTHON:-python3.11 python3.12 python3.13 python3.14 python3 python}; do \
+    "$$candidate" -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1 || continue; \
+    new_enough=$$candidate; \
+    "$$candidate" -c 'import ensurepip, venv' >/dev/null 2>&1 || continue; \
+    exec "$$candidate" -m venv --clear $(VENV); \
+done; \
+if [ -n "$$new_enough" ]; then \
+    echo "error: $$new_enough cannot create a virtual environment: its venv or ensurepip module is missing" >&2; \
+    echo "hint: install it (Debian and Ubuntu: apt install python3-venv), or name another Python: make PYTHON=/path/to/python3" >&2; \
+else \
+    echo "error: forbear needs Python 3.11 or newer, and none of these is: $${PYTHON:-python3.11 to python3.14, python3, python}" >&2; \
+    echo "hint: install one, or name it: make PYTHON=/path/to/python3" >&2; \
+fi; \
+exit 1
+endef
+
+.PHONY: help
+help: ## list the commands
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+$(UV): requirements/uv.txt
+	@$(CREATE_VENV)
+	@$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt
+	@touch $@
+
+# --no-deps and --no-build-isolation: nothing is installed that is not in the locked set.
+$(VENV)/.%: requirements/%.txt pyproject.toml $(UV)
+	@$(UV) pip install --quiet --python $(PY) --require-hashes -r requirements/$*.txt
+	@$(UV) pip install --quiet --python $(PY) --no-deps --no-build-isolation --editable .
+	@touch $@
+
+.PHONY: venv
+venv: $(DEV) ## set up .venv with everything `make check` needs
+
+.PHONY: demo
+demo: $(DEMO) ## a lost reply, a retry and an outage, shown on an embedded cloud
+	@$(BIN)/forbear demo
+
+.PHONY: test
+test: $(DEV) ## run the tests
+	@$(PY) -m pytest
+
+.PHONY: check
+check: lint types layers coverage test ## everything CI asks for
+
+.PHONY: lint
+lint: $(DEV) ## ruff: rules and formatting
+	@$(BIN)/ruff check
+	@$(BIN)/ruff format --check
+
+.PHONY: types
+types: $(DEV) ## mypy --strict and basedpyright
+	@$(BIN)/mypy
+	@$(BIN)/basedpyright
+
+.PHONY: layers
+layers: $(DEV) ## import-linter: who may import whom
+	@$(BIN)/lint-imports
+
+# Their own tests only: what another layer's tests happen to run does not count as tested.
+.PHONY: coverage
+coverage: $(DEV) ## branch coverage of core and http by their own tests: 100 %
+	@$(BIN)/coverage run -m pytest --quiet tests/core tests/http
+	@$(BIN)/coverage report
+
+.PHONY: bench
+bench: $(DEV) ## measure against hand-written loops and other retry libraries
+	@$(PY) -m benchmarks
+
+.PHONY: docs
+docs: $(DEV) ## run the examples in the documentation
+	@$(PY) -m pytest tests/docs
+
+.PHONY: soak
+soak: $(DEV) ## the tests marked soak too, with many more generated examples
+	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -m "soak or not soak"
+
+.PHONY: mutants
+mutants: $(DEV) ## mutation testing of core and http
+	@$(BIN)/mutmut run
+	@$(BIN)/mutmut results
+
+# No index, no local setting and no path of this machine may reach the lock files.
+COMPILE := env -u UV_INDEX -u UV_DEFAULT_INDEX -u UV_INDEX_URL -u UV_EXTRA_INDEX_URL -u UV_FIND_LINKS \
+    $(UV) pip compile --quiet --no-config --universal --python-version 3.11 --generate-hashes \
+    --no-header --no-emit-index-url --no-emit-find-links --upgrade
+
+.PHONY: lock
+lock: $(UV) ## bring requirements/*.txt up to date with requirements/*.in
+	@$(COMPILE) requirements/uv.in -o requirements/uv.txt
+	@$(COMPILE) requirements/demo.in -o requirements/demo.txt
+	@$(COMPILE) requirements/dev.in -c requirements/demo.txt -o requirements/dev.txt
+
+.PHONY: clean
+clean: ## remove .venv and everything generated
+	@rm -rf $(VENV) .coverage .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist mutants
+	@find . -name __pycache__ -type d -prune -exec rm -rf {} +
