@@ -74,7 +74,7 @@ types: $(DEV) ## mypy --strict and basedpyright
 
 .PHONY: layers
 layers: $(DEV) ## import-linter: who may import whom
-	@$(BIN)/lint-imports
+	@$(BIN)/lint-imports --no-logo
 
 # Their own tests only: what another layer's tests happen to run does not count as tested.
 .PHONY: coverage

@@ -1,0 +1,56 @@
+"""What holds for every test: the hypothesis profiles, the async backend, and that nothing leaves loopback."""
+
+import ipaddress
+import os
+import sys
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+# `quick` runs the same examples every time, so that a red run is red again; `soak` looks for new ones.
+settings.register_profile("quick", derandomize=True, database=None, max_examples=60, deadline=None)
+settings.register_profile(
+    "soak", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+_LOCAL_NAMES = {"", "localhost"}
+
+
+def _is_local(host: object) -> bool:
+    """Whether `host` is on this machine, or a name that by definition resolves nowhere (RFC 6761)."""
+    if host is None:
+        return True
+    name = host.decode() if isinstance(host, bytes) else str(host)
+    if name in _LOCAL_NAMES or name.endswith((".localhost", ".invalid")):
+        return True
+    try:
+        address = ipaddress.ip_address(name.partition("%")[0])
+    except ValueError:
+        return False
+    return address.is_loopback or address.is_unspecified
+
+
+def _stay_on_loopback(event: str, args: tuple[Any, ...]) -> None:
+    """Refuse to look up or to connect to anything that is not on this machine."""
+    if event == "socket.getaddrinfo":
+        host = args[0]
+    elif event in {"socket.connect", "socket.sendto"} and isinstance(
+        args[1], tuple
+    ):  # a Unix socket has a path instead
+        host = args[1][0]
+    else:
+        return
+    if not _is_local(host):
+        raise RuntimeError(f"tests stay on loopback, got {event} to {host!r}: use the embedded cloud or 127.0.0.1")
+
+
+# A hook sees every library's sockets, and threads' and event loops' too, which a patched `socket` module would not.
+sys.addaudithook(_stay_on_loopback)
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    """Run async tests on asyncio; a test about trio parametrizes `anyio_backend` with "asyncio" and "trio"."""
+    return "asyncio"

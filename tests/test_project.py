@@ -1,0 +1,97 @@
+"""Rules about the project as a whole that no linter knows."""
+
+import re
+import statistics
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import forbear
+
+ROOT = Path(__file__).parent.parent
+SRC = ROOT / "src"
+
+# Layers that `import forbear` loads, and the standard modules that would cost more than the rest of it together.
+CHEAP_LAYERS = ("core", "http", "run", "policy")
+COSTLY = {"asyncio", "dataclasses", "datetime", "inspect", "logging", "random", "re", "typing"}
+
+LEAKS = re.compile(
+    r"(?<![\w.~])/(?:work|root|home|Users|opt)/"  # a path of somebody's machine
+    r"|\.\./shared\b"  # files outside the repository
+    r"|pypi\.(?:org|python\.org)|pythonhosted\.org|registry\.npmjs\.org"  # package registries: pip knows where they are
+)
+
+
+def modules(*layers: str) -> list[str]:
+    """The dotted names of all modules in these layers; a layer is a package or a single module."""
+    found = [
+        path for layer in layers for path in [SRC / "forbear" / f"{layer}.py", *(SRC / "forbear" / layer).rglob("*.py")]
+    ]
+    return [
+        ".".join(path.relative_to(SRC).with_suffix("").parts).removesuffix(".__init__")
+        for path in found
+        if path.exists()
+    ]
+
+
+def loaded_by(*names: str) -> set[str]:
+    """The modules that importing `names` adds to a bare interpreter: no site, no environment, no editable hooks."""
+    script = f"import sys; sys.path.insert(0, {str(SRC)!r}); bare = set(sys.modules)\n"
+    script += "".join(f"import {name}\n" for name in names)
+    script += "print(*sorted(set(sys.modules) - bare))"
+    done = subprocess.run([sys.executable, "-I", "-S", "-c", script], capture_output=True, text=True, check=True)
+    return set(done.stdout.split())
+
+
+def test_importing_forbear_is_cheap() -> None:
+    """`import forbear` loads none of the costly modules of the standard library."""
+    assert not loaded_by("forbear") & COSTLY
+
+
+@pytest.mark.parametrize("layer", CHEAP_LAYERS)
+def test_the_layers_below_are_cheap_to_import(layer: str) -> None:
+    """No module of the lower layers loads a costly module, whether the package root imports it or not."""
+    assert not loaded_by(*modules(layer)) & COSTLY
+
+
+def test_the_lower_layers_need_only_the_standard_library() -> None:
+    """The core has no run-time dependency, so it can be added to any project."""
+    top_level = {
+        name.partition(".")[0] for name in loaded_by("forbear", *modules(*CHEAP_LAYERS, "services", "exchange"))
+    }
+    assert top_level - sys.stdlib_module_names <= {"forbear"}
+
+
+def test_the_version_is_said_once() -> None:
+    """`forbear.__version__` is the version the package is published under."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert forbear.__version__ == project["version"]
+
+
+def test_modules_stay_small() -> None:
+    """A module fits in one sitting: none over 400 lines, tests included, and the package's median under 100."""
+    lengths = {
+        path.relative_to(ROOT): len(path.read_text(encoding="utf-8").splitlines())
+        for folder in ("src", "tests", "benchmarks")
+        for path in (ROOT / folder).rglob("*.py")
+    }
+    assert {path: lines for path, lines in lengths.items() if lines > 400} == {}
+    assert statistics.median(lines for path, lines in lengths.items() if path.parts[0] == "src") < 100
+
+
+def test_no_tracked_file_names_a_machine_or_a_registry() -> None:
+    """What is committed works on any machine and any mirror, so it names none."""
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split("\0")
+    leaks = [
+        f"{name}:{number}: {line.strip()[:120]}"
+        for name in tracked
+        if name and (path := ROOT / name).is_file()
+        for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1)
+        if LEAKS.search(line)
+    ]
+    assert leaks == []
