@@ -34,6 +34,7 @@ def _is_local(host: object) -> bool:
 
 def _stay_on_loopback(event: str, args: tuple[Any, ...]) -> None:
     """Refuse to look up or to connect to anything that is not on this machine."""
+    host: object
     if event == "socket.getaddrinfo":
         host = args[0]
     elif event in {"socket.connect", "socket.sendto"} and isinstance(
