@@ -34,12 +34,9 @@ def _is_local(host: object) -> bool:
 
 def _stay_on_loopback(event: str, args: tuple[Any, ...]) -> None:
     """Refuse to look up or to connect to anything that is not on this machine."""
-    host: object
     if event == "socket.getaddrinfo":
         host = args[0]
-    elif event in {"socket.connect", "socket.sendto"} and isinstance(
-        args[1], tuple
-    ):  # a Unix socket has a path instead
+    elif event in {"socket.connect", "socket.sendto"} and not isinstance(args[1], str | bytes):  # a Unix socket's path
         host = args[1][0]
     else:
         return
