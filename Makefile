@@ -10,6 +10,9 @@ BIN := $(VENV)/bin
 PY := $(BIN)/python
 UV := $(BIN)/uv
 
+# Trust what the machine trusts, as pip does; uv by itself would trust its own list only.
+export UV_SYSTEM_CERTS ?= true
+
 # dev holds all of demo, so the demo runs in either; the smaller set is enough on a fresh machine.
 DEV := $(VENV)/.dev
 DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.demo)
