@@ -13,6 +13,11 @@ UV := $(BIN)/uv
 # Trust what the machine trusts, as pip does; uv by itself would trust its own list only.
 export UV_SYSTEM_CERTS ?= true
 
+CODE := $(wildcard src tests benchmarks)
+
+# A developer who works with retries off still wants to see and test them.
+unexport FORBEAR_DISABLED
+
 # dev holds all of demo, so the demo runs in either; the smaller set is enough on a fresh machine.
 DEV := $(VENV)/.dev
 DEMO := $(if $(wildcard $(DEV)),$(DEV),$(VENV)/.demo)
@@ -40,6 +45,7 @@ endef
 help: ## list the commands
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
+# Another uv, another environment: nothing is left over from the one before.
 $(UV): requirements/uv.txt
 	@$(CREATE_VENV)
 	@$(PY) -m pip install -qq --disable-pip-version-check --require-hashes -r requirements/uv.txt
@@ -72,8 +78,8 @@ lint: $(DEV) ## ruff: rules and formatting
 
 .PHONY: types
 types: $(DEV) ## mypy --strict and basedpyright
-	@$(BIN)/mypy
-	@$(BIN)/basedpyright
+	@$(BIN)/mypy $(CODE)
+	@$(BIN)/basedpyright $(CODE)
 
 .PHONY: layers
 layers: $(DEV) ## import-linter: who may import whom
