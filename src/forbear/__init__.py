@@ -1,0 +1,51 @@
+"""forbear: retries that know what is safe to repeat, how long to hold back and when to stop."""
+
+from forbear.core.backoff import Constant, Exponential, Sequence
+from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear.core.decide import Limits, Reason, Stop, Wait, decide
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.report import Attempt, Report, report
+from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
+from forbear.policy import Policy, retry
+from forbear.run.budget import Budget
+from forbear.run.errors import AttemptTimeout
+from forbear.run.switch import disable, disabled, enable
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "CONFLICT",
+    "NOT_EXECUTED",
+    "PERMANENT",
+    "TRANSIENT",
+    "Attempt",
+    "AttemptTimeout",
+    "Budget",
+    "Constant",
+    "Effect",
+    "Event",
+    "Exponential",
+    "Failed",
+    "GaveUp",
+    "Kind",
+    "Limits",
+    "Policy",
+    "Ratio",
+    "Reason",
+    "Recovered",
+    "Report",
+    "Safety",
+    "Scheduled",
+    "Sequence",
+    "Stop",
+    "Throttle",
+    "TokenBucket",
+    "Verdict",
+    "Wait",
+    "decide",
+    "disable",
+    "disabled",
+    "enable",
+    "report",
+    "retry",
+]

@@ -1,0 +1,164 @@
+"""The one decision: wait and try again, or stop. A pure function of a verdict and of what the run has seen so far."""
+
+from enum import Enum
+
+from forbear.core import check
+from forbear.core.record import Record
+from forbear.core.verdict import Kind
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.backoff import Backoff
+    from forbear.core.verdict import Verdict
+
+
+_INFINITY = float("inf")
+
+
+class Limits(Record):
+    """Where a run ends; the first limit reached wins.
+
+    `attempts` counts the first call: 5 (default) is at most 4 retries. `timeout` is in seconds from before the first
+    attempt, 60 by default; a wait that would end past it is not begun, unless `clamp` shortens that last wait so that
+    one final attempt starts at the deadline. None means no limit; both None only with `unlimited=True`. Where there is
+    no timeout, a server that asks for more than `max_retry_after` seconds (default 900) ends the run.
+    """
+
+    __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited")
+
+    attempts: int | None
+    timeout: float | None
+    clamp: bool
+    max_retry_after: float
+    unlimited: bool
+
+    def __init__(
+        self,
+        attempts: int | None = 5,
+        timeout: float | None = 60,
+        clamp: bool = False,
+        max_retry_after: float = 900,
+        unlimited: bool = False,
+    ) -> None:
+        if attempts is not None:
+            check.at_least("attempts", attempts, 1, what="a whole number or None (no limit)", whole=True)
+        check.positive_seconds("timeout", timeout, none="no limit")
+        check.seconds("max_retry_after", max_retry_after)
+        if attempts is None and timeout is None and not unlimited:
+            raise ValueError(
+                "`attempts` and `timeout` must not both be None, or a run may never end; "
+                "set one of them, or pass unlimited=True if that is what you want"
+            )
+        self._set(attempts=attempts, timeout=timeout, clamp=clamp, max_retry_after=max_retry_after, unlimited=unlimited)
+
+
+class Reason(Enum):
+    """Why a run stopped."""
+
+    PERMANENT = "the error is permanent"
+    CONFLICT = "a conflict: only the whole read-modify-write may be repeated"
+    UNSAFE = "the attempt may have been executed and a repeat could do harm"
+    ATTEMPTS = "attempts"
+    TIMEOUT = "timeout"
+    RETRY_AFTER = "the server asked for a longer wait"
+    BUDGET = "the retry budget is used up"
+    BODY = "the body cannot be sent again"
+
+
+class Wait:
+    """Hold back for `delay` seconds, then try again."""
+
+    __slots__ = ("delay",)
+
+    def __init__(self, delay: float) -> None:
+        self.delay = delay
+
+    def __repr__(self) -> str:
+        return f"Wait({self.delay!r})"
+
+
+class Stop:
+    """Give up; `reason` is the rule that said so and `text` says it in words."""
+
+    __slots__ = ("reason", "text")
+
+    def __init__(self, reason: Reason, text: str | None = None) -> None:
+        self.reason = reason
+        self.text = reason.value if text is None else text
+
+    def __repr__(self) -> str:
+        return f"Stop({self.reason!r}, {self.text!r})"
+
+
+def decide(
+    limits: Limits,
+    backoff: "Backoff",
+    verdict: "Verdict",
+    *,
+    attempt: int,
+    elapsed: float,
+    u: float,
+    repeatable: bool,
+    previous: float | None = None,
+) -> Wait | Stop:
+    """Decide what follows a failed attempt.
+
+    `attempt` is its number (1 is the first call), `elapsed` the seconds since before the first attempt, `u` a number
+    uniform in [0, 1), `repeatable` whether the operation may be executed twice, `previous` the delay before this
+    attempt.
+    """
+    kind = verdict.kind
+    if kind is not Kind.NOT_EXECUTED:
+        if kind is Kind.PERMANENT:
+            return Stop(Reason.PERMANENT)
+        if kind is Kind.CONFLICT:
+            return Stop(Reason.CONFLICT)
+        if not repeatable:
+            return Stop(Reason.UNSAFE)
+
+    attempts = limits.attempts
+    if attempts is not None and attempt >= attempts:
+        return Stop(Reason.ATTEMPTS, f"limit of {attempts} attempt{'s' if attempts > 1 else ''} reached")
+
+    timeout = limits.timeout
+    left = None if timeout is None else timeout - elapsed
+    asked = verdict.retry_after
+    if asked is not None and asked > (limits.max_retry_after if left is None else left):
+        return Stop(Reason.RETRY_AFTER, _asked_too_much(asked, limits, elapsed))
+
+    delay = verdict.delay
+    if delay is None:
+        delay = backoff.delay(attempt - 1, u, previous)
+        if not 0 <= delay < _INFINITY:
+            raise ValueError(f"`backoff` must give finite delays of zero or more, got {delay!r} from {backoff!r}")
+    if asked is not None:
+        # Jitter on top, for everyone was told the same number; it must not be what breaks the deadline.
+        jittered = asked + u * max(1.0, asked / 10)
+        delay = max(delay, jittered if left is None else min(jittered, left))
+
+    if left is not None and (left <= 0 or delay > left):
+        if left <= 0 or not limits.clamp:
+            return Stop(Reason.TIMEOUT, _timed_out(delay, limits, left))
+        delay = left
+    return Wait(delay)
+
+
+def _asked_too_much(asked: float, limits: Limits, elapsed: float) -> str:
+    if asked == _INFINITY:
+        return "the server asked not to be called again"
+    if limits.timeout is None:
+        return f"the server asked for a wait of {show(asked)}, more than max_retry_after={show(limits.max_retry_after)}"
+    left, timeout = show(max(limits.timeout - elapsed, 0)), show(limits.timeout)
+    return f"the server asked for a wait of {show(asked)}, with {left} left of the timeout of {timeout}"
+
+
+def _timed_out(delay: float, limits: Limits, left: float) -> str:
+    timeout = show(limits.timeout or 0)
+    if left <= 0:
+        return f"timeout of {timeout} reached"
+    return f"timeout of {timeout} would be passed by the next wait of {show(delay)}"
+
+
+def show(seconds: float) -> str:
+    """Seconds for people: "31.2 s", "0.05 s", "600 s"."""
+    return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"

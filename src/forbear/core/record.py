@@ -1,0 +1,55 @@
+"""Record: the frozen value classes of the core, without the import cost of dataclasses (which pull in inspect)."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import Any, NoReturn, Self
+
+
+class Record:
+    """A frozen, comparable, picklable value whose fields are the names in its class's `__slots__`.
+
+    A subclass lists its fields in `__slots__`, takes them by the same names in `__init__` and stores them with `_set`.
+    """
+
+    __slots__ = ()
+
+    def _set(self, **fields: object) -> None:
+        for name, value in fields.items():
+            object.__setattr__(self, name, value)
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return tuple(name for base in reversed(cls.__mro__) for name in base.__dict__.get("__slots__", ()))
+
+    def _values(self) -> "Iterator[object]":
+        return (getattr(self, name) for name in self._fields())
+
+    def replace(self, **changes: "Any") -> "Self":
+        """A copy with some fields changed, checked again by the constructor."""
+        return type(self)(**{name: getattr(self, name) for name in self._fields()} | changes)
+
+    def __setattr__(self, name: str, value: object) -> "NoReturn":
+        raise AttributeError(f"{type(self).__name__} is immutable; derive a changed copy instead of setting `{name}`")
+
+    def __delattr__(self, name: str) -> "NoReturn":
+        raise AttributeError(f"{type(self).__name__} is immutable; `{name}` cannot be deleted")
+
+    def __eq__(self, other: object) -> bool:
+        if type(other) is not type(self):
+            return NotImplemented
+        return tuple(self._values()) == tuple(other._values())
+
+    def __hash__(self) -> int:
+        return hash((type(self), *self._values()))
+
+    def __repr__(self) -> str:
+        fields = ", ".join(f"{name}={getattr(self, name)!r}" for name in self._fields())
+        return f"{type(self).__name__}({fields})"
+
+    def __reduce__(self) -> "tuple[Any, ...]":
+        return _rebuild, (type(self), dict(zip(self._fields(), self._values(), strict=True)))
+
+
+def _rebuild(cls: type[Record], fields: "dict[str, object]") -> Record:
+    return cls(**fields)

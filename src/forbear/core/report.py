@@ -1,0 +1,97 @@
+"""The report of a run: plain text and numbers, so that it keeps no frame or body alive and pickles with its error."""
+
+from forbear.core.decide import Reason, show
+from forbear.core.record import Record
+
+_ATTRIBUTE = "__forbear_report__"
+_PREFIX = "forbear: "
+_LONGEST_TEXT = 500
+
+
+class Attempt(Record):
+    """One failed attempt: its `number` from 1, the `error` type and `text`, the seconds `elapsed` in the run by then.
+
+    `delay` is the wait that followed it in seconds, None after the last attempt.
+    """
+
+    __slots__ = ("number", "error", "text", "elapsed", "delay")
+
+    number: int
+    error: str
+    text: str
+    elapsed: float
+    delay: float | None
+
+    def __init__(self, number: int, error: str, text: str, elapsed: float, delay: float | None = None) -> None:
+        self._set(number=number, error=error, text=text[:_LONGEST_TEXT], elapsed=elapsed, delay=delay)
+
+
+class Report(Record):
+    """What was tried before a run gave up.
+
+    `reason` is the rule that ended it and `text` that rule in words. `maybe_done` is set where the last reply may mean
+    that an earlier attempt had worked after all. `made` is when, on this process's monotonic clock, None once it came
+    from another.
+    """
+
+    __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "made")
+
+    operation: str
+    attempts: tuple[Attempt, ...]
+    elapsed: float
+    reason: Reason
+    text: str
+    maybe_done: bool
+    made: float | None
+
+    def __init__(
+        self,
+        operation: str,
+        attempts: tuple[Attempt, ...],
+        elapsed: float,
+        reason: Reason,
+        text: str,
+        maybe_done: bool = False,
+        made: float | None = None,
+    ) -> None:
+        self._set(
+            operation=operation,
+            attempts=attempts,
+            elapsed=elapsed,
+            reason=reason,
+            text=text,
+            maybe_done=maybe_done,
+            made=made,
+        )
+
+    def made_since(self, instant: float) -> bool:
+        """Whether the run ended after `instant`; an older report rides on an exception that is raised again."""
+        return self.made is None or self.made >= instant
+
+    def __reduce__(self) -> "tuple[type[Report], tuple[object, ...]]":
+        return type(self), (self.operation, self.attempts, self.elapsed, self.reason, self.text, self.maybe_done)
+
+    @property
+    def note(self) -> str:
+        """The line an exception carries: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached"."""
+        count = f"{len(self.attempts)} attempt{'s' if len(self.attempts) != 1 else ''}"
+        doubt = "; an earlier attempt may have worked" if self.maybe_done else ""
+        return f"{_PREFIX}gave up after {count} in {show(self.elapsed)}: {self.text}{doubt}"
+
+
+def attach(error: BaseException, report: Report) -> None:
+    """Annotate an exception that is about to be raised again; a report and a note of an earlier run give way."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    for note in [note for note in notes if note.startswith(_PREFIX)]:
+        notes.remove(note)
+    error.add_note(report.note)
+    try:
+        setattr(error, _ATTRIBUTE, report)
+    except AttributeError:  # an exception class that forbids attributes still has the note
+        return
+
+
+def report(error: BaseException) -> Report | None:
+    """The report that `error` carries, None if it was not retried."""
+    found = getattr(error, _ATTRIBUTE, None)
+    return found if isinstance(found, Report) else None

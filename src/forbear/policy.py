@@ -1,0 +1,267 @@
+"""Policy: the frozen value that users hold and share, and `retry()`, which makes one. It runs nothing itself."""
+
+from forbear.core import check
+from forbear.core.backoff import Exponential
+from forbear.core.decide import Limits
+from forbear.core.record import Record
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.run import acall as _acall
+from forbear.run import call as _call
+from forbear.run.budget import Budget
+from forbear.run.functions import check_retryable, is_async, name_of
+from forbear.run.iterate import AsyncAttempts, Attempts
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+    from typing import Any, ParamSpec, TypeVar
+
+    from forbear.core.backoff import Backoff
+    from forbear.core.events import Event
+    from forbear.http.request import Service
+
+    F = TypeVar("F", bound=Callable[..., Any])
+    P = ParamSpec("P")
+    T = TypeVar("T")
+
+    Answer = bool | float | Verdict
+    On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
+
+_DEFAULT_BACKOFF = Exponential()
+
+
+class Policy(Record):
+    """What to retry, how long to hold back and when to stop: immutable, picklable, shared freely by threads and tasks.
+
+    Make one with `forbear.retry()`, derive others with the `with_…` methods. All state of a run lives in the call; a
+    budget is the one thing that calls share.
+    """
+
+    __slots__ = (
+        "on", "limits", "backoff", "attempt_timeout", "on_result", "on_event", "budget", "repeatable",
+        "retry_exhausted", "name", "service",
+    )  # fmt: skip
+
+    on: "On"
+    limits: Limits
+    backoff: "Backoff"
+    attempt_timeout: float | None
+    on_result: "Callable[[Any], Answer] | None"
+    on_event: "Callable[[Event], object] | None"
+    budget: Budget | None
+    repeatable: bool
+    retry_exhausted: bool
+    name: str | None
+    service: "Service | None"
+
+    def __init__(
+        self,
+        on: "On",
+        limits: Limits | None = None,
+        backoff: "Backoff" = _DEFAULT_BACKOFF,
+        attempt_timeout: float | None = None,
+        on_result: "Callable[[Any], Answer] | None" = None,
+        on_event: "Callable[[Event], object] | None" = None,
+        budget: Budget | None = None,
+        repeatable: bool = True,
+        retry_exhausted: bool = False,
+        name: str | None = None,
+        service: "Service | None" = None,
+    ) -> None:
+        _check_on(on)
+        if not callable(getattr(backoff, "delay", None)):
+            raise TypeError(
+                f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
+            )
+        check.positive_seconds("attempt_timeout", attempt_timeout, none="no limit")
+        for hook, value in (("on_result", on_result), ("on_event", on_event)):
+            if value is not None and not callable(value):
+                raise TypeError(f"`{hook}` must be callable or None, got {value!r}")
+        if budget is not None and not isinstance(budget, Budget):
+            raise TypeError(f"`budget` must be a forbear.Budget or None, got {budget!r}")
+        self._set(
+            on=on, limits=limits or Limits(), backoff=backoff, attempt_timeout=attempt_timeout, on_result=on_result,
+            on_event=on_event, budget=budget, repeatable=repeatable, retry_exhausted=retry_exhausted, name=name,
+            service=service,
+        )  # fmt: skip
+
+    # Using it.
+
+    def __call__(self, function: "F") -> "F":
+        """Decorate a function or method, sync or async; its signature, name and type stay."""
+        if isinstance(function, staticmethod | classmethod):
+            return _rewrap(self, function)
+        check_retryable(function)
+        wrap = _acall.wrap if is_async(function) else _call.wrap
+        if wrap is _call.wrap:
+            self._refuse_attempt_timeout(name_of(function))
+        return wrap(self, self.name or name_of(function), function)  # type: ignore[return-value]
+
+    def call(self, function: "Callable[P, T]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
+        """Call a function as often as the policy allows and return its value."""
+        check_retryable(function)
+        self._refuse_attempt_timeout(name_of(function))
+        value: T = _call.call(self, self.name or name_of(function), function, args, kwargs)
+        return value
+
+    async def acall(self, function: "Callable[P, Awaitable[T]]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
+        """Await an async function as often as the policy allows and return its value."""
+        check_retryable(function)
+        value: T = await _acall.acall(self, self.name or name_of(function), function, args, kwargs)
+        return value
+
+    def __iter__(self) -> Attempts:
+        """`for attempt in policy: with attempt: ...` runs the block as often as the policy allows."""
+        self._refuse_attempt_timeout("a block")
+        return Attempts(self, self.name or "block")
+
+    def __aiter__(self) -> AsyncAttempts:
+        """`async for attempt in policy: with attempt: ...`; `async with attempt` where there is an attempt timeout."""
+        return AsyncAttempts(self, self.name or "block")
+
+    # Deriving others.
+
+    def with_on(self, on: "On") -> "Policy":
+        """Retry on other errors."""
+        return self.replace(on=on)
+
+    def with_attempts(self, attempts: int | None) -> "Policy":
+        """Allow another number of attempts, the first call included; None for no limit."""
+        return self.replace(limits=self.limits.replace(attempts=attempts))
+
+    def with_timeout(self, timeout: float | None) -> "Policy":
+        """Allow another number of seconds for the whole run; None for no limit."""
+        return self.replace(limits=self.limits.replace(timeout=timeout))
+
+    def with_limits(self, limits: Limits) -> "Policy":
+        """Replace all limits at once."""
+        return self.replace(limits=limits)
+
+    def with_attempt_timeout(self, attempt_timeout: float | None) -> "Policy":
+        """Allow another number of seconds for one attempt; None for no limit."""
+        return self.replace(attempt_timeout=attempt_timeout)
+
+    def with_backoff(self, backoff: "Backoff") -> "Policy":
+        """Hold back by another backoff."""
+        return self.replace(backoff=backoff)
+
+    def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Policy":
+        """Retry on other returned values."""
+        return self.replace(on_result=on_result)
+
+    def with_on_event(self, on_event: "Callable[[Event], object] | None") -> "Policy":
+        """Tell another listener."""
+        return self.replace(on_event=on_event)
+
+    def with_budget(self, budget: Budget | None) -> "Policy":
+        """Share another retry budget."""
+        return self.replace(budget=budget)
+
+    def with_name(self, name: str | None) -> "Policy":
+        """Name the operation in reports and events; None for the function's own name."""
+        return self.replace(name=name)
+
+    # What a run asks.
+
+    @property
+    def judges_values(self) -> bool:
+        """Whether returned values are judged, too."""
+        return self.on_result is not None
+
+    def judge_error(self, error: Exception) -> Verdict:
+        """What an error means."""
+        on = self.on
+        if isinstance(on, type | tuple):
+            return TRANSIENT if isinstance(error, on) else PERMANENT
+        return _verdict("on", on(error))
+
+    def judge_value(self, value: object) -> Verdict | None:
+        """What a returned value means, None where it is right."""
+        if self.on_result is None:
+            return None
+        verdict = _verdict("on_result", self.on_result(value))
+        return None if verdict.kind is Kind.PERMANENT else verdict
+
+    def _refuse_attempt_timeout(self, what: str) -> None:
+        if self.attempt_timeout is not None:
+            raise TypeError(
+                f"`attempt_timeout` cannot be enforced on {what}, which is sync: a thread cannot be stopped; "
+                "give the client that it calls a timeout of its own, or make it async"
+            )
+
+
+def retry(
+    *,
+    on: "On",
+    attempts: int | None = 5,
+    timeout: float | None = 60,
+    attempt_timeout: float | None = None,
+    backoff: "Backoff" = _DEFAULT_BACKOFF,
+    on_result: "Callable[[Any], Answer] | None" = None,
+    on_event: "Callable[[Event], object] | None" = None,
+    budget: Budget | None = None,
+    clamp: bool = False,
+    max_retry_after: float = 900,
+    repeatable: bool = True,
+    retry_exhausted: bool = False,
+    unlimited: bool = False,
+    name: str | None = None,
+) -> Policy:
+    """A policy to decorate with (`@forbear.retry(on=OSError)`), to call through, or to loop over.
+
+    `on` says which errors are transient: exception types, or a callable that is given the error and answers with a
+    bool, with a float (retry after exactly so many seconds, 0.0 at once) or with a Verdict. It is mandatory: nobody
+    else knows. `attempts` (default 5) counts the first call; `timeout` (default 60 s) is for the whole run, from before
+    the first attempt. An attempt that runs cannot be cut short by it, so a run may outlast it by the length of one
+    attempt, except in async code with `attempt_timeout` (seconds, default none). `backoff` is full jitter under 1, 2, 4
+    … 64 s. `on_result` judges returned values as `on` judges errors; a value that never satisfies it is returned in the
+    end. `on_event` is told of every failure, wait and end. `budget` is shared with other policies. `clamp` shortens a
+    last wait that would pass the deadline, for one final attempt. Without a timeout, a server that asks for more than
+    `max_retry_after` seconds (default 900) ends the run. `repeatable=False` says that a call with an unknown outcome
+    must not be repeated: then only a verdict of NOT_EXECUTED is. `retry_exhausted` also retries errors that an inner
+    policy has already given up on. `unlimited` permits both limits to be None. `name` is for reports and events
+    (default: the function's name).
+
+    On giving up the original error comes out, with a note and a report (`forbear.report(error)`).
+    Raises TypeError or ValueError for arguments that cannot be right.
+    """
+    limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
+    return Policy(on, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name)
+
+
+def _rewrap(policy: Policy, method: "Any") -> "Any":
+    """The static or class method whose function is retried."""
+    return type(method)(policy(method.__func__))
+
+
+def _check_on(on: "Any") -> None:
+    listed: tuple[Any, ...]
+    if isinstance(on, tuple):
+        listed = on
+    elif isinstance(on, type):
+        listed = (on,)
+    elif callable(on):
+        return
+    else:
+        raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
+    if not listed:
+        raise ValueError("`on` must list at least one exception type, got none")
+    for kind in listed:
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise TypeError(f"`on` must list exception types, got {kind!r}")
+        if not issubclass(kind, Exception):
+            raise TypeError(
+                f"`on` must list subclasses of Exception, got {kind.__name__}, which ends programs or tasks"
+            )
+
+
+def _verdict(parameter: str, answer: "Answer") -> Verdict:
+    if answer is True:
+        return TRANSIENT
+    if answer is False:
+        return PERMANENT
+    if isinstance(answer, Verdict):
+        return answer
+    if isinstance(answer, float | int):
+        return Verdict(Kind.TRANSIENT, delay=answer)
+    raise TypeError(f"`{parameter}` must answer with a bool, a number of seconds or a Verdict, got {answer!r}")

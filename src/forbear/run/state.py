@@ -1,0 +1,193 @@
+"""Run: the state of one run; after a failed attempt every loop and adapter asks it how long to wait, if at all."""
+
+from forbear.core.decide import Reason, Stop, Wait, decide
+from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
+from forbear.core.report import Attempt, Report, attach, report
+from forbear.core.verdict import TRANSIENT, Kind
+from forbear.run.errors import AttemptTimeout
+from forbear.run.switch import is_off
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Protocol
+
+    from forbear.core.backoff import Backoff
+    from forbear.core.decide import Limits
+    from forbear.core.events import Event
+    from forbear.core.verdict import Verdict
+    from forbear.run.budget import Budget
+    from forbear.run.runtime import Runtime
+
+    class Plan(Protocol):
+        """What a run needs to know of a policy."""
+
+        @property
+        def limits(self) -> Limits: ...
+        @property
+        def backoff(self) -> Backoff: ...
+        @property
+        def budget(self) -> Budget | None: ...
+        @property
+        def attempt_timeout(self) -> float | None: ...
+        @property
+        def repeatable(self) -> bool: ...
+        @property
+        def retry_exhausted(self) -> bool: ...
+        @property
+        def judges_values(self) -> bool: ...
+        @property
+        def on_event(self) -> Callable[[Event], object] | None: ...
+        def judge_error(self, error: Exception) -> Verdict: ...
+        def judge_value(self, value: object) -> Verdict | None: ...
+
+
+class Run:
+    """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way."""
+
+    __slots__ = ("plan", "operation", "runtime", "started", "attempt", "previous", "in_doubt", "failures", "report")
+
+    def __init__(self, plan: "Plan", operation: str, runtime: "Runtime", started: float) -> None:
+        self.plan = plan
+        self.operation = operation
+        self.runtime = runtime
+        self.started = started
+        self.attempt = 1
+        self.previous: float | None = None
+        self.in_doubt = False  # an earlier attempt may have been executed
+        self.failures: list[tuple[int, str, str, float, float | None]] = []
+        self.report: Report | None = None
+
+    def failed(self, error: Exception) -> float | None:
+        """Seconds to wait before the next attempt, None to let `error` out (it is annotated)."""
+        plan = self.plan
+        inner = report(error)
+        if inner is not None and not plan.retry_exhausted and inner.made_since(self.started):
+            return None
+        verdict = TRANSIENT if type(error) is AttemptTimeout else plan.judge_error(error)
+        return self.after(verdict, error, type(error).__qualname__, str(error), repeatable=plan.repeatable)
+
+    def returned(self, value: object) -> float | None:
+        """Seconds to wait before the next attempt, None to hand `value` out: it is right, or the run gave up."""
+        verdict = self.plan.judge_value(value) if self.plan.judges_values else None
+        if verdict is None:
+            self.succeeded()
+            return None
+        kind = type(value).__qualname__
+        text = f"on_result refused a value of type {kind}"
+        return self.after(verdict, None, kind, text, repeatable=self.plan.repeatable)
+
+    def succeeded(self) -> None:
+        """Tell the budget and the listener of a success."""
+        retried = self.attempt > 1
+        budget = self.plan.budget
+        if budget is not None:
+            budget.put(retried=retried)
+        if retried and self.plan.on_event is not None:
+            self._tell(Recovered(self.operation, self.attempt, self.runtime.monotonic() - self.started))
+
+    def attempt_limit(self) -> float | None:
+        """Seconds that the attempt which starts now may take, None without an attempt timeout.
+
+        It is what is left of the timeout where that is less; a final attempt that starts at the deadline has its full
+        time.
+        """
+        limit = self.plan.attempt_timeout
+        timeout = self.plan.limits.timeout
+        if limit is None or timeout is None:
+            return limit
+        left = timeout - (self.runtime.monotonic() - self.started)
+        return min(limit, left) if left > 0 else limit
+
+    def after(
+        self,
+        verdict: "Verdict",
+        error: Exception | None,
+        name: str,
+        text: str,
+        *,
+        repeatable: bool,
+        maybe_done: bool = False,
+        blocked: Stop | None = None,
+    ) -> float | None:
+        """Seconds to wait before the next attempt, None to give up.
+
+        `name` and `text` describe the failure. `maybe_done` says that this reply is what an earlier success would lead
+        to; `blocked` is what forbids another attempt that the decision would otherwise allow, such as a body that is
+        gone.
+        """
+        if is_off():
+            return None
+        plan = self.plan
+        elapsed = self.runtime.monotonic() - self.started
+        step = decide(
+            plan.limits,
+            plan.backoff,
+            verdict,
+            attempt=self.attempt,
+            elapsed=elapsed,
+            u=self.runtime.random(),
+            repeatable=repeatable,
+            previous=self.previous,
+        )
+        if isinstance(step, Wait):
+            if blocked is not None:
+                step = blocked
+            elif plan.budget is not None and not plan.budget.take():
+                step = Stop(Reason.BUDGET)
+        if isinstance(step, Stop):
+            self._give_up(step, verdict, error, name, text, elapsed, maybe_done)
+            return None
+        return self._schedule(step.delay, verdict, error, name, text, elapsed)
+
+    def _schedule(
+        self, delay: float, verdict: "Verdict", error: Exception | None, name: str, text: str, elapsed: float
+    ) -> float:
+        self.failures.append((self.attempt, name, text, elapsed, delay))
+        if self.plan.on_event is not None:
+            self._tell(Failed(self.operation, self.attempt, elapsed, error, text, verdict))
+            self._tell(Scheduled(self.operation, self.attempt + 1, elapsed, delay))
+        if verdict.kind is Kind.TRANSIENT:
+            self.in_doubt = True
+        self.attempt += 1
+        self.previous = delay
+        return delay
+
+    def _give_up(
+        self,
+        stop: Stop,
+        verdict: "Verdict",
+        error: Exception | None,
+        name: str,
+        text: str,
+        elapsed: float,
+        maybe_done: bool,
+    ) -> None:
+        if stop.reason is Reason.PERMANENT and self.attempt == 1:
+            return  # nothing was retried and nothing should have been: the error is the caller's business alone
+        self.failures.append((self.attempt, name, text, elapsed, None))
+        self.report = Report(
+            self.operation,
+            tuple(Attempt(*failure) for failure in self.failures),
+            elapsed,
+            stop.reason,
+            stop.text,
+            maybe_done and self.in_doubt,
+            self.started + elapsed,
+        )
+        if error is not None:
+            attach(error, self.report)
+        if self.plan.on_event is not None:
+            self._tell(Failed(self.operation, self.attempt, elapsed, error, text, verdict))
+            self._tell(GaveUp(self.operation, self.report))
+
+    def _tell(self, event: "Event") -> None:
+        """A listener that fails must not turn a success into a failure, nor hide the error that it is told of."""
+        listener = self.plan.on_event
+        try:
+            if listener is not None:
+                listener(event)
+        except Exception as error:
+            import warnings
+
+            warnings.warn(f"`on_event` raised {error!r} and missed {event!r}", RuntimeWarning, stacklevel=2)

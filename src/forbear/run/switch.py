@@ -1,0 +1,43 @@
+"""The off switch, for the process (also by the environment) or one context: one attempt, its outcome untouched."""
+
+import os
+from contextvars import ContextVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextvars import Token
+    from types import TracebackType
+
+_off_here: ContextVar[bool] = ContextVar("forbear_off", default=False)
+_everywhere = {"off": os.environ.get("FORBEAR_DISABLED", "").lower() in ("1", "true", "yes", "on")}
+
+
+def is_off() -> bool:
+    """Whether retries are off for the caller."""
+    return _everywhere["off"] or _off_here.get()
+
+
+def disable() -> None:
+    """Turn retries off in the whole process, as FORBEAR_DISABLED=1 in the environment does from the start."""
+    _everywhere["off"] = True
+
+
+def enable() -> None:
+    """Turn retries on again in the whole process."""
+    _everywhere["off"] = False
+
+
+class disabled:  # noqa: N801 - used like a function
+    """`with forbear.disabled():` turns retries off for what the block calls, in this thread or task."""
+
+    __slots__ = ("_token",)
+
+    _token: "Token[bool]"
+
+    def __enter__(self) -> None:
+        self._token = _off_here.set(True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> None:
+        _off_here.reset(self._token)
