@@ -1,0 +1,1 @@
+"""What tests of retrying code need: scripted servers, and time that does not pass."""

@@ -1,0 +1,10 @@
+"""An embedded Cloud Storage on loopback, with scripted faults and a journal of every effect.
+
+It shares no code with the rest of forbear, so that it cannot share its mistakes. Needs `forbear[cloud]`.
+"""
+
+from forbear.testing.cloud.faults import Fault
+from forbear.testing.cloud.server import Cloud
+from forbear.testing.cloud.storm import Storm, storm
+
+__all__ = ["Cloud", "Fault", "Storm", "storm"]

@@ -1,0 +1,86 @@
+"""The administration under /_cloud/: state, logs and faults as JSON, for those who are not in the same process."""
+
+from dataclasses import asdict
+from typing import cast
+
+from forbear.testing.cloud.errors import ApiError
+from forbear.testing.cloud.faults import Fault
+from forbear.testing.cloud.fields import json_value
+from forbear.testing.cloud.resources import bucket_resource, object_resource
+from forbear.testing.cloud.state import State
+from forbear.testing.cloud.storm import Storm, storm_from_json
+from forbear.testing.cloud.wire import Json, JsonObject, Reply, Request, json_reply
+
+PREFIX = "/_cloud/"
+_METHODS = {
+    "health": ("GET",),
+    "state": ("GET",),
+    "effects": ("GET",),
+    "requests": ("GET",),
+    "faults": ("POST", "DELETE"),
+    "reset": ("POST",),
+}
+
+
+def administer(state: State, request: Request) -> Reply:
+    """Answer one administrative request."""
+    what = request.path.removeprefix(PREFIX)
+    if what not in _METHODS:
+        raise ApiError(404, f"Not Found: under {PREFIX} there are {', '.join(_METHODS)}.")
+    if request.method not in _METHODS[what]:
+        allowed = ", ".join(_METHODS[what])
+        raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
+    match what:
+        case "state":
+            return json_reply(_state(state, f"http://{request.host}"))
+        case "effects":
+            return json_reply({"total": state.effects.total, "effects": [asdict(entry) for entry in state.effects]})
+        case "requests":
+            return json_reply({"total": state.requests.total, "requests": [asdict(entry) for entry in state.requests]})
+        case "faults" if request.method == "POST":
+            return _arm(state, request.body)
+        case "faults":
+            state.plan.clear()
+        case "reset":
+            state.reset()
+        case _:
+            pass
+    return json_reply({"status": "ok"})
+
+
+def _state(state: State, base: str) -> JsonObject:
+    store = state.store
+    return {
+        "buckets": [
+            {
+                **bucket_resource(bucket, base, full=False),
+                "objects": [object_resource(item, base) for item in bucket.versions()],
+            }
+            for bucket in store.buckets.values()
+        ],
+        "uploads": [
+            {"id": session.id, "bucket": session.bucket, "name": session.name, "received": len(session.data)}
+            for session in store.sessions.values()
+            if session.finished is None and session.gone is None
+        ],
+        "pendingFaults": state.plan.pending,
+    }
+
+
+def _arm(state: State, body: bytes) -> Reply:
+    """Arm one fault or a list of them: all, or on an error none."""
+    given = json_value(body)
+    many = cast("list[Json]", given) if isinstance(given, list) else [given]
+    faults = [_fault(entry, f"faults[{i}]: " if given is many else "") for i, entry in enumerate(many)]
+    for fault in faults:
+        state.plan.add(fault)
+    return json_reply({"status": "ok", "armed": len(faults)})
+
+
+def _fault(value: Json, place: str) -> Fault | Storm:
+    try:
+        if isinstance(value, dict) and value.get("action") == "storm":
+            return storm_from_json(value)
+        return Fault.from_json(value)
+    except (TypeError, ValueError) as error:
+        raise ApiError(400, f"{place}{error}") from None

@@ -1,0 +1,111 @@
+"""buckets: insert, get, list, patch, update, delete and the lock of a retention policy; objects are elsewhere."""
+
+import re
+
+from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.conditions import check_etag
+from forbear.testing.cloud.errors import ApiError, invalid, required
+from forbear.testing.cloud.fields import query_integer, text
+from forbear.testing.cloud.model import Bucket, nested
+from forbear.testing.cloud.paging import page
+from forbear.testing.cloud.predefined import predefined_acl
+from forbear.testing.cloud.resources import bucket_resource, listing, moment
+from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.writable import acl_field, bucket_fields, merged
+
+_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+
+
+def insert(call: Call) -> Reply:
+    """Create a bucket; 409 when the name is taken."""
+    body = call.body()
+    name, project = text(body, "name"), _project(call)
+    if not _NAME.fullmatch(name):
+        raise invalid(f"Invalid bucket name: '{name[:80]}'.")
+    fields = merged({}, bucket_fields(body))
+    bucket = call.store.create_bucket(name, project, fields)
+    _set_acls(call, bucket, body)
+    call.committed(name, bucket.generation)
+    return _reply(call, bucket)
+
+
+def get(call: Call) -> Reply:
+    """Read the metadata of a bucket."""
+    bucket = call.bucket()
+    call.conditions().check_read(bucket)
+    check_etag(call.request.headers, bucket.etag)
+    return _reply(call, bucket)
+
+
+def list_(call: Call) -> Reply:
+    """List the buckets of a project, by name."""
+    project, prefix = _project(call), call.query.get("prefix", "")
+    names = sorted(b.name for b in call.store.buckets.values() if b.project == project and b.name.startswith(prefix))
+    shown, token = page(names, call.query)
+    found = [bucket_resource(call.store.buckets[name], call.base, full=call.full) for name in shown]
+    return json_reply(listing("buckets", found, token))
+
+
+def patch(call: Call) -> Reply:
+    """Change the fields given, keep the others."""
+    bucket, body = call.bucket(), call.body()
+    call.conditions().check_write(bucket)
+    return _changed(call, bucket, merged(bucket.fields, bucket_fields(body)), body)
+
+
+def update(call: Call) -> Reply:
+    """Replace all fields."""
+    bucket, body = call.bucket(), call.body()
+    call.conditions().check_write(bucket)
+    return _changed(call, bucket, merged({}, bucket_fields(body)), body)
+
+
+def delete(call: Call) -> Reply:
+    """Delete an empty bucket."""
+    bucket = call.bucket()
+    call.conditions().check_write(bucket)
+    call.store.delete_bucket(bucket)
+    call.committed(bucket.name, bucket.generation)
+    return NO_CONTENT
+
+
+def lock_retention_policy(call: Call) -> Reply:
+    """Lock the retention policy for good; the metageneration must be named, so it succeeds once."""
+    bucket = call.bucket()
+    if query_integer(call.query, "ifMetagenerationMatch") is None:
+        raise required("ifMetagenerationMatch")
+    call.conditions().check_write(bucket)
+    policy = nested(bucket.fields, "retentionPolicy")
+    if not policy:
+        raise ApiError(400, f"Bucket {bucket.name} has no retention policy to lock.")
+    locked: JsonObject = {"effectiveTime": moment(call.store.now()), **policy, "isLocked": True}
+    return _changed(call, bucket, {**bucket.fields, "retentionPolicy": locked}, {})
+
+
+def _project(call: Call) -> str:
+    project = call.query.get("project")
+    if not project:
+        raise required("project")
+    return project
+
+
+def _set_acls(call: Call, bucket: Bucket, body: JsonObject) -> None:
+    acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", bucket.project)
+    if acl is not None:
+        bucket.acl = acl
+    default = acl_field(body, "defaultObjectAcl")
+    default = default or predefined_acl(call.query, "predefinedDefaultObjectAcl", bucket.project)
+    if default is not None:
+        bucket.default_acl = default
+
+
+def _changed(call: Call, bucket: Bucket, fields: JsonObject, body: JsonObject) -> Reply:
+    _set_acls(call, bucket, body)
+    bucket.fields = fields
+    call.store.touch(bucket)
+    call.committed(bucket.name, bucket.generation)
+    return _reply(call, bucket)
+
+
+def _reply(call: Call, bucket: Bucket) -> Reply:
+    return json_reply(bucket_resource(bucket, call.base, full=call.full), headers=(("ETag", bucket.etag),))

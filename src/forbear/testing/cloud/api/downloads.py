@@ -1,0 +1,97 @@
+"""The bytes of an object as a reply: ranges, validators, hashes and decompressive transcoding; changes nothing."""
+
+import gzip
+import io
+import re
+import zlib
+from email.utils import formatdate
+
+from forbear.testing.cloud.conditions import same_etag
+from forbear.testing.cloud.errors import ApiError
+from forbear.testing.cloud.model import StoredObject
+from forbear.testing.cloud.wire import Reply, Request
+
+_RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.IGNORECASE)
+_MOST_UNPACKED = 512 * 1024 * 1024
+
+
+def media(item: StoredObject, request: Request) -> Reply:
+    """The object's bytes: all (200), the range asked for (206), or 416; unpacked when the client takes no gzip."""
+    headers = _headers(item)
+    encoding = item.string("contentEncoding")
+    if encoding == "gzip" and not _accepts_gzip(request) and "no-transform" not in (item.string("cacheControl") or ""):
+        unpacked = _unpacked(item.data)
+        if unpacked is not None:
+            # The range would count bytes that are not stored anywhere: the service ignores it, and sends everything.
+            return Reply(200, (*headers, ("Warning", "214 UploadServer gunzipped")), unpacked)
+    if encoding is not None:
+        headers = (*headers, ("Content-Encoding", encoding))
+    wanted = _range(item, request)
+    if wanted is None:
+        return Reply(200, headers, item.data)
+    start, end = wanted
+    size = len(item.data)
+    if start >= min(end, size):
+        raise ApiError(416, "Request range not satisfiable", headers=(("Content-Range", f"bytes */{size}"),))
+    end = min(end, size)
+    return Reply(206, (*headers, ("Content-Range", f"bytes {start}-{end - 1}/{size}")), item.data[start:end])
+
+
+def _headers(item: StoredObject) -> tuple[tuple[str, str], ...]:
+    hashes = f"crc32c={item.crc32c}" + (f",md5={item.md5}" if item.md5 is not None else "")
+    headers = [
+        ("Content-Type", item.string("contentType") or "application/octet-stream"),
+        ("ETag", item.etag),
+        ("Last-Modified", formatdate(item.updated, usegmt=True)),
+        ("Accept-Ranges", "bytes"),
+        ("X-Goog-Generation", str(item.generation)),
+        ("X-Goog-Metageneration", str(item.metageneration)),
+        ("X-Goog-Hash", hashes),
+        ("X-Goog-Stored-Content-Encoding", item.string("contentEncoding") or "identity"),
+        ("X-Goog-Stored-Content-Length", str(len(item.data))),
+        ("X-Goog-Storage-Class", item.string("storageClass") or "STANDARD"),
+    ]
+    if item.components is not None:
+        headers.append(("X-Goog-Component-Count", str(item.components)))
+    named = {"contentDisposition": "Content-Disposition", "contentLanguage": "Content-Language"}
+    headers += [(header, value) for name, header in named.items() if (value := item.string(name))]
+    return (
+        *headers,
+        ("Cache-Control", item.string("cacheControl") or "no-cache, no-store, max-age=0, must-revalidate"),
+    )
+
+
+def _range(item: StoredObject, request: Request) -> tuple[int, int] | None:
+    """First byte and the one after the last; None for everything: no range, one that cannot be read, a changed object."""
+    condition = request.headers.get("if-range")
+    if condition is not None and not same_etag(condition, item.etag):
+        if condition.strip() != formatdate(item.updated, usegmt=True):
+            return None
+    found = _RANGE.fullmatch(request.headers.get("range", "").strip())
+    if found is None:
+        return None
+    first, last = found.groups()
+    size = len(item.data)
+    if not first:
+        return (max(size - int(last), 0), size) if last else None
+    if last and int(last) < int(first):
+        return None
+    return int(first), int(last) + 1 if last else max(size, int(first))
+
+
+def _accepts_gzip(request: Request) -> bool:
+    for part in request.headers.get("accept-encoding", "").lower().split(","):
+        coding, _, weight = part.partition(";")
+        if coding.strip() in {"gzip", "*"}:
+            return not re.fullmatch(r"\s*q=0(\.0*)?\s*", weight)
+    return False
+
+
+def _unpacked(data: bytes) -> bytes | None:
+    """The content of a gzip file; None when it is none, or unreasonably large."""
+    try:
+        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
+            content = file.read(_MOST_UNPACKED)
+            return content if not file.read(1) else None
+    except (OSError, EOFError, zlib.error):
+        return None

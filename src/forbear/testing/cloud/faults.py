@@ -1,0 +1,157 @@
+"""Faults: an action, the moment it strikes and the requests it meets, checked when defined; carries nothing out."""
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Literal, Unpack, cast
+
+from forbear.testing.cloud import actions
+from forbear.testing.cloud.check import flag, number, one_of, optional_text, whole
+from forbear.testing.cloud.matching import Match, Matching, checked_match
+from forbear.testing.cloud.operations import QUERY, SEND
+from forbear.testing.cloud.wire import Headers
+
+When = Literal["before", "after"]
+_ACTIONS = ("status", "reset", "close", "truncate", "stall", "partial", "expire_session", "corrupt", "delay")
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """Something that goes wrong; made by the class methods, each of which takes the parameters of `Matching` too.
+
+    `when="before"`: the request has no effect. `when="after"`: the effect is done, and the reply is lost or replaced.
+    """
+
+    action: actions.Action
+    when: When
+    match: Match
+
+    @property
+    def name(self) -> str:
+        """A short name for the log, such as "status 503 after"."""
+        match self.action:
+            case actions.Status(code=code):
+                return f"status {code} {self.when}"
+            case other:
+                return f"{type(other).__name__.lower()} {self.when}"
+
+    @classmethod
+    def status(
+        cls,
+        code: int,
+        *,
+        when: When = "before",
+        retry_after: float | str | None = None,
+        headers: Mapping[str, str] | None = None,
+        reason: str | None = None,
+        message: str | None = None,
+        body: str | None = None,
+        **match: Unpack[Matching],
+    ) -> "Fault":
+        """Answer with an error status; `retry_after` in seconds or as an HTTP-date, `body` instead of the API's JSON."""
+        whole("status", code, minimum=300, maximum=599)
+        sent = _headers(headers)
+        if retry_after is not None:
+            if not isinstance(retry_after, str):
+                number("retry_after", retry_after)
+            sent = (*sent, ("Retry-After", f"{retry_after:g}" if not isinstance(retry_after, str) else retry_after))
+        text = (optional_text("reason", reason), optional_text("message", message))
+        if body is not None and not isinstance(body, str):
+            raise TypeError(f"`body` must be a string or None, got {body!r}")
+        return cls(actions.Status(code, sent, *text, body), _when(when), checked_match(match))
+
+    @classmethod
+    def reset(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
+        """Break the connection with a TCP RST."""
+        return cls(actions.Reset(), _when(when), checked_match(match))
+
+    @classmethod
+    def close(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
+        """Close the connection without a reply."""
+        return cls(actions.Close(), _when(when), checked_match(match))
+
+    @classmethod
+    def truncate(
+        cls, keep: int = 0, *, share: float | None = None, reset: bool = False, **match: Unpack[Matching]
+    ) -> "Fault":
+        """Send the headers with the full Content-Length but only `keep` bytes (or a `share`, 0 to 1) of the body."""
+        whole("keep", keep)
+        if share is not None:
+            number("share", share, maximum=1)
+            if keep:
+                raise ValueError(f"`share` and `keep` exclude each other, got share={share!r} and keep={keep!r}")
+        return cls(actions.Truncate(keep, share, flag("reset", reset)), "after", checked_match(match))
+
+    @classmethod
+    def stall(cls, keep: int = 0, *, limit: float = 60, **match: Unpack[Matching]) -> "Fault":
+        """Send `keep` bytes of the body, then hang until the client goes away or `limit` seconds pass."""
+        return cls(actions.Stall(whole("keep", keep), number("limit", limit)), "after", checked_match(match))
+
+    @classmethod
+    def partial(cls, keep: int, *, status: int | None = None, **match: Unpack[Matching]) -> "Fault":
+        """Keep the first `keep` bytes of a chunk sent to an upload session, then RST (or answer with `status`)."""
+        if status is not None:
+            whole("status", status, minimum=400, maximum=599)
+        return cls(actions.Partial(whole("keep", keep), status), "after", checked_match(_on(match, "partial", SEND)))
+
+    @classmethod
+    def expire_session(cls, *, status: int = 410, **match: Unpack[Matching]) -> "Fault":
+        """Forget the upload session that a chunk or a query is for; it answers 404 or 410 from then on."""
+        if status not in (404, 410):
+            raise ValueError(f"`status` must be 404 or 410, as the service answers for a session gone, got {status!r}")
+        expected = (SEND, QUERY)
+        return cls(actions.ExpireSession(status), "before", checked_match(_on(match, "expire_session", *expected)))
+
+    @classmethod
+    def corrupt(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
+        """Flip the bits of byte `at` of the body sent."""
+        return cls(actions.Corrupt(whole("at", at)), "after", checked_match(match))
+
+    @classmethod
+    def delay(cls, seconds: float, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
+        """Wait before acting, or (`when="after"`) between acting and replying."""
+        return cls(actions.Delay(number("seconds", seconds)), _when(when), checked_match(match))
+
+    @classmethod
+    def from_json(cls, value: object) -> "Fault":
+        """Read {"action": "status", "code": 503, ...}: the name of a class method here, and its parameters."""
+        if not isinstance(value, Mapping):
+            raise TypeError(f"a fault must be a JSON object, got {value!r}")
+        given = dict(cast("Mapping[str, object]", value))
+        action = one_of("action", given.pop("action", None), _ACTIONS)
+        make: Callable[..., Fault] = getattr(cls, action)
+        own = {name for name, p in inspect.signature(make).parameters.items() if p.kind is not p.VAR_KEYWORD}
+        known = own | Matching.__annotations__.keys()
+        for name in given:
+            if name not in known:
+                raise TypeError(f"`{name}` is not a parameter of {action!r}; it takes {', '.join(sorted(known))}")
+        try:
+            return make(**given)
+        except TypeError as error:
+            raise TypeError(str(error).removeprefix(f"Fault.{action}() ")) from None
+
+
+def _when(value: object) -> When:
+    return cast("When", one_of("when", value, ("before", "after")))
+
+
+def _on(match: Matching, action: str, *steps: str) -> Matching:
+    operation = match.get("operation")
+    if operation is None or operation == "storage.objects.insert":
+        # A query has no chunk, and a start no session yet, so the step is known.
+        return {**match, "operation": steps[0]}
+    if operation not in steps:
+        raise ValueError(f"`operation` must be {' or '.join(steps)} for {action!r}, or left out, got {operation!r}")
+    return match
+
+
+def _headers(value: object) -> Headers:
+    if value is None:
+        return ()
+    if not isinstance(value, Mapping):
+        raise TypeError(f"`headers` must map names to values, got {value!r}")
+    pairs = tuple(cast("Mapping[object, object]", value).items())
+    for name, text in pairs:
+        if not isinstance(name, str) or not isinstance(text, str) or not name.replace("-", "").isalnum():
+            raise TypeError(f"`headers` must map header names to strings, got {name!r}: {text!r}")
+    return cast("Headers", pairs)

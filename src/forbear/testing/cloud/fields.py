@@ -1,0 +1,95 @@
+"""Reads typed values out of queries and JSON bodies, answering 400 for what does not fit; knows no resource."""
+
+import json
+from collections.abc import Mapping
+from typing import cast
+
+from forbear.testing.cloud.errors import ApiError, invalid, required
+from forbear.testing.cloud.wire import Json, JsonObject
+
+_INT64 = 2**63
+
+
+def _no_constant(text: str) -> float:
+    raise ValueError(text)
+
+
+def json_value(body: bytes) -> Json:
+    """The body as JSON of any kind."""
+    try:
+        return cast("Json", json.loads(body, parse_constant=_no_constant))
+    except (ValueError, RecursionError):
+        raise ApiError(400, "Parse Error: the request body is not valid JSON.", "parseError") from None
+
+
+def json_object(body: bytes) -> JsonObject:
+    """The body as a JSON object; an empty body is an empty object."""
+    value = json_value(body) if body else {}
+    if not isinstance(value, dict):
+        raise ApiError(400, "Parse Error: the request body must be a JSON object.", "parseError")
+    return value
+
+
+def integer(value: Json, name: str) -> int:
+    """A 64-bit integer; the API writes them as strings, and takes both."""
+    if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit() and len(value) < 21:
+        try:
+            value = int(value)
+        except ValueError:
+            raise invalid(f"Invalid value for {name}: '{value}'. It must be an integer.") from None
+    if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
+        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be an integer.")
+    return value
+
+
+def query_integer(query: Mapping[str, str], name: str) -> int | None:
+    """An integer query parameter, None when absent."""
+    text = query.get(name)
+    return None if text is None else integer(text, name)
+
+
+def query_flag(query: Mapping[str, str], name: str) -> bool:
+    """A boolean query parameter, False when absent."""
+    text = query.get(name, "false").lower()
+    if text not in {"true", "false"}:
+        raise invalid(f"Invalid value for {name}: {_shown(text)}. It must be true or false.")
+    return text == "true"
+
+
+def text(body: Mapping[str, Json], name: str) -> str:
+    """A string that must be there and not be empty."""
+    value = body.get(name)
+    if value is None or value == "":
+        raise required(name)
+    if not isinstance(value, str):
+        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a string.")
+    return value
+
+
+def mapping(body: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+    """A nested object, empty when absent."""
+    value = body.get(name)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be an object.")
+    return value
+
+
+def items(body: Mapping[str, Json], name: str) -> list[Mapping[str, Json]]:
+    """A list of objects, empty when absent."""
+    value = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a list of objects.")
+    found: list[Mapping[str, Json]] = []
+    for entry in cast("list[Json]", value):
+        if not isinstance(entry, Mapping):
+            raise invalid(f"Invalid value in {name}: {_shown(entry)}. It must be an object.")
+        found.append(entry)
+    return found
+
+
+def _shown(value: Json) -> str:
+    return json.dumps(value)[:80]

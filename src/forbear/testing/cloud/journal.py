@@ -1,0 +1,94 @@
+"""What was asked and what took effect, in order; only remembers, and knows nothing of why."""
+
+from collections import deque
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+_KEPT = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Effect:
+    """One committed change; `request` is the number of the logged request, `token` its idempotency token."""
+
+    sequence: int
+    operation: str
+    resource: str
+    generation: int | None
+    token: str | None
+    request: int
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedRequest:
+    """One request and what was decided for it; `status` is None when no reply was sent, `fault` names the fault if any."""
+
+    number: int
+    method: str
+    path: str
+    query: str
+    operation: str | None
+    headers: Mapping[str, str]
+    size: int
+    status: int | None
+    fault: str | None
+
+
+_Entry = TypeVar("_Entry", Effect, LoggedRequest)
+
+
+class _Log(Generic[_Entry]):
+    """A growing list that other threads may read at any time; the newest 100 000 entries are kept, `total` counts all."""
+
+    def __init__(self) -> None:
+        self.total = 0
+        self._entries: deque[_Entry] = deque(maxlen=_KEPT)
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    def __iter__(self) -> Iterator[_Entry]:
+        return iter(self._entries.copy())
+
+    def __getitem__(self, index: int) -> _Entry:
+        return self._entries[index]
+
+    def add(self, entry: _Entry) -> None:
+        """Append one entry."""
+        self._entries.append(entry)
+        self.total += 1
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()
+        self.total = 0
+
+
+class Effects(_Log[Effect]):
+    """Every committed change, oldest first."""
+
+    def count(self, operation: str | None = None, resource: str | None = None) -> int:
+        """How many changes there were: of one operation, of one resource ("bucket/object"), or both."""
+        return sum(
+            (operation is None or effect.operation == operation) and (resource is None or effect.resource == resource)
+            for effect in self
+        )
+
+
+class Requests(_Log[LoggedRequest]):
+    """Every request that could be read, oldest first; the administration under /_cloud/ is left out."""
+
+    def count(self, operation: str | None = None, *, method: str | None = None, status: int | None = None) -> int:
+        """How many requests there were; an operation counts its steps too (`storage.objects.insert` has `.start`, ...)."""
+        return sum(
+            (operation is None or is_operation(request.operation, operation))
+            and (method is None or request.method == method)
+            and (status is None or request.status == status)
+            for request in self
+        )
+
+
+def is_operation(name: str | None, wanted: str) -> bool:
+    """Whether `name` is the wanted operation or one of its steps."""
+    return name is not None and (name == wanted or name.startswith(wanted + "."))

@@ -1,0 +1,142 @@
+"""What the cloud keeps: buckets, object versions, policies and keys as plain data; no HTTP, no rules beyond their own."""
+
+import base64
+import hashlib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+
+import google_crc32c
+
+from forbear.testing.cloud.wire import Json, JsonObject
+
+
+def crc32c_of(data: bytes) -> str:
+    """CRC32C as the API writes it: base64 of the big-endian bytes."""
+    return base64.b64encode(google_crc32c.value(data).to_bytes(4, "big")).decode()
+
+
+def md5_of(data: bytes) -> str:
+    """MD5 as the API writes it: base64."""
+    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+
+
+def etag_of(*numbers: int) -> str:
+    """An entity tag that changes whenever one of the numbers does."""
+    return base64.b64encode("/".join(map(str, numbers)).encode()).decode()
+
+
+@dataclass(slots=True)
+class Policy:
+    """An IAM policy and how often it was written; the count makes its etag."""
+
+    body: JsonObject = field(default_factory=lambda: {"version": 1, "bindings": []})
+    revision: int = 1
+
+    @property
+    def etag(self) -> str:
+        """Changes with every write."""
+        return etag_of(self.revision)
+
+
+@dataclass(slots=True)
+class StoredObject:
+    """One version of one object; `fields` holds what clients may write, `components` counts the parts of a composite."""
+
+    bucket: str
+    name: str
+    generation: int
+    data: bytes
+    created: float
+    updated: float
+    crc32c: str
+    md5: str | None
+    fields: JsonObject
+    acl: dict[str, str]
+    metageneration: int = 1
+    deleted: float | None = None
+    components: int | None = None
+    policy: Policy = field(default_factory=Policy)
+
+    @property
+    def etag(self) -> str:
+        """Changes with every generation and metageneration."""
+        return etag_of(self.generation, self.metageneration)
+
+    @property
+    def resource(self) -> str:
+        """How the journal names it."""
+        return f"{self.bucket}/{self.name}"
+
+    def string(self, name: str) -> str | None:
+        """A writable field, if it is a string that is not empty."""
+        value = self.fields.get(name)
+        return value if isinstance(value, str) and value else None
+
+
+@dataclass(slots=True)
+class Bucket:
+    """A bucket with the versions of its objects, oldest version first."""
+
+    name: str
+    project: str
+    generation: int
+    created: float
+    updated: float
+    fields: JsonObject
+    acl: dict[str, str]
+    default_acl: dict[str, str]
+    metageneration: int = 1
+    policy: Policy = field(default_factory=Policy)
+    notifications: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    objects: dict[str, list[StoredObject]] = field(default_factory=dict[str, list[StoredObject]])
+
+    @property
+    def etag(self) -> str:
+        """Changes with every metageneration."""
+        return etag_of(self.generation, self.metageneration)
+
+    @property
+    def versioned(self) -> bool:
+        """Whether overwritten and deleted versions stay."""
+        return nested(self.fields, "versioning").get("enabled") is True
+
+    def live(self, name: str) -> StoredObject | None:
+        """The current version of an object, if there is one."""
+        versions = self.objects.get(name)
+        return versions[-1] if versions and versions[-1].deleted is None else None
+
+    def find(self, name: str, generation: int | None) -> StoredObject | None:
+        """One version by its generation, or the live one."""
+        if generation is None:
+            return self.live(name)
+        return next((v for v in self.objects.get(name, ()) if v.generation == generation), None)
+
+    def versions(self) -> Iterator[StoredObject]:
+        """All versions of all objects, by name, then by age."""
+        for name in sorted(self.objects):
+            yield from self.objects[name]
+
+
+@dataclass(slots=True)
+class HmacKey:
+    """An HMAC key; the secret is told once, at creation."""
+
+    access_id: str
+    secret: str
+    project: str
+    email: str
+    created: float
+    updated: float
+    state: str = "ACTIVE"
+    revision: int = 1
+
+    @property
+    def etag(self) -> str:
+        """Changes with every update."""
+        return etag_of(self.revision)
+
+
+def nested(fields: Mapping[str, Json], name: str) -> Mapping[str, Json]:
+    """A field that is an object; empty when it is absent or something else."""
+    value = fields.get(name)
+    return value if isinstance(value, Mapping) else {}

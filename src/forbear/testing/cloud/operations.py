@@ -1,0 +1,74 @@
+"""The operations served, by their ids in the API, with the methods and paths that reach them; data only.
+
+A resumable upload is one operation in four steps: `storage.objects.insert.start`, `.send`, `.query` and `.cancel`.
+"""
+
+_STORAGE = "/storage/v1"
+_BUCKET = f"{_STORAGE}/b/{{bucket}}"
+_OBJECT = f"{_BUCKET}/o/{{object}}"
+_TARGET = "b/{destinationBucket}/o/{destinationObject}"
+_PROJECT = f"{_STORAGE}/projects/{{project}}"
+_KEY = f"{_PROJECT}/hmacKeys/{{accessId}}"
+_UPLOAD = "/upload/storage/v1/b/{bucket}/o"
+
+
+def _entries(kind: str, collection: str) -> tuple[tuple[str, str, str], ...]:
+    entry = f"{collection}/{{entity}}"
+    return (
+        (f"storage.{kind}.list", "GET", collection),
+        (f"storage.{kind}.insert", "POST", collection),
+        (f"storage.{kind}.get", "GET", entry),
+        (f"storage.{kind}.patch", "PATCH", entry),
+        (f"storage.{kind}.update", "PUT", entry),
+        (f"storage.{kind}.delete", "DELETE", entry),
+    )
+
+
+ROUTES: tuple[tuple[str, str, str], ...] = (
+    ("storage.buckets.list", "GET", f"{_STORAGE}/b"),
+    ("storage.buckets.insert", "POST", f"{_STORAGE}/b"),
+    ("storage.buckets.get", "GET", _BUCKET),
+    ("storage.buckets.patch", "PATCH", _BUCKET),
+    ("storage.buckets.update", "PUT", _BUCKET),
+    ("storage.buckets.delete", "DELETE", _BUCKET),
+    ("storage.buckets.lockRetentionPolicy", "POST", f"{_BUCKET}/lockRetentionPolicy"),
+    ("storage.buckets.getIamPolicy", "GET", f"{_BUCKET}/iam"),
+    ("storage.buckets.setIamPolicy", "PUT", f"{_BUCKET}/iam"),
+    ("storage.buckets.testIamPermissions", "GET", f"{_BUCKET}/iam/testPermissions"),
+    ("storage.objects.list", "GET", f"{_BUCKET}/o"),
+    ("storage.objects.insert", "POST", f"{_BUCKET}/o"),
+    ("storage.objects.insert", "POST", _UPLOAD),
+    ("storage.objects.insert", "PUT", _UPLOAD),
+    ("storage.objects.insert", "DELETE", _UPLOAD),
+    ("storage.objects.get", "GET", _OBJECT),
+    ("storage.objects.get", "GET", "/download" + _OBJECT),
+    ("storage.objects.patch", "PATCH", _OBJECT),
+    ("storage.objects.update", "PUT", _OBJECT),
+    ("storage.objects.delete", "DELETE", _OBJECT),
+    ("storage.objects.compose", "POST", f"{_OBJECT}/compose"),
+    ("storage.objects.copy", "POST", f"{_OBJECT}/copyTo/{_TARGET}"),
+    ("storage.objects.rewrite", "POST", f"{_OBJECT}/rewriteTo/{_TARGET}"),
+    ("storage.objects.move", "POST", f"{_OBJECT}/moveTo/o/{{destinationObject}}"),
+    ("storage.objects.getIamPolicy", "GET", f"{_OBJECT}/iam"),
+    ("storage.objects.setIamPolicy", "PUT", f"{_OBJECT}/iam"),
+    ("storage.objects.testIamPermissions", "GET", f"{_OBJECT}/iam/testPermissions"),
+    *_entries("bucketAccessControls", f"{_BUCKET}/acl"),
+    *_entries("defaultObjectAccessControls", f"{_BUCKET}/defaultObjectAcl"),
+    *_entries("objectAccessControls", f"{_OBJECT}/acl"),
+    ("storage.notifications.list", "GET", f"{_BUCKET}/notificationConfigs"),
+    ("storage.notifications.insert", "POST", f"{_BUCKET}/notificationConfigs"),
+    ("storage.notifications.get", "GET", f"{_BUCKET}/notificationConfigs/{{notification}}"),
+    ("storage.notifications.delete", "DELETE", f"{_BUCKET}/notificationConfigs/{{notification}}"),
+    ("storage.projects.hmacKeys.list", "GET", f"{_PROJECT}/hmacKeys"),
+    ("storage.projects.hmacKeys.create", "POST", f"{_PROJECT}/hmacKeys"),
+    ("storage.projects.hmacKeys.get", "GET", _KEY),
+    ("storage.projects.hmacKeys.update", "PUT", _KEY),
+    ("storage.projects.hmacKeys.delete", "DELETE", _KEY),
+    ("storage.projects.serviceAccount.get", "GET", f"{_PROJECT}/serviceAccount"),
+    ("storage.batch", "POST", "/batch/storage/v1"),
+)
+
+SEND = "storage.objects.insert.send"
+QUERY = "storage.objects.insert.query"
+STEPS = ("storage.objects.insert.start", SEND, QUERY, "storage.objects.insert.cancel")
+OPERATIONS = frozenset(route[0] for route in ROUTES) | frozenset(STEPS)

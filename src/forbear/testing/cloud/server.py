@@ -1,0 +1,164 @@
+"""The embedded cloud as users hold it: a server on loopback in a thread of its own, and its state within reach."""
+
+import asyncio
+import socket
+import threading
+from types import TracebackType
+from typing import Self
+
+from forbear.testing.cloud.app import App
+from forbear.testing.cloud.check import whole
+from forbear.testing.cloud.connection import Connection
+from forbear.testing.cloud.faults import Fault
+from forbear.testing.cloud.journal import Effects, Requests
+from forbear.testing.cloud.state import State
+from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storm import Storm
+
+_STREAM_BUFFER = 1024 * 1024
+
+
+class Cloud:
+    """Cloud Storage (JSON API) on loopback, with scripted faults and a journal of every effect.
+
+    `with Cloud() as cloud:` or `async with`; `port=0` takes a free port, `body_limit` is in bytes (64 MiB), `seed` feeds
+    faults that have a probability. OSError when the port is taken.
+    """
+
+    def __init__(
+        self, *, host: str = "127.0.0.1", port: int = 0, seed: int = 0, body_limit: int = 64 * 1024 * 1024
+    ) -> None:
+        self._host = host
+        self._port = whole("port", port, maximum=65_535)
+        self._body_limit = whole("body_limit", body_limit, minimum=1)
+        self._state = State(seed)
+        self._server: _Server | None = None
+
+    @property
+    def url(self) -> str:
+        """Where it listens: "http://127.0.0.1:PORT"; RuntimeError unless it is running."""
+        if self._server is None:
+            raise RuntimeError("the cloud has no `url` before it runs: use `with Cloud() as cloud:` or call `start()`")
+        return self._server.url
+
+    @property
+    def store(self) -> Store:
+        """The state itself, to set up and to look at."""
+        return self._state.store
+
+    @property
+    def effects(self) -> Effects:
+        """Every committed change."""
+        return self._state.effects
+
+    @property
+    def requests(self) -> Requests:
+        """Every request, with what it was told."""
+        return self._state.requests
+
+    @property
+    def pending_faults(self) -> int:
+        """How many faults may still strike."""
+        with self.store.lock:
+            return self._state.plan.pending
+
+    def fault(self, *faults: Fault | Storm) -> None:
+        """Arm faults; of several that meet a request, the one added first strikes."""
+        for fault in faults:
+            if not isinstance(fault, Fault | Storm):
+                raise TypeError(
+                    f"`fault` takes what Fault.status(...) and its like or storm(...) return, got {fault!r}"
+                )
+        with self.store.lock:
+            for fault in faults:
+                self._state.plan.add(fault)
+
+    def clear_faults(self) -> None:
+        """Disarm all faults."""
+        with self.store.lock:
+            self._state.plan.clear()
+
+    def reset(self) -> None:
+        """Forget everything: buckets, uploads, keys, faults, effects and requests."""
+        self._state.reset()
+
+    def start(self) -> Self:
+        """Start listening; does nothing when it already does."""
+        if self._server is None:
+            self._server = _Server(App(self._state), listen(self._host, self._port), self._body_limit)
+        return self
+
+    def stop(self) -> None:
+        """Close every connection and end the thread; the state stays."""
+        server, self._server = self._server, None
+        if server is not None:
+            server.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+    async def __aenter__(self) -> Self:
+        return self.start()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; OSError with a clear text when the address cannot be had."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=256)
+    except OSError as error:
+        text = f"`port` {port} on {host} cannot be listened on ({error.strerror or error}): choose another, or 0 for a free one"
+        raise OSError(error.errno, text) from None
+
+
+async def serve_until(stop: asyncio.Event, app: App, sock: socket.socket, body_limit: int) -> None:
+    """Serve connections on `sock` until `stop` is set, then end them all."""
+    tasks: set[asyncio.Task[None]] = set()
+
+    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.get_running_loop().create_task(Connection(app, reader, writer, body_limit).run())
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+
+    server = await asyncio.start_server(connected, sock=sock, limit=_STREAM_BUFFER)
+    try:
+        await stop.wait()
+    finally:
+        server.close()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await server.wait_closed()
+
+
+class _Server:
+    """One run of the server: a thread with a loop of its own, because the caller's loop may be busy or not there."""
+
+    def __init__(self, app: App, sock: socket.socket, body_limit: int) -> None:
+        host, port = sock.getsockname()[:2]
+        self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        self._app = app
+        self._sock = sock
+        self._body_limit = body_limit
+        self._loop = asyncio.new_event_loop()
+        self._stop = asyncio.Event()
+        self._thread = threading.Thread(target=self._run, name="forbear-cloud", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(serve_until(self._stop, self._app, self._sock, self._body_limit))
+
+    def stop(self) -> None:
+        self._loop.call_soon_threadsafe(self._stop.set)
+        self._thread.join()

@@ -1,0 +1,25 @@
+"""All that the cloud remembers in one place: the store, the logs and the armed faults; acts on none of them."""
+
+from forbear.testing.cloud.journal import Effects, Requests
+from forbear.testing.cloud.plan import Plan
+from forbear.testing.cloud.store import Store
+
+
+class State:
+    """Guarded by `store.lock`."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.store = Store()
+        self.effects = Effects()
+        self.requests = Requests()
+        self.plan = Plan(seed)
+        self.admitted = 0
+
+    def reset(self) -> None:
+        """Forget everything but the seed."""
+        with self.store.lock:
+            self.store.clear()
+            self.plan.clear()
+            self.effects.clear()
+            self.requests.clear()
+            self.admitted = 0

@@ -1,0 +1,148 @@
+"""The state of the cloud and how it changes; no HTTP, no I/O. Safe to use from any thread."""
+
+import base64
+import hashlib
+import threading
+import time
+from collections.abc import Callable, Mapping
+
+from forbear.testing.cloud.errors import conflict, invalid, not_found
+from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, crc32c_of, md5_of
+from forbear.testing.cloud.sessions import Session
+from forbear.testing.cloud.wire import Json
+
+
+class Store:
+    """Buckets, objects, upload sessions and keys; hold `lock` to see several of them at one moment."""
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+        self.lock = threading.RLock()
+        self.now = clock
+        self.buckets: dict[str, Bucket] = {}
+        self.sessions: dict[str, Session] = {}
+        self.rewrites: dict[str, int] = {}
+        self.hmac_keys: dict[str, HmacKey] = {}
+        self._last_generation = 0
+        self._last_id = 0
+
+    def clear(self) -> None:
+        """Forget everything; generations go on rising all the same."""
+        with self.lock:
+            for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys):
+                table.clear()
+
+    def next_generation(self) -> int:
+        """A number larger than any before: microseconds of the clock, as at the service."""
+        self._last_generation = max(self._last_generation + 1, int(self.now() * 1_000_000))
+        return self._last_generation
+
+    def next_id(self) -> int:
+        """1, 2, 3 and so on, for names that the cloud gives out."""
+        self._last_id += 1
+        return self._last_id
+
+    def create_bucket(self, name: str, project: str = "p", fields: Mapping[str, Json] | None = None) -> Bucket:
+        """Make a bucket; 409 when the name is taken."""
+        with self.lock:
+            if name in self.buckets:
+                raise conflict("Your previous request to create the named bucket succeeded and you already own it.")
+            now = self.now()
+            team = {f"project-owners-{project}": "OWNER", f"project-editors-{project}": "OWNER"}
+            acl = {**team, f"project-viewers-{project}": "READER"}
+            bucket = Bucket(name, project, self.next_generation(), now, now, dict(fields or {}), acl, dict(acl))
+            self.buckets[name] = bucket
+            return bucket
+
+    def bucket(self, name: str) -> Bucket:
+        """The bucket of that name; 404 when there is none."""
+        bucket = self.buckets.get(name)
+        if bucket is None:
+            raise not_found(f"The specified bucket {name}")
+        return bucket
+
+    def delete_bucket(self, bucket: Bucket) -> None:
+        """Delete an empty bucket; 409 while it holds any version of any object."""
+        with self.lock:
+            if bucket.objects:
+                raise conflict("The bucket you tried to delete is not empty.")
+            del self.buckets[bucket.name]
+
+    def object(self, bucket: str, name: str, generation: int | None = None) -> StoredObject:
+        """The live version of an object or the one of a generation; 404 when there is none."""
+        found = self.bucket(bucket).find(name, generation)
+        if found is None:
+            raise not_found(f"No such object: {bucket}/{name}; it")
+        return found
+
+    def put(
+        self,
+        bucket: str,
+        name: str,
+        data: bytes,
+        fields: Mapping[str, Json] | None = None,
+        *,
+        acl: Mapping[str, str] | None = None,
+        components: int | None = None,
+    ) -> StoredObject:
+        """Write an object: a new generation becomes live, the one before stays only in a versioned bucket."""
+        check_object_name(name)
+        # Hashed before locking: it is the only slow part of a write.
+        crc32c, md5 = crc32c_of(data), md5_of(data) if components is None else None
+        with self.lock:
+            home = self.bucket(bucket)
+            self._retire(home, name)
+            now = self.now()
+            grants = dict(home.default_acl if acl is None else acl)
+            generation = self.next_generation()
+            item = StoredObject(bucket, name, generation, data, now, now, crc32c, md5, dict(fields or {}), grants)
+            item.components = components
+            home.objects.setdefault(name, []).append(item)
+            return item
+
+    def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
+        """Delete a version: for good, or (versioned bucket) by making it noncurrent."""
+        with self.lock:
+            home = self.bucket(item.bucket)
+            if not for_good:
+                self._retire(home, item.name)
+                return
+            versions = home.objects[item.name]
+            versions.remove(item)
+            if not versions:
+                del home.objects[item.name]
+
+    def touch(self, thing: Bucket | StoredObject) -> None:
+        """Note that metadata has changed."""
+        thing.metageneration += 1
+        thing.updated = self.now()
+
+    def create_hmac_key(self, project: str, email: str) -> HmacKey:
+        """Make an active HMAC key."""
+        with self.lock:
+            number, now = self.next_id(), self.now()
+            digest = hashlib.sha256(f"{project}/{email}/{number}".encode()).digest()
+            access_id = "GOOG1E" + base64.b32encode(digest).decode()[:54]
+            key = HmacKey(access_id, base64.b64encode(digest[:30]).decode(), project, email, now, now)
+            self.hmac_keys[access_id] = key
+            return key
+
+    def _retire(self, home: Bucket, name: str) -> None:
+        live = home.live(name)
+        if live is None:
+            return
+        if home.versioned:
+            live.deleted = self.now()
+            return
+        home.objects[name].pop()
+        if not home.objects[name]:
+            del home.objects[name]
+
+
+def check_object_name(name: str) -> None:
+    """400 unless the name is 1 to 1024 bytes of UTF-8 without line ends, and neither "." nor ".."."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise invalid("Invalid object name: it must be valid UTF-8.") from None
+    if not 1 <= size <= 1024 or name in {".", ".."} or "\r" in name or "\n" in name:
+        raise invalid("Invalid object name: it must be 1 to 1024 bytes long, without line ends, and not '.' or '..'.")

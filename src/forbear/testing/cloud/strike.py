@@ -1,0 +1,69 @@
+"""What each kind of fault does to a request and its reply; every action's meaning is here, and only here."""
+
+from collections.abc import Callable
+
+from forbear.testing.cloud import actions
+from forbear.testing.cloud.api import uploads
+from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.delivery import Delivery, Ending
+from forbear.testing.cloud.errors import REASONS, error_reply
+from forbear.testing.cloud.faults import Fault
+from forbear.testing.cloud.wire import Reply
+
+
+def wait_before(fault: Fault | None) -> float:
+    """How many seconds to hold the request before acting on it."""
+    if fault is not None and fault.when == "before" and isinstance(fault.action, actions.Delay):
+        return fault.action.seconds
+    return 0.0
+
+
+def strike(fault: Fault, call: Call, act: Callable[[], Reply]) -> Delivery:
+    """Act (or not) on the request, and spoil the reply as the fault says."""
+    action = fault.action
+    match action:
+        case actions.Status() | actions.Reset() | actions.Close():
+            if fault.when == "after":
+                act()
+            return _replaced(action)
+        case actions.Truncate(keep, share, reset):
+            reply = act()
+            cut = keep if share is None else int(len(reply.body) * share)
+            return Delivery(reply, Ending.RESET if reset else Ending.CLOSE, cut)
+        case actions.Stall(keep, limit):
+            return Delivery(act(), Ending.STALL, keep, limit)
+        case actions.Partial(keep, status):
+            uploads.keep_part(call, keep)
+            return Delivery(None, Ending.RESET) if status is None else Delivery(_error(status))
+        case actions.ExpireSession(status):
+            uploads.expire(call, status)
+            return Delivery(act())
+        case actions.Corrupt(at):
+            reply = act()
+            return Delivery(Reply(reply.status, reply.headers, _flipped(reply.body, at)))
+        case actions.Delay(seconds):
+            return Delivery(act(), delay=seconds if fault.when == "after" else 0.0)
+
+
+def _replaced(action: actions.Status | actions.Reset | actions.Close) -> Delivery:
+    match action:
+        case actions.Reset():
+            return Delivery(None, Ending.RESET)
+        case actions.Close():
+            return Delivery(None, Ending.CLOSE)
+        case actions.Status(code, headers, reason, message, body):
+            if body is not None:
+                return Delivery(Reply(code, headers, body.encode()))
+            error = _error(code, reason, message)
+            return Delivery(Reply(code, (*headers, *error.headers), error.body))
+
+
+def _error(status: int, reason: str | None = None, message: str | None = None) -> Reply:
+    reason = reason or REASONS.get(status, "error")
+    return error_reply(status, message or f"Injected fault: {reason}", reason)
+
+
+def _flipped(body: bytes, at: int) -> bytes:
+    if at >= len(body):
+        return body
+    return body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :]

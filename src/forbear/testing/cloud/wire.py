@@ -1,0 +1,58 @@
+"""One request and one reply as plain values; knows HTTP's words, but neither sockets nor what any path means."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+from urllib.parse import parse_qsl
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+JsonObject: TypeAlias = "dict[str, Json]"
+Headers: TypeAlias = "tuple[tuple[str, str], ...]"
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What the client asked: `path` is still percent-encoded, header names are lower case, `host` is how it found us."""
+
+    method: str
+    path: str
+    query: Mapping[str, str] = field(default_factory=dict[str, str])
+    headers: Mapping[str, str] = field(default_factory=dict[str, str])
+    body: bytes = b""
+    host: str = "127.0.0.1"
+    query_text: str = ""
+
+    @property
+    def target(self) -> str:
+        """The path with its query, as it stood in the request line."""
+        return f"{self.path}?{self.query_text}" if self.query_text else self.path
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the client is told; the framing (Content-Length, Date) is added when it is sent."""
+
+    status: int
+    headers: Headers = ()
+    body: bytes = b""
+
+
+def read_request(method: str, target: str, headers: Mapping[str, str], body: bytes, host: str) -> Request:
+    """Build a Request from the parts of the wire, honouring `X-HTTP-Method-Override` on a POST."""
+    path, _, query_text = target.partition("?")
+    if "://" in path:
+        path = "/" + path.split("://", 1)[1].partition("/")[2]
+    if method == "POST" and headers.get("x-http-method-override"):
+        method = headers["x-http-method-override"].strip().upper()
+    # Reversed, so that the first of several equal names wins, as at the service.
+    query = dict(reversed(parse_qsl(query_text, keep_blank_values=True)))
+    return Request(method, path, query, headers, body, headers.get("host") or host, query_text)
+
+
+def json_reply(value: Json, status: int = 200, headers: Headers = ()) -> Reply:
+    """A reply whose body is JSON."""
+    return Reply(status, (("Content-Type", "application/json; charset=UTF-8"), *headers), json.dumps(value).encode())
+
+
+NO_CONTENT = Reply(204)

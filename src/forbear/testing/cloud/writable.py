@@ -1,0 +1,94 @@
+"""Which fields clients may write, of what type, and how a patch merges into them; knows no storage."""
+
+from collections.abc import Mapping
+
+from forbear.testing.cloud.errors import invalid
+from forbear.testing.cloud.fields import items, text
+from forbear.testing.cloud.wire import Json, JsonObject
+
+_BUCKET: Mapping[str, type] = {
+    **dict.fromkeys(("location", "storageClass", "rpo"), str),
+    **dict.fromkeys(("cors",), list),
+    **dict.fromkeys(("defaultEventBasedHold",), bool),
+    **dict.fromkeys(
+        (
+            "labels",
+            "versioning",
+            "lifecycle",
+            "iamConfiguration",
+            "retentionPolicy",
+            "website",
+            "logging",
+            "billing",
+            "encryption",
+            "autoclass",
+            "softDeletePolicy",
+            "hierarchicalNamespace",
+            "customPlacementConfig",
+        ),
+        dict,
+    ),
+}
+_OBJECT: Mapping[str, type] = {
+    **dict.fromkeys(
+        (
+            "contentType",
+            "contentEncoding",
+            "contentDisposition",
+            "contentLanguage",
+            "cacheControl",
+            "storageClass",
+            "customTime",
+        ),
+        str,
+    ),
+    **dict.fromkeys(("temporaryHold", "eventBasedHold"), bool),
+    **dict.fromkeys(("metadata", "retention"), dict),
+}
+_STRING_MAPS = ("labels", "metadata")
+_WORDS = {str: "a string", list: "a list", bool: "true or false", dict: "an object"}
+
+
+def bucket_fields(body: Mapping[str, Json]) -> JsonObject:
+    """The writable fields of a bucket; others are ignored, wrong types are refused."""
+    return _known(body, _BUCKET)
+
+
+def object_fields(body: Mapping[str, Json]) -> JsonObject:
+    """The writable fields of an object; others are ignored, wrong types are refused."""
+    return _known(body, _OBJECT)
+
+
+def _known(body: Mapping[str, Json], schema: Mapping[str, type]) -> JsonObject:
+    found: JsonObject = {}
+    for name in schema.keys() & body.keys():
+        value = body[name]
+        if value is not None and not isinstance(value, schema[name]):
+            raise invalid(f"Invalid value for {name}: it must be {_WORDS[schema[name]]}.")
+        if name in _STRING_MAPS and isinstance(value, Mapping):
+            for key, entry in value.items():
+                if entry is not None and not isinstance(entry, str):
+                    raise invalid(f"Invalid value for {name}.{key}: it must be a string.")
+        found[name] = value
+    return found
+
+
+def merged(old: Mapping[str, Json], patch: Mapping[str, Json]) -> JsonObject:
+    """`old` after a patch: null removes a field, objects merge, everything else replaces."""
+    result = dict(old)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, Mapping):
+            before = result.get(name)
+            result[name] = merged(before if isinstance(before, Mapping) else {}, value)
+        else:
+            result[name] = value
+    return result
+
+
+def acl_field(body: Mapping[str, Json], name: str) -> dict[str, str] | None:
+    """An access control list as entity -> role; None when the field is absent."""
+    if body.get(name) is None:
+        return None
+    return {text(entry, "entity"): text(entry, "role") for entry in items(body, name)}
