@@ -1,0 +1,24 @@
+"""What RFC 9110 §9.2 says of methods, and the headers by which a request asks for another one. It knows no service."""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+"""Methods that ask for no change ("safe" in the RFC)."""
+
+IDEMPOTENT = frozenset({"PUT", "DELETE"})
+"""Methods that change something and may be executed twice."""
+
+OVERRIDES = ("x-http-method-override", "x-http-method", "x-method-override")
+"""Headers by which many servers let a request name another method than its own, in lower case."""
+
+
+def overrides(headers: "Mapping[str, str]") -> list[str]:
+    """The methods that override headers name, in upper case; headers have lower-case names."""
+    return [headers[name].strip().upper() for name in OVERRIDES if name in headers]
+
+
+def danger(method: str) -> int:
+    """0 for a read, 1 for an idempotent method, 2 for all others; methods are compared by case, as the RFC has it."""
+    return 0 if method in READS else 1 if method in IDEMPOTENT else 2

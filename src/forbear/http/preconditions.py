@@ -1,0 +1,84 @@
+"""Reading preconditions off a request: query parameters, entity tags, an etag in the body. It knows no operation.
+
+A precondition counts only in a form that the server must understand and enforce; whatever is doubtful does not count.
+"""
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+MAX_BODY = 1024 * 1024
+"""Larger bodies are not searched, in bytes: no policy or key resource comes near it."""
+
+
+def split(target: str) -> tuple[str, str]:
+    """The path and the query of a request target, both still percent-encoded."""
+    path, _, query = target.partition("?")
+    return path, query
+
+
+def values(query: str, name: str) -> list[str]:
+    """All values of the query parameter `name`, decoded, in order; keys are compared decoded and by case."""
+    if name not in query and "%" not in query:
+        return []
+    found: list[str] = []
+    for pair in query.split("&"):
+        key, _, value = pair.partition("=")
+        if key == name or ("%" in key and _decode(key) == name):
+            found.append(_decode(value) if "%" in value else value)
+    return found
+
+
+def value(query: str, name: str) -> str | None:
+    """The one value of the query parameter `name`; None where it is absent or repeated with different values."""
+    found = values(query, name)
+    if not found or found.count(found[0]) != len(found):
+        return None
+    return found[0]
+
+
+def has_integer(query: str, name: str, *, positive: bool = False) -> bool:
+    """Whether the query parameter `name` is a decimal integer, 0 included unless `positive`.
+
+    A repeated parameter counts only if all its values are the same, since servers differ on which of them they take.
+    """
+    number = value(query, name)
+    return number is not None and number.isascii() and number.isdigit() and not (positive and not number.strip("0"))
+
+
+def has_tag(headers: "Mapping[str, str]", name: str = "if-match") -> bool:
+    """Whether the header `name` demands one or more entity tags; `*` demands mere existence and does not count."""
+    tags = headers.get(name, "")
+    return bool(tags.strip(" \t,")) and "*" not in tags
+
+
+def has_strong_tag(headers: "Mapping[str, str]", name: str = "if-match") -> bool:
+    """Whether the header `name` lists strong entity tags (RFC 9110 §8.8.3) and nothing else."""
+    return all(is_strong(tag.strip(" \t")) for tag in headers.get(name, "").split(","))
+
+
+def is_strong(tag: str) -> bool:
+    """Whether `tag` is one strong entity tag: in double quotes, without the prefix `W/`."""
+    return len(tag) > 2 and tag[0] == tag[-1] == '"' and '"' not in tag[1:-1]
+
+
+def has_field(body: bytes | None, name: str) -> bool:
+    """Whether `body` is a JSON object whose top-level field `name` is a string that is not empty."""
+    if body is None or len(body) > MAX_BODY or f'"{name}"'.encode() not in body:
+        return False
+    import json  # on a rare path, and not cheap to import
+
+    try:
+        document: object = json.loads(body)
+    except (ValueError, RecursionError):
+        return False
+    if not isinstance(document, dict):
+        return False
+    field: object = document.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return isinstance(field, str) and field != ""
+
+
+def _decode(text: str) -> str:
+    from urllib.parse import unquote  # on a rare path, and not cheap to import
+
+    return unquote(text)

@@ -1,0 +1,61 @@
+"""Finding an operation by HTTP method and raw path, in microseconds. It knows paths and nothing of what they mean.
+
+Segments are compared as they stand on the wire: `o/a%2Fb` is one object, `o/a/b` another route. A literal segment must be
+spelt plainly; `{name}` takes any segment that is neither empty nor a dot segment, which servers may resolve away.
+"""
+
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+_DOT_SEGMENTS = frozenset(
+    spelling for dot in (".", "%2e", "%2E") for spelling in (dot, *(dot + other for other in (".", "%2e", "%2E")))
+)
+
+
+class _Node(Generic[T]):
+    __slots__ = ("any", "literals", "operations")
+
+    def __init__(self) -> None:
+        self.literals: dict[str, _Node[T]] = {}
+        self.any: _Node[T] | None = None
+        self.operations: dict[str, T] = {}
+
+
+class Matcher(Generic[T]):
+    """A set of path templates such as `/storage/v1/b/{bucket}`, each with what its HTTP method stands for."""
+
+    __slots__ = ("_root",)
+
+    def __init__(self) -> None:
+        self._root: _Node[T] = _Node()
+
+    def add(self, method: str, template: str, operation: T) -> None:
+        """Add one operation; raises ValueError for a method and template that are there already."""
+        node = self._root
+        for segment in template.split("/"):
+            if segment[:1] == "{":
+                node.any = node = node.any or _Node()
+            else:
+                node = node.literals.setdefault(segment, _Node())
+        if method in node.operations:
+            raise ValueError(f"two operations must not share a method and a path, got {method} {template} twice")
+        node.operations[method] = operation
+
+    def find(self, method: str, path: str) -> T | None:
+        """The operation for a request, None where there is none; a literal segment goes before a placeholder."""
+        return _find(self._root, method, path.split("/"), 0)
+
+
+def _find(node: _Node[T], method: str, segments: list[str], index: int) -> T | None:
+    if index == len(segments):
+        return node.operations.get(method)
+    segment = segments[index]
+    literal = node.literals.get(segment)
+    if literal is not None:
+        found = _find(literal, method, segments, index + 1)
+        if found is not None:
+            return found
+    if node.any is None or not segment or segment in _DOT_SEGMENTS:
+        return None
+    return _find(node.any, method, segments, index + 1)

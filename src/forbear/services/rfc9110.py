@@ -1,0 +1,56 @@
+"""Requests to hosts whose API nobody described: judged by what RFC 9110 says of methods and preconditions alone.
+
+Reads, PUT and DELETE may be executed twice (§9.2.2); all other methods only under a precondition that cannot hold a
+second time. Where a header asks for another method, the more dangerous of the two counts: not every server obeys it.
+"""
+
+from collections.abc import Mapping
+
+from forbear.core.record import Record
+from forbear.core.verdict import Safety, Verdict
+from forbear.http import method, preconditions
+from forbear.http.request import Judgement, Request
+from forbear.services import replies
+
+_NAME = "rfc9110"
+_READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
+# A 412 comes only where a precondition was sent, and then it may be one's own first attempt that broke it.
+_PUT = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, maybe_done=(412,))
+_DELETE = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, maybe_done=(404, 410, 412))
+_NEVER = Judgement(_NAME, None, Safety.NEVER)
+_IF_MATCH = Judgement(
+    _NAME, None, Safety.CONDITIONAL, conditions=("If-Match:",), met="If-Match:", repeatable=True, maybe_done=(412,)
+)
+_IF_NONE = _IF_MATCH.replace(conditions=("If-Match:", "If-None-Match: *"), met="If-None-Match: *")
+
+
+class Rfc9110(Record):
+    """The service of last resort: it knows every host and no operation."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name in judgements and reports."""
+        return _NAME
+
+    def classify(self, request: Request) -> Judgement:
+        """Whether a request may be executed twice, by its method and preconditions."""
+        asked = max((request.method, *method.overrides(request.headers)), key=method.danger)
+        if asked in method.READS:
+            return _READ
+        if asked in method.IDEMPOTENT:
+            return _PUT if asked == "PUT" else _DELETE
+        if preconditions.has_strong_tag(request.headers):
+            return _IF_MATCH
+        # For PATCH the target is what comes into being; the target of a POST may be absent for ever.
+        if asked == "PATCH" and request.headers.get("if-none-match", "").strip() == "*":
+            return _IF_NONE
+        return _NEVER
+
+    def verdict(self, judgement: Judgement, status: int, headers: Mapping[str, str]) -> Verdict | None:
+        """What a reply means: 408, 429, 500, 502, 503 and 504 are worth another try; None where it is no error."""
+        return replies.verdict(status, headers)
+
+
+RFC9110 = Rfc9110()
