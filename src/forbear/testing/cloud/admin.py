@@ -1,7 +1,6 @@
 """The administration under /_cloud/: state, logs and faults as JSON, for those who are not in the same process."""
 
 from dataclasses import asdict
-from typing import cast
 
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.faults import Fault
@@ -70,7 +69,7 @@ def _state(state: State, base: str) -> JsonObject:
 def _arm(state: State, body: bytes) -> Reply:
     """Arm one fault or a list of them: all, or on an error none."""
     given = json_value(body)
-    many = cast("list[Json]", given) if isinstance(given, list) else [given]
+    many = given if isinstance(given, list) else [given]
     faults = [_fault(entry, f"faults[{i}]: " if given is many else "") for i, entry in enumerate(many)]
     for fault in faults:
         state.plan.add(fault)

@@ -17,10 +17,6 @@ from forbear.testing.cloud.delivery import Delivery, Ending
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.wire import Reply, Request, read_request
 
-if sys.platform != "win32":
-    import fcntl
-    import termios
-
 _PIECE = 262_144
 _LINGER = 2.0
 _RESET_TICKS = 5_000
@@ -185,13 +181,21 @@ class Connection:
         self._writer.transport.abort()
 
 
-def unacknowledged(sock: socket.socket) -> int:
-    """How many bytes sent are not yet with the peer; 0 where the system cannot tell."""
-    if sys.platform == "win32":
+if sys.platform == "win32":
+
+    def unacknowledged(sock: socket.socket) -> int:
+        """Windows cannot tell how many bytes sent are still under way."""
         return 0
-    count = array("i", [0])
-    fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
-    return count[0]
+
+else:
+    import fcntl
+    import termios
+
+    def unacknowledged(sock: socket.socket) -> int:
+        """How many bytes sent are not yet with the peer."""
+        count = array("i", [0])
+        fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
+        return count[0]
 
 
 def _content_length(head: h11.Request) -> int:

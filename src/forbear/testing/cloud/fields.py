@@ -24,7 +24,9 @@ def json_value(body: bytes) -> Json:
 
 def json_object(body: bytes) -> JsonObject:
     """The body as a JSON object; an empty body is an empty object."""
-    value = json_value(body) if body else {}
+    if not body:
+        return {}
+    value = json_value(body)
     if not isinstance(value, dict):
         raise ApiError(400, "Parse Error: the request body must be a JSON object.", "parseError")
     return value
@@ -84,7 +86,7 @@ def items(body: Mapping[str, Json], name: str) -> list[Mapping[str, Json]]:
     if not isinstance(value, list):
         raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a list of objects.")
     found: list[Mapping[str, Json]] = []
-    for entry in cast("list[Json]", value):
+    for entry in value:
         if not isinstance(entry, Mapping):
             raise invalid(f"Invalid value in {name}: {_shown(entry)}. It must be an object.")
         found.append(entry)

@@ -2,17 +2,21 @@
 
 import base64
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import cast
 
 import google_crc32c
 
 from forbear.testing.cloud.wire import Json, JsonObject
 
 
+_crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
+
+
 def crc32c_of(data: bytes) -> str:
     """CRC32C as the API writes it: base64 of the big-endian bytes."""
-    return base64.b64encode(google_crc32c.value(data).to_bytes(4, "big")).decode()
+    return base64.b64encode(_crc32c(data).to_bytes(4, "big")).decode()
 
 
 def md5_of(data: bytes) -> str:

@@ -5,11 +5,20 @@ import hashlib
 import threading
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from forbear.testing.cloud.errors import conflict, invalid, not_found
 from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, crc32c_of, md5_of
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.wire import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """How far a rewrite in several calls has come: what goes where, and how many bytes of it."""
+
+    plan: tuple[str, int, str, str]
+    copied: int
 
 
 class Store:
@@ -20,7 +29,7 @@ class Store:
         self.now = clock
         self.buckets: dict[str, Bucket] = {}
         self.sessions: dict[str, Session] = {}
-        self.rewrites: dict[str, int] = {}
+        self.rewrites: dict[str, Rewrite] = {}
         self.hmac_keys: dict[str, HmacKey] = {}
         self._last_generation = 0
         self._last_id = 0
@@ -86,7 +95,6 @@ class Store:
     ) -> StoredObject:
         """Write an object: a new generation becomes live, the one before stays only in a versioned bucket."""
         check_object_name(name)
-        # Hashed before locking: it is the only slow part of a write.
         crc32c, md5 = crc32c_of(data), md5_of(data) if components is None else None
         with self.lock:
             home = self.bucket(bucket)

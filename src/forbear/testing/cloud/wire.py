@@ -28,6 +28,10 @@ class Request:
         """The path with its query, as it stood in the request line."""
         return f"{self.path}?{self.query_text}" if self.query_text else self.path
 
+    def all(self, name: str) -> list[str]:
+        """Every value of a query parameter that may be repeated."""
+        return [value for key, value in parse_qsl(self.query_text, keep_blank_values=True) if key == name]
+
 
 @dataclass(frozen=True, slots=True)
 class Reply:

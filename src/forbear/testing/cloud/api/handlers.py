@@ -2,8 +2,19 @@
 
 from collections.abc import Mapping
 
-from forbear.testing.cloud.api import buckets, objects, uploads
-from forbear.testing.cloud.call import Handler
+from forbear.testing.cloud.api import acls, buckets, copies, iam, notifications, objects, projects, uploads
+from forbear.testing.cloud.call import Call, Handler
+from forbear.testing.cloud.errors import ApiError
+from forbear.testing.cloud.wire import Reply
+
+
+def _batch(_: Call) -> Reply:
+    raise ApiError(400, "Batch requests are not supported: send the requests one by one.", "notImplemented")
+
+
+def _under(prefix: str, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
+    return {f"{prefix}.{name}": handler for name, handler in handlers.items()}
+
 
 HANDLERS: Mapping[str, Handler] = {
     "storage.buckets.list": buckets.list_,
@@ -13,10 +24,30 @@ HANDLERS: Mapping[str, Handler] = {
     "storage.buckets.update": buckets.update,
     "storage.buckets.delete": buckets.delete,
     "storage.buckets.lockRetentionPolicy": buckets.lock_retention_policy,
+    **_under("storage.buckets", iam.BUCKET),
     "storage.objects.list": objects.list_,
     "storage.objects.insert": uploads.insert,
     "storage.objects.get": objects.get,
     "storage.objects.patch": objects.patch,
     "storage.objects.update": objects.update,
     "storage.objects.delete": objects.delete,
+    "storage.objects.compose": copies.compose,
+    "storage.objects.copy": copies.copy,
+    "storage.objects.rewrite": copies.rewrite,
+    "storage.objects.move": copies.move,
+    **_under("storage.objects", iam.OBJECT),
+    **_under("storage.bucketAccessControls", acls.BUCKET),
+    **_under("storage.defaultObjectAccessControls", acls.DEFAULT_OBJECT),
+    **_under("storage.objectAccessControls", acls.OBJECT),
+    "storage.notifications.list": notifications.list_,
+    "storage.notifications.insert": notifications.insert,
+    "storage.notifications.get": notifications.get,
+    "storage.notifications.delete": notifications.delete,
+    "storage.projects.hmacKeys.list": projects.list_keys,
+    "storage.projects.hmacKeys.create": projects.create_key,
+    "storage.projects.hmacKeys.get": projects.get_key,
+    "storage.projects.hmacKeys.update": projects.update_key,
+    "storage.projects.hmacKeys.delete": projects.delete_key,
+    "storage.projects.serviceAccount.get": projects.service_account,
+    "storage.batch": _batch,
 }
