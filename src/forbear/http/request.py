@@ -16,19 +16,23 @@ if TYPE_CHECKING:
         @property
         def name(self) -> str:
             """The service's name, such as "cloud_storage"."""
+            ...
 
         def classify(self, request: "Request") -> "Judgement":
             """The operation that a request asks for and whether it may be executed twice."""
+            ...
 
         def verdict(self, judgement: "Judgement", status: int, headers: Mapping[str, str]) -> "Verdict | None":
             """What a reply means, None where it is a success; `headers` has lower-case names."""
+            ...
 
 
 class Request(Record):
     """A request as it goes over the wire, reduced to what decides whether it may be repeated.
 
-    `target` is the raw, still percent-encoded path with its query, as in the request line. `headers` has lower-case names.
-    `body` is what is known of the content: None where it is not at hand (a stream), which never makes a request safer.
+    `target` is the raw, still percent-encoded path with its query, as in the request line. `headers` has lower-case
+    names. `body` is what is known of the content: None where it is not at hand (a stream), which never makes a request
+    safer.
     """
 
     __slots__ = ("method", "host", "target", "headers", "body")
@@ -54,16 +58,18 @@ class Judgement(Record):
     """What a service knows of one request.
 
     `operation` is the id of the operation ("storage.objects.insert"), None where the service does not know the request.
-    `conditions` lists what would make a conditional operation repeatable (any one of them), each in the spelling of the request
-    ("ifGenerationMatch=", "If-Match:", "etag in the body"); `met` is the one that the request carries, None without one.
-    `repeatable` is the answer for this very request. `maybe_done` lists the statuses that, on a later attempt, may mean that
-    an earlier one had worked. `mutation` tells a write from a read. `session` marks a request of a resumable session's
-    own protocol (a chunk, a status query), which is continued after asking the server, never sent again blindly.
+    `conditions` lists what would make a conditional operation repeatable (any one of them), each in the spelling of the
+    request ("ifGenerationMatch=", "If-Match:", "etag in the body"); `met` is the one that the request carries, None
+    without one. `repeatable` is the answer for this very request. `maybe_done` lists the statuses that, on a later
+    attempt, may mean that an earlier one had worked. `mutation` tells a write from a read. `session` marks a request of
+    a resumable session's own protocol (a chunk, a status query), which is continued after asking the server, never sent
+    again blindly.
     `refused` says why a request must not be repeated by any rule (a batch), None otherwise.
     """
 
     __slots__ = (
-        "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session", "refused",
+        "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session",
+        "refused",
     )  # fmt: skip
 
     service: str

@@ -1,7 +1,7 @@
 """Finding an operation by HTTP method and raw path, in microseconds. It knows paths and nothing of what they mean.
 
-Segments are compared as they stand on the wire: `o/a%2Fb` is one object, `o/a/b` another route. A literal segment must be
-spelt plainly; `{name}` takes any segment that is neither empty nor a dot segment, which servers may resolve away.
+Segments are compared as they stand on the wire: `o/a%2Fb` is one object, `o/a/b` another route. A literal segment must
+be spelt plainly; `{name}` takes any segment that is neither empty nor a dot segment, which servers may resolve away.
 """
 
 from typing import Generic, TypeVar

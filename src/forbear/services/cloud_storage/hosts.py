@@ -12,13 +12,7 @@ _XML_ONLY = re.compile(
     r"(?:.+\.)?(?:storage-upload|storage-download|commondatastorage)\.googleapis\.com|storage\.cloud\.google\.com"
 )
 _SHARED = frozenset({"www.googleapis.com", "www.mtls.googleapis.com"})
-_STORAGE_PATHS = (
-    "/storage/",
-    "/upload/storage/",
-    "/resumable/upload/storage/",
-    "/download/storage/",
-    "/batch/storage/",
-)
+_STORAGE_PATHS = tuple(f"{prefix}/storage/" for prefix in ("", "/upload", "/resumable/upload", "/download", "/batch"))
 
 
 class Speech(Enum):
