@@ -12,8 +12,9 @@ from forbear.testing.cloud.delivery import Delivery
 from forbear.testing.cloud.errors import ApiError, error_reply
 from forbear.testing.cloud.faults import Fault
 from forbear.testing.cloud.journal import LoggedRequest
-from forbear.testing.cloud.operations import ROUTES
+from forbear.testing.cloud.operations import INSERT, ROUTES, SEND
 from forbear.testing.cloud.router import Router
+from forbear.testing.cloud.sessions import CHUNK
 from forbear.testing.cloud.state import State
 from forbear.testing.cloud.strike import strike, wait_before
 from forbear.testing.cloud.wire import Reply, Request
@@ -71,8 +72,19 @@ class App:
                 return _guarded(lambda: handler(call))
 
             delivery = Delivery(act()) if fault is None else strike(fault, call, act)
-            state.requests.add(_entry(admitted, delivery))
+            state.requests.add(_entry(admitted.request, admitted.number, admitted.operation, delivery.reply, fault))
             return delivery
+
+    def interrupted(self, request: Request) -> None:
+        """Note a request whose body broke off; of a chunk, the service keeps the whole multiples of 256 KiB."""
+        operation, names, _ = _resolve(request)
+        state = self._state
+        with state.store.lock:
+            state.admitted += 1
+            if operation == SEND:
+                call = Call(request, state.store, state.effects, SEND, names, state.admitted)
+                uploads.keep_part(call, request.body[: len(request.body) // CHUNK * CHUNK])
+            state.requests.add(_entry(request, state.admitted, operation, None, None))
 
 
 def _resolve(request: Request) -> tuple[str | None, dict[str, str], Handler]:
@@ -82,7 +94,7 @@ def _resolve(request: Request) -> tuple[str | None, dict[str, str], Handler]:
     except ApiError as error:
         reply = error.reply()
         return None, {}, lambda _: reply
-    step = uploads.step(request) if operation == "storage.objects.insert" else operation
+    step = uploads.step(request) if operation == INSERT else operation
     return step, names, HANDLERS[operation]
 
 
@@ -99,16 +111,17 @@ def _guarded(act: Callable[[], Reply]) -> Reply:
         return error_reply(500, "Backend Error", "backendError")
 
 
-def _entry(admitted: Admitted, delivery: Delivery) -> LoggedRequest:
-    request, reply = admitted.request, delivery.reply
+def _entry(
+    request: Request, number: int, operation: str | None, reply: Reply | None, fault: Fault | None
+) -> LoggedRequest:
     return LoggedRequest(
-        admitted.number,
+        number,
         request.method,
         request.path,
         request.query_text,
-        admitted.operation,
+        operation,
         {name: value for name, value in request.headers.items() if name not in _SECRET},
         len(request.body),
         None if reply is None else reply.status,
-        None if admitted.fault is None else admitted.fault.name,
+        None if fault is None else fault.name,
     )

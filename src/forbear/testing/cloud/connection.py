@@ -75,21 +75,24 @@ class Connection:
         head: h11.Request | None = None
         body: list[bytes] = []
         size = 0
-        while True:
-            match await self._next_event():
-                case h11.Request() as head:
-                    # Refused before the body is asked for, so that a client waiting for "100 Continue" need not send it.
-                    if _content_length(head) > self._body_limit:
-                        raise self._too_large()
-                case h11.Data(data=data):
-                    size += len(data)
-                    if size > self._body_limit:
-                        raise self._too_large()
-                    body.append(data)
-                case h11.EndOfMessage() if head is not None:
-                    return self._request(head, b"".join(body))
-                case _:
-                    return None
+        try:
+            while True:
+                match await self._next_event():
+                    case h11.Request() as head:
+                        # Refused before the body is asked for: a client waiting for "100 Continue" need not send it.
+                        self._check_size(_content_length(head))
+                    case h11.Data(data=data):
+                        size += len(data)
+                        self._check_size(size)
+                        body.append(data)
+                    case h11.EndOfMessage() if head is not None:
+                        return self._request(head, b"".join(body))
+                    case _:
+                        return None
+        except (OSError, h11.RemoteProtocolError):
+            if head is not None:
+                self._app.interrupted(self._request(head, b"".join(body)))
+            raise
 
     async def _next_event(self) -> object:
         while (event := self._http.next_event()) is h11.NEED_DATA:
@@ -107,8 +110,9 @@ class Connection:
             headers[key] = f"{headers[key]}, {text}" if key in headers else text
         return read_request(head.method.decode(), head.target.decode("latin-1"), headers, body, self._host)
 
-    def _too_large(self) -> ApiError:
-        return ApiError(413, f"The request body is larger than {self._body_limit} bytes, the limit of this server.")
+    def _check_size(self, size: int) -> None:
+        if size > self._body_limit:
+            raise ApiError(413, f"The request body is larger than {self._body_limit} bytes, the limit of this server.")
 
     async def _deliver(self, delivery: Delivery) -> bool:
         """Send what is to be sent; True when the connection may be used again."""

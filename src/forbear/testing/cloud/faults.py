@@ -48,7 +48,7 @@ class Fault:
         body: str | None = None,
         **match: Unpack[Matching],
     ) -> "Fault":
-        """Answer with an error status; `retry_after` in seconds or as an HTTP-date, `body` instead of the API's JSON."""
+        """Answer with a status; `retry_after` in seconds or as an HTTP-date, `body` instead of the API's JSON."""
         whole("status", code, minimum=300, maximum=599)
         sent = _headers(headers)
         if retry_after is not None:

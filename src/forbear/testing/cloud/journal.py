@@ -22,7 +22,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request and what was decided for it; `status` is None when no reply was sent, `fault` names the fault if any."""
+    """One request and what became of it: `status` is None when no reply was sent, `fault` names the fault if any."""
 
     number: int
     method: str
@@ -39,7 +39,7 @@ _Entry = TypeVar("_Entry", Effect, LoggedRequest)
 
 
 class _Log(Generic[_Entry]):
-    """A growing list that other threads may read at any time; the newest 100 000 entries are kept, `total` counts all."""
+    """A list that other threads may read at any time; the newest 100 000 entries are kept, `total` counts all."""
 
     def __init__(self) -> None:
         self.total = 0
@@ -80,7 +80,7 @@ class Requests(_Log[LoggedRequest]):
     """Every request that could be read, oldest first; the administration under /_cloud/ is left out."""
 
     def count(self, operation: str | None = None, *, method: str | None = None, status: int | None = None) -> int:
-        """How many requests there were; an operation counts its steps too (`storage.objects.insert` has `.start`, ...)."""
+        """How many requests there were; an operation counts with its steps (`storage.objects.insert.start`, ...)."""
         return sum(
             (operation is None or is_operation(request.operation, operation))
             and (method is None or request.method == method)

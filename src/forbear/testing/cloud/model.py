@@ -1,4 +1,4 @@
-"""What the cloud keeps: buckets, object versions, policies and keys as plain data; no HTTP, no rules beyond their own."""
+"""What the cloud keeps: buckets, object versions, policies and keys as plain data; knows no HTTP."""
 
 import base64
 import hashlib
@@ -9,7 +9,6 @@ from typing import cast
 import google_crc32c
 
 from forbear.testing.cloud.wire import Json, JsonObject
-
 
 _crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
 
@@ -44,7 +43,7 @@ class Policy:
 
 @dataclass(slots=True)
 class StoredObject:
-    """One version of one object; `fields` holds what clients may write, `components` counts the parts of a composite."""
+    """One version of an object; `fields` holds what clients may write, `components` counts a composite's parts."""
 
     bucket: str
     name: str

@@ -68,7 +68,6 @@ ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.batch", "POST", "/batch/storage/v1"),
 )
 
-SEND = "storage.objects.insert.send"
-QUERY = "storage.objects.insert.query"
-STEPS = ("storage.objects.insert.start", SEND, QUERY, "storage.objects.insert.cancel")
-OPERATIONS = frozenset(route[0] for route in ROUTES) | frozenset(STEPS)
+INSERT = "storage.objects.insert"
+START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
+OPERATIONS = frozenset((*(route[0] for route in ROUTES), START, SEND, QUERY, CANCEL))

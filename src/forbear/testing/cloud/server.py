@@ -21,8 +21,8 @@ _STREAM_BUFFER = 1024 * 1024
 class Cloud:
     """Cloud Storage (JSON API) on loopback, with scripted faults and a journal of every effect.
 
-    `with Cloud() as cloud:` or `async with`; `port=0` takes a free port, `body_limit` is in bytes (64 MiB), `seed` feeds
-    faults that have a probability. OSError when the port is taken.
+    `with Cloud() as cloud:` or `async with`; `port=0` takes a free port, `body_limit` is in bytes (64 MiB), `seed`
+    feeds faults that have a probability. OSError when the port is taken.
     """
 
     def __init__(
@@ -117,7 +117,8 @@ def listen(host: str, port: int) -> socket.socket:
     try:
         return socket.create_server((host, port), family=family, backlog=256)
     except OSError as error:
-        text = f"`port` {port} on {host} cannot be listened on ({error.strerror or error}): choose another, or 0 for a free one"
+        reason = error.strerror or str(error)
+        text = f"`port` {port} on {host} cannot be listened on ({reason}): choose another, or 0 for a free one"
         raise OSError(error.errno, text) from None
 
 

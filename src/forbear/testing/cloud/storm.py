@@ -14,9 +14,9 @@ from forbear.testing.cloud.wire import Request
 class Storm:
     """Draws a fault for each request; made by `storm`.
 
-    The draw depends on the seed, the method, the target and how often that target was asked before, so it does not depend
-    on how requests for different things interleave. One logical request (same method and target, and same idempotency
-    token or client invocation id if sent) fails at most `limit` times in a row.
+    The draw depends on the seed, the method, the target and how often that target was asked before, and so not on how
+    requests for different things interleave. One logical request (same method and target, and same idempotency token or
+    client invocation id if sent) fails at most `limit` times in a row.
     """
 
     def __init__(self, seed: int, chances: tuple[tuple[float, Fault], ...], limit: int, match: Matching) -> None:
@@ -67,10 +67,10 @@ def storm(
     limit: int = 3,
     **match: Unpack[Matching],
 ) -> Storm:
-    """Bad weather for `Cloud.fault`: each rate is the share of requests (0 to 1, together at most 1) that meet the fault.
+    """Bad weather for `Cloud.fault`; each rate is the share of requests (0 to 1, together at most 1) that meet it.
 
-    503 before the commit, 429 with `retry_after` seconds before it, RST before and after it, and half a reply body after
-    it. No logical request fails more than `limit` times in a row, so a client with limit + 1 attempts always finishes.
+    503 before the commit, 429 with `retry_after` seconds before it, RST before and after it, and half a reply body
+    after it. No logical request fails more than `limit` times in a row, so limit + 1 attempts always suffice.
     """
     rates = {
         "unavailable": (unavailable, Fault.status(503)),

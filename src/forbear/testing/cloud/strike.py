@@ -33,7 +33,7 @@ def strike(fault: Fault, call: Call, act: Callable[[], Reply]) -> Delivery:
         case actions.Stall(keep, limit):
             return Delivery(act(), Ending.STALL, keep, limit)
         case actions.Partial(keep, status):
-            uploads.keep_part(call, keep)
+            uploads.keep_part(call, call.request.body[:keep])
             return Delivery(None, Ending.RESET) if status is None else Delivery(_error(status))
         case actions.ExpireSession(status):
             uploads.expire(call, status)

@@ -13,7 +13,7 @@ Headers: TypeAlias = "tuple[tuple[str, str], ...]"
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What the client asked: `path` is still percent-encoded, header names are lower case, `host` is how it found us."""
+    """What the client asked: `path` is percent-encoded, header names are lower case, `host` is how it found us."""
 
     method: str
     path: str

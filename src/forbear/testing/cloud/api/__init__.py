@@ -1,1 +1,1 @@
-"""The operations of the API, one module per kind of resource; each turns a `Call` into a `Reply` and changes the store."""
+"""The operations of the API, one module per kind of resource; each turns a `Call` into a `Reply`."""

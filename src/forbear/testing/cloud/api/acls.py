@@ -1,4 +1,4 @@
-"""Access control entries of buckets, of objects and for objects to come: six operations each, the same for all three."""
+"""Access control entries of buckets, of objects and for objects to come: the same six operations for all."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass

@@ -42,7 +42,7 @@ def _headers(item: StoredObject) -> tuple[tuple[str, str], ...]:
     headers = [
         ("Content-Type", item.string("contentType") or "application/octet-stream"),
         ("ETag", item.etag),
-        ("Last-Modified", formatdate(item.updated, usegmt=True)),
+        ("Last-Modified", _modified(item)),
         ("Accept-Ranges", "bytes"),
         ("X-Goog-Generation", str(item.generation)),
         ("X-Goog-Metageneration", str(item.metageneration)),
@@ -61,12 +61,15 @@ def _headers(item: StoredObject) -> tuple[tuple[str, str], ...]:
     )
 
 
+def _modified(item: StoredObject) -> str:
+    return formatdate(item.updated, usegmt=True)
+
+
 def _range(item: StoredObject, request: Request) -> tuple[int, int] | None:
-    """First byte and the one after the last; None for everything: no range, one that cannot be read, a changed object."""
+    """First byte and the one after the last; None (send all) for no range, a malformed one, or a changed object."""
     condition = request.headers.get("if-range")
-    if condition is not None and not same_etag(condition, item.etag):
-        if condition.strip() != formatdate(item.updated, usegmt=True):
-            return None
+    if condition is not None and not same_etag(condition, item.etag) and condition.strip() != _modified(item):
+        return None
     found = _RANGE.fullmatch(request.headers.get("range", "").strip())
     if found is None:
         return None

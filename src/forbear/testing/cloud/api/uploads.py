@@ -11,7 +11,7 @@ from forbear.testing.cloud.errors import ApiError, invalid, not_found, required
 from forbear.testing.cloud.fields import integer
 from forbear.testing.cloud.model import StoredObject, crc32c_of, md5_of
 from forbear.testing.cloud.multipart import read_multipart
-from forbear.testing.cloud.operations import QUERY, SEND
+from forbear.testing.cloud.operations import CANCEL, INSERT, QUERY, SEND, START
 from forbear.testing.cloud.predefined import predefined_acl
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.store import check_object_name
@@ -26,11 +26,9 @@ def step(request: Request) -> str:
     """Which step of an insert the request is; a plain upload is the operation itself."""
     if "upload_id" in request.query:
         if request.method == "DELETE":
-            return "storage.objects.insert.cancel"
+            return CANCEL
         return QUERY if request.headers.get("content-range", "").startswith("bytes */") else SEND
-    return (
-        "storage.objects.insert.start" if request.query.get("uploadType") == "resumable" else "storage.objects.insert"
-    )
+    return START if request.query.get("uploadType") == "resumable" else INSERT
 
 
 def insert(call: Call) -> Reply:
@@ -92,7 +90,7 @@ def _commit(
     _check_hashes(data, {**{key: fields[key] for key in _HASHES if key in fields}, **_header_hashes(call.request)})
     kept = {key: value for key, value in fields.items() if key not in _HASHES}
     item = call.store.put(bucket, name, data, kept, acl=acl)
-    call.committed(item.resource, item.generation, "storage.objects.insert")
+    call.committed(item.resource, item.generation, INSERT)
     return item
 
 
@@ -142,7 +140,9 @@ def _continue(call: Call) -> Reply:
     session = _session(call)
     if session.finished is not None:
         return object_reply(call, session.finished)
-    offset, total = _content_range(call.request)
+    offset, length, total = _content_range(call.request)
+    if length != len(call.request.body):
+        raise invalid(f"Content-Range stands for {length} bytes, the body has {len(call.request.body)}.")
     if total is not None:
         session.set_total(total)
     if offset is not None:
@@ -162,20 +162,18 @@ def _incomplete(session: Session) -> Reply:
     return Reply(308, (*have, ("X-GUploader-UploadID", session.id)))
 
 
-def _content_range(request: Request) -> tuple[int | None, int | None]:
-    """Where the chunk starts (None: a query, no chunk) and the total size (None: not known yet)."""
+def _content_range(request: Request) -> tuple[int | None, int, int | None]:
+    """Where the chunk starts (None: a query, no chunk), how long it claims to be, and the total size if known."""
     header = request.headers.get("content-range")
     if header is None:
-        return 0, len(request.body)
+        length = integer(request.headers.get("content-length", str(len(request.body))), "Content-Length")
+        return 0, length, length
     found = _CONTENT_RANGE.fullmatch(header.strip())
     if found is None:
         raise invalid(f"Invalid Content-Range header: '{header[:80]}'. Use bytes FIRST-LAST/TOTAL or bytes */TOTAL.")
     first, last, size = found.groups()
     total = None if size == "*" else int(size)
-    length = 0 if first is None else int(last) - int(first) + 1
-    if length != len(request.body):
-        raise invalid(f"Content-Range '{header}' stands for {length} bytes, the body has {len(request.body)}.")
-    return (None if first is None else int(first)), total
+    return (None, 0, total) if first is None else (int(first), int(last) - int(first) + 1, total)
 
 
 def _cancel(call: Call) -> Reply:
@@ -185,15 +183,15 @@ def _cancel(call: Call) -> Reply:
     raise ApiError(499, "Client Closed Request: the upload was cancelled.")
 
 
-def keep_part(call: Call, keep: int) -> None:
-    """Store only the first bytes of a chunk, as when the connection breaks; what does not fit is ignored."""
+def keep_part(call: Call, body: bytes) -> None:
+    """Store what arrived of a chunk whose connection broke; what does not fit the session is dropped."""
     try:
         session = _session(call)
-        offset, total = _content_range(call.request)
+        offset, _, total = _content_range(call.request)
         if offset is not None and session.finished is None:
             if total is not None:
                 session.set_total(total)
-            session.receive(offset, call.request.body[:keep], enforce=False)
+            session.receive(offset, body, enforce=False)
     except ApiError:
         return
 

@@ -1,0 +1,38 @@
+"""Runs the embedded cloud in the foreground until it is told to stop; for the command line."""
+
+import signal
+import threading
+from collections.abc import Callable
+from types import FrameType
+
+from forbear.testing.cloud.server import Cloud
+
+
+def serve(
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    seed: int = 0,
+    body_limit: int = 64 * 1024 * 1024,
+    on_ready: Callable[[Cloud], None] | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; `on_ready` gets the running cloud once, to announce its URL and arm faults.
+
+    Only in the main thread (ValueError elsewhere: signals arrive there). OSError when the port is taken.
+    """
+    stop = threading.Event()
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with Cloud(host=host, port=port, seed=seed, body_limit=body_limit) as cloud:
+            if on_ready is not None:
+                on_ready(cloud)
+            # In short waits, because on Windows a signal does not end a wait.
+            while not stop.wait(0.5):
+                pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
