@@ -1,0 +1,78 @@
+"""Scripted callables: a list of outcomes, played one per call. They know the clock, and no retry rule."""
+
+from inspect import isawaitable
+from typing import NamedTuple, TypeGuard
+
+from forbear.core import check
+from forbear.run.runtime import current
+from forbear.testing.virtual_time import VirtualRuntime, VirtualTime
+
+
+class ScriptEnded(BaseException):
+    """A script was called more often than it has outcomes; not an Exception, so that no policy retries it."""
+
+
+class Call(NamedTuple):
+    """One call of a script: `at` is when, in seconds on the run's clock (virtual ones start at 0), then what with."""
+
+    at: float
+    args: tuple[object, ...]
+    kwargs: dict[str, object]
+
+
+class Script:
+    """A function that plays `outcomes` in order, one per call: `Script(OSError("lost"), OSError, "done")`.
+
+    An exception or exception class is raised, a callable is called with the arguments and its value returned, anything
+    else is returned. Each call takes `takes` seconds (default 0), which needs `virtual_time()`. `calls` lists the calls
+    made, `left` the outcomes not yet played. One call too many raises ScriptEnded.
+    """
+
+    def __init__(self, *outcomes: object, takes: float = 0) -> None:
+        check.seconds("takes", takes)
+        self.calls: list[Call] = []
+        self.takes = takes
+        self.left = list(outcomes)
+
+    def __call__(self, *args: object, **kwargs: object) -> object:
+        """Play the next outcome."""
+        outcome = self._next(args, kwargs)
+        if self.takes:
+            _clock().sleep(self.takes)
+        return _play(outcome, args, kwargs)
+
+    def _next(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+        self.calls.append(Call(current.get().monotonic(), args, kwargs))
+        if not self.left:
+            raise ScriptEnded(f"the script has no outcome left for call number {len(self.calls)}; give it more")
+        return self.left.pop(0)
+
+
+class AsyncScript(Script):
+    """A script as a coroutine function; what a callable outcome returns is awaited if it can be."""
+
+    async def __call__(self, *args: object, **kwargs: object) -> object:
+        """Play the next outcome."""
+        outcome = self._next(args, kwargs)
+        if self.takes:
+            await _clock().asleep(self.takes)
+        value = _play(outcome, args, kwargs)
+        return await value if isawaitable(value) else value
+
+
+def _play(outcome: object, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
+    if _is_error(outcome):
+        raise outcome
+    value: object = outcome(*args, **kwargs) if callable(outcome) else outcome
+    return value
+
+
+def _is_error(outcome: object) -> TypeGuard[BaseException | type[BaseException]]:
+    return isinstance(outcome, BaseException) or (isinstance(outcome, type) and issubclass(outcome, BaseException))
+
+
+def _clock() -> VirtualTime:
+    runtime = current.get()
+    if not isinstance(runtime, VirtualRuntime):
+        raise RuntimeError("`takes` needs a clock that a script can move; call it within `with virtual_time():`")
+    return runtime.time
