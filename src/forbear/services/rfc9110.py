@@ -10,6 +10,7 @@ from forbear.core.record import Record
 from forbear.core.verdict import Safety, Verdict
 from forbear.http import method, preconditions
 from forbear.http.request import Judgement, Request
+from forbear.policy import Policy
 from forbear.services import replies
 
 _NAME = "rfc9110"
@@ -54,3 +55,6 @@ class Rfc9110(Record):
 
 
 RFC9110 = Rfc9110()
+
+policy = Policy((ConnectionError, TimeoutError), service=RFC9110)
+"""The policy for HTTP APIs that nobody described: at most 5 attempts within 60 s, full jitter under 1, 2, 4 … s."""

@@ -60,6 +60,11 @@ class CloudStorage(Record):
         """The name in judgements and reports."""
         return NAME
 
+    @property
+    def token_header(self) -> str:
+        """The header by which the service may drop duplicates; its effect is not documented, so it makes nothing safe."""
+        return "x-goog-gcs-idempotency-token"
+
     def classify(self, request: Request) -> Judgement:
         """The operation that a request asks for and whether it may be executed twice."""
         path, query = preconditions.split(request.target)

@@ -1,0 +1,152 @@
+"""Whether a request body can be sent again, and a bounded memory for one that comes only once. It knows no client.
+
+The rule: bytes are sent again as they are, a seekable file from where it stood, and everything else counts as a stream
+that comes once, even if it can be iterated twice, for nothing says that it yields the same again.
+"""
+
+from enum import Enum
+
+from forbear.core import check
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+
+LIMIT = 8 * 1024 * 1024
+"""How much of a one-shot stream is kept by default, in bytes."""
+
+
+class Source(Enum):
+    """How a body is sent again."""
+
+    FIXED = "as it is"
+    SEEKABLE = "from where it stood"
+    ONE_SHOT = "from what was kept of it"
+
+
+def source(body: object) -> Source:
+    """How `body` is sent again."""
+    if body is None or isinstance(body, bytes | str | bytearray | memoryview | list | tuple):
+        return Source.FIXED
+    return Source.ONE_SHOT if position(body) is None else Source.SEEKABLE
+
+
+def position(body: object) -> int | None:
+    """Where a seekable file stands now, None for anything else; hand it to `rewind` before the next attempt."""
+    if hasattr(body, "__aiter__") or not callable(getattr(body, "seek", None)):
+        return None
+    seekable, tell = getattr(body, "seekable", None), getattr(body, "tell", None)
+    try:
+        if tell is None or (seekable is not None and not seekable()):
+            return None
+        where = tell()
+    except (OSError, ValueError):  # a pipe that says it can, or a closed file
+        return None
+    return where if isinstance(where, int) else None
+
+
+def rewind(body: object, position: int) -> bool:
+    """Put a file back to `position`; False if it cannot be, and then the body cannot be sent again."""
+    try:
+        body.seek(position)  # type: ignore[attr-defined]
+    except (OSError, ValueError):
+        return False
+    return True
+
+
+class Recording:
+    """What a one-shot stream has yielded so far, up to `limit` bytes (default 8 MiB)."""
+
+    __slots__ = ("_chunks", "_limit", "_refusal", "_size")
+
+    def __init__(self, limit: int = LIMIT) -> None:
+        check.at_least("limit", limit, 0, what="a whole number of bytes", whole=True)
+        self._limit = limit
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._refusal: str | None = None
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the stream cannot be sent again, None if it can."""
+        return self._refusal
+
+    def add(self, chunk: bytes) -> None:
+        """Keep a chunk, before it is sent: one that was lost on the way was yielded all the same."""
+        if self._refusal is not None:
+            return
+        self._size += len(chunk)
+        if self._size > self._limit:
+            self._refuse(
+                f"the body is a one-shot stream of more than {_show(self._limit)}, too much to keep; "
+                "pass bytes or a seekable file, or raise the limit"
+            )
+        else:
+            self._chunks.append(bytes(chunk))
+
+    def fail(self) -> None:
+        """Say that the stream itself raised: it is at its end now, which is not the end of the body."""
+        self._refuse("the body's own stream failed, so the rest of it is lost; pass bytes or a seekable file")
+
+    def _kept(self) -> tuple[bytes, ...]:
+        if self._refusal is not None:
+            raise ValueError(self._refusal)
+        return tuple(self._chunks)
+
+    def _refuse(self, why: str) -> None:
+        self._refusal = why
+        self._chunks.clear()
+
+
+class Replay(Recording):
+    """A one-shot stream to be iterated once an attempt: first what was kept, then the rest of the same stream.
+
+    Iterating raises ValueError, rather than send half a body, where `refusal` says why it cannot be sent again.
+    """
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, stream: "Iterable[bytes]", limit: int = LIMIT) -> None:
+        super().__init__(limit)
+        self._rest = iter(stream)  # taken once: a second iterator might start over, and send the beginning twice
+
+    def __iter__(self) -> "Iterator[bytes]":
+        yield from self._kept()
+        while True:
+            try:
+                chunk = next(self._rest)
+            except StopIteration:
+                return
+            except BaseException:
+                self.fail()
+                raise
+            self.add(chunk)
+            yield chunk
+
+
+class AsyncReplay(Recording):
+    """The same for an async stream; being cancelled while waiting for its next chunk loses the rest of it."""
+
+    __slots__ = ("_rest",)
+
+    def __init__(self, stream: "AsyncIterable[bytes]", limit: int = LIMIT) -> None:
+        super().__init__(limit)
+        self._rest = aiter(stream)
+
+    async def __aiter__(self) -> "AsyncIterator[bytes]":
+        for chunk in self._kept():
+            yield chunk
+        while True:
+            try:
+                chunk = await anext(self._rest)
+            except StopAsyncIteration:
+                return
+            except BaseException:
+                self.fail()
+                raise
+            self.add(chunk)
+            yield chunk
+
+
+def _show(size: int) -> str:
+    return f"{size // 1024**2} MiB" if size and size % 1024**2 == 0 else f"{size} bytes"
