@@ -1,0 +1,57 @@
+"""The command line: which benchmarks to run, how thoroughly, and how to print what they found."""
+
+import argparse
+import json
+import os
+import platform
+import sys
+from collections.abc import Callable, Sequence
+
+from benchmarks import blocks, building, calls, imports, memory
+from benchmarks.measure import FULL, QUICK, Effort
+from benchmarks.table import Table
+
+BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
+    "happy": calls.happy,
+    "happy-async": calls.happy_async,
+    "failures": calls.failures,
+    "failures-async": calls.failures_async,
+    "blocks": blocks.blocks,
+    "blocks-async": blocks.blocks_async,
+    "blocks-failures": blocks.blocks_failures,
+    "build": building.build,
+    "derive": building.derive,
+    "import": imports.imports,
+    "memory": memory.memory,
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--only", metavar="NAME", action="append", help="one of " + ", ".join(BENCHMARKS))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a claim")
+    parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
+    options = parser.parse_args(arguments)
+    names: list[str] = options.only or list(BENCHMARKS)
+    unknown = [name for name in names if name not in BENCHMARKS]
+    if unknown:
+        parser.error(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}")
+    effort = QUICK if options.quick else FULL
+    found: list[dict[str, object]] = []
+    machine = f"{platform.python_implementation()} {platform.python_version()} on {platform.platform()}"
+    machine += f", {os.cpu_count()} CPUs"
+    if not options.json:
+        print(f"{machine}; medians of {effort.rounds} interleaved rounds, spread is half the distance of the quartiles")
+    for name in names:
+        table = BENCHMARKS[name](effort)
+        if options.json:
+            found.append(table.as_json())
+        else:
+            print(f"\n{table.as_text()}", flush=True)
+    if options.json:
+        print(json.dumps({"machine": machine, "benchmarks": found}, indent=2))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,64 @@
+"""Calls of a decorated function, sync and async: what works at once, and what works after three failures."""
+
+import asyncio
+from functools import partial
+
+from benchmarks import work
+from benchmarks.contenders import BARE, CAREFUL, CATCH, CONTENDERS, Waits
+from benchmarks.measure import Effort, arepeated, race, repeated
+from benchmarks.napping import NOTE, no_sleeping
+from benchmarks.table import OURS, Table, Target
+
+FAILED = "three failures, then success"
+
+
+def happy(effort: Effort) -> Table:
+    """A function that works at once."""
+    samplers = {
+        name: repeated(partial(contender.wrap(work.steady(), Waits()), work.KEY))
+        for name, contender in CONTENDERS.items()
+    }
+    target = Target(OURS, 1.0, CAREFUL)
+    samples = race(samplers, effort)
+    return Table("happy", "Call that works at once", "ns", 1e9, samples, (BARE, CATCH, CAREFUL), (target,))
+
+
+def happy_async(effort: Effort) -> Table:
+    """A coroutine function that works at once."""
+    with asyncio.Runner() as runner:
+        samplers = {
+            name: arepeated(runner, partial(contender.awrap(work.asteady(), Waits()), work.KEY))
+            for name, contender in CONTENDERS.items()
+        }
+        samples = race(samplers, effort)
+    target = Target(OURS, 1.0, CAREFUL)
+    return Table(
+        "happy-async", "Awaited call that works at once", "ns", 1e9, samples, (BARE, CATCH, CAREFUL), (target,)
+    )
+
+
+def failures(effort: Effort) -> Table:
+    """A function that works after three failures."""
+    with no_sleeping():
+        samplers = {
+            name: repeated(partial(contender.wrap(work.flaky(), Waits()), work.KEY))
+            for name, contender in CONTENDERS.items()
+            if name != BARE
+        }
+        samples = race(samplers, effort)
+    target = Target(OURS, 1.1, CAREFUL)
+    return Table("failures", f"Call: {FAILED}", "us", 1e6, samples, (CATCH, CAREFUL), (target,), notes=(NOTE,))
+
+
+def failures_async(effort: Effort) -> Table:
+    """A coroutine function that works after three failures."""
+    with no_sleeping(), asyncio.Runner() as runner:
+        samplers = {
+            name: arepeated(runner, partial(contender.awrap(work.aflaky(), Waits()), work.KEY))
+            for name, contender in CONTENDERS.items()
+            if name != BARE
+        }
+        samples = race(samplers, effort)
+    target = Target(OURS, 1.1, CAREFUL)
+    title = f"Awaited call: {FAILED}"
+    return Table("failures-async", title, "us", 1e6, samples, (CATCH, CAREFUL), (target,), notes=(NOTE,))

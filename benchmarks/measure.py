@@ -1,0 +1,85 @@
+"""Timing contenders in turn, round after round, so that a busy moment of the machine hits all of them."""
+
+import asyncio
+import gc
+from collections.abc import Awaitable, Callable, Generator
+from contextlib import contextmanager
+from itertools import repeat
+from time import perf_counter
+from typing import NamedTuple
+
+Sampler = Callable[[int], float]
+"""Does something so many times and returns the seconds it took."""
+
+
+class Effort(NamedTuple):
+    """How long to measure: rounds, seconds for each contender in a round, fresh processes, waiting coroutines."""
+
+    rounds: int
+    seconds: float
+    processes: int
+    coroutines: int
+
+
+FULL = Effort(rounds=101, seconds=0.002, processes=21, coroutines=10_000)
+QUICK = Effort(rounds=15, seconds=0.001, processes=5, coroutines=1_000)
+
+
+def repeated(operation: Callable[[], object]) -> Sampler:
+    """Samples of a plain call."""
+
+    def sample(count: int) -> float:
+        times = repeat(None, count)
+        started = perf_counter()
+        for _ in times:
+            operation()
+        return perf_counter() - started
+
+    return sample
+
+
+def arepeated(runner: asyncio.Runner, operation: Callable[[], Awaitable[object]]) -> Sampler:
+    """Samples of an awaited call; the clock starts and stops inside the event loop."""
+
+    async def timed(count: int) -> float:
+        times = repeat(None, count)
+        started = perf_counter()
+        for _ in times:
+            await operation()
+        return perf_counter() - started
+
+    return lambda count: runner.run(timed(count))
+
+
+@contextmanager
+def no_gc() -> Generator[None, None, None]:
+    """Collect now and not again inside the block."""
+    was_enabled = gc.isenabled()
+    gc.collect()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+def race(samplers: dict[str, Sampler], effort: Effort) -> dict[str, list[float]]:
+    """Seconds per operation of every contender, one figure per round; another contender starts each round."""
+    counts = {name: _count(sampler, effort.seconds) for name, sampler in samplers.items()}
+    seconds: dict[str, list[float]] = {name: [] for name in samplers}
+    names = list(samplers)
+    for round_number in range(effort.rounds):
+        first = round_number % len(names)
+        with no_gc():
+            for name in names[first:] + names[:first]:
+                seconds[name].append(samplers[name](counts[name]) / counts[name])
+    return seconds
+
+
+def _count(sampler: Sampler, seconds: float) -> int:
+    """How many operations take about so many seconds; finding out also warms up."""
+    count = 1
+    while (took := sampler(count)) < seconds / 4:
+        count *= 2
+    return max(1, round(count * seconds / took))
