@@ -18,6 +18,7 @@ if TYPE_CHECKING:
             ...
 
 
+_LARGEST = 1.7976931348623157e308  # sys.float_info.max
 JITTERS = ("full", "equal", "documented", "decorrelated", "none")
 
 
@@ -71,7 +72,7 @@ class Exponential(Record):
         jitter = self.jitter
         maximum = self.maximum
         if jitter == "decorrelated":
-            longest = 3 * (self.initial if previous is None else previous)
+            longest = min(3 * (self.initial if previous is None else previous), _LARGEST)
             return min(self.initial + u * max(longest - self.initial, 0.0), maximum)
         try:
             step = self.initial * self.multiplier**n
@@ -84,7 +85,7 @@ class Exponential(Record):
     def _spread(self, step: float, u: float) -> float:
         if self.jitter == "full":
             return u * step
-        return step * (1 + u) / 2 if self.jitter == "equal" else step
+        return step * ((1 + u) / 2) if self.jitter == "equal" else step
 
 
 class Constant(Record):

@@ -1,7 +1,6 @@
 """The async loop, for asyncio and trio: the sync one with `await`, and attempt timeouts. It decides nothing itself."""
 
-from functools import wraps
-
+from forbear.run.functions import dress
 from forbear.run.runtime import current
 from forbear.run.state import Run
 
@@ -29,15 +28,13 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]"
     """The coroutine function that awaits `function` as often as the plan allows; the first attempt is made here."""
     if plan.attempt_timeout is not None:
 
-        @wraps(function)
         async def bounded(*args: "Any", **kwargs: "Any") -> "Any":
             return await acall(plan, operation, function, args, kwargs)
 
-        return bounded
+        return dress(bounded, function)
 
     plain = plan.budget is None and not plan.judges_values
 
-    @wraps(function)
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
         runtime = current.get()
         started = runtime.monotonic()
@@ -57,7 +54,7 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]"
                 return value
         return await _attempts(run, delay, function, args, kwargs)
 
-    return retried
+    return dress(retried, function)
 
 
 async def _attempts(

@@ -1,8 +1,6 @@
 """The sync loop: call, ask the run what to do, sleep, call again. It decides nothing itself."""
 
-from functools import wraps
-
-from forbear.run.functions import refuse_awaitable
+from forbear.run.functions import dress, refuse_awaitable
 from forbear.run.runtime import current
 from forbear.run.state import Run
 
@@ -29,7 +27,6 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
     """
     plain = plan.budget is None and not plan.judges_values
 
-    @wraps(function)
     def retried(*args: "Any", **kwargs: "Any") -> "Any":
         runtime = current.get()
         started = runtime.monotonic()
@@ -51,7 +48,7 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
                 return value
         return _attempts(run, delay, function, args, kwargs)
 
-    return retried
+    return dress(retried, function)
 
 
 def _attempts(

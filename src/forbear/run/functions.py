@@ -1,53 +1,68 @@
 """What kind of function is to be retried, told from its code flags: importing inspect would cost too much."""
 
-from functools import partial
+from functools import partial, update_wrapper
+from types import FunctionType, MethodType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Callable
     from typing import Any
 
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # CO_COROUTINE, CO_GENERATOR, CO_ASYNC_GENERATOR
+_MARKS = ("_is_coroutine_mark", "_is_coroutine")  # by which inspect and asyncio know one that is so by promise
+
+
+def _flags(function: object) -> int:
+    """The code flags, 0 where there are none; a mock and some proxies answer to `__code__`, but not with numbers."""
+    flags: object = getattr(getattr(function, "__code__", None), "co_flags", None)
+    return flags if isinstance(flags, int) else 0
 
 
 def _innermost(function: "Any") -> "Any":
     """The plain function behind partials, methods and callable objects."""
-    while True:
+    while not isinstance(function, FunctionType | type):
         if isinstance(function, partial):
             function = function.func
-        elif hasattr(function, "__func__"):
+        elif isinstance(function, MethodType):
             function = function.__func__
-        elif hasattr(function, "__code__") or isinstance(function, type):
-            return function
         else:
             method: Any = type(function).__call__ if callable(function) else None
-            if not hasattr(method, "__code__"):
-                return function
+            if _flags(function) or not isinstance(method, FunctionType):
+                return function  # written in C, or standing for a function
             function = method
+    return function
 
 
 def name_of(function: object) -> str:
     """The name for reports and events: "module.qualified_name" where there is one."""
     while isinstance(function, partial):
         function = function.func
-    name = getattr(function, "__qualname__", None) or type(function).__qualname__
-    module = getattr(function, "__module__", None)
-    return f"{module}.{name}" if module else name
+    name: object = getattr(function, "__qualname__", None)
+    module: object = getattr(function, "__module__", None)
+    if not isinstance(name, str):
+        name = type(function).__qualname__
+    return f"{module}.{name}" if isinstance(module, str) else name
+
+
+def dress(wrapper: "Callable[..., Any]", function: "Callable[..., Any]") -> "Callable[..., Any]":
+    """Give `wrapper` the name, documentation and signature of `function`."""
+    try:
+        return update_wrapper(wrapper, function)
+    except TypeError:  # a proxy that answers to any name, but not with strings
+        return wrapper
 
 
 def is_async(function: object) -> bool:
     """Whether calling `function` gives a coroutine, as far as can be told without calling it."""
     inner = _innermost(function)
-    flags: int = getattr(getattr(inner, "__code__", None), "co_flags", 0)
-    return bool(flags & _COROUTINE) or hasattr(inner, "_is_coroutine_mark")
+    return bool(_flags(inner) & _COROUTINE) or any(hasattr(inner, mark) for mark in _MARKS)
 
 
 def check_retryable(function: object) -> None:
     """Refuse what cannot be retried as a function: things that are not callable, and generator functions."""
     if not callable(function):
         raise TypeError(f"only a callable can be retried, got {function!r}")
-    inner = _innermost(function)
-    flags: int = getattr(getattr(inner, "__code__", None), "co_flags", 0)
-    if flags & (_GENERATOR | _ASYNC_GENERATOR):
+    if _flags(_innermost(function)) & (_GENERATOR | _ASYNC_GENERATOR):
         raise TypeError(
             f"{name_of(function)} is a generator function: repeating it would yield items twice; "
             "retry the call that fetches one item or page inside it, or a function that returns a list"
