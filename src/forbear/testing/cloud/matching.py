@@ -13,7 +13,7 @@ from forbear.testing.cloud.wire import Request
 class Matching(TypedDict, total=False):
     """Which requests a fault meets: all that is given must hold.
 
-    `operation` is an id such as "storage.objects.insert" (its steps included), `method` the HTTP method, `path` a part of
+    `operation` is an id such as "storage.objects.insert" (with its steps), `method` the HTTP method, `path` a part of
     the path with query as sent, `path_regex` an expression searched there, `header` a name and a part of its value. Of
     those that match, the first `skip` are let through (or all before the `nth`), then `times` are hit (None: for ever;
     1 by default), each with this `probability`.

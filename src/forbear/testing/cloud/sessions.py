@@ -46,7 +46,8 @@ class Session:
             raise ApiError(400, f"Invalid request: the chunk starts at byte {offset}, but {have} was expected.")
         if self.total is not None and end > self.total:
             raise invalid(f"The chunk ends at byte {end}, after the total size {self.total}.")
-        if enforce and end != self.total and len(body) % CHUNK:
+        # After a chunk that broke off anywhere, a client may send whole chunks or go on to the next multiple.
+        if enforce and end != self.total and len(body) % CHUNK and end % CHUNK:
             raise invalid(
                 f"Invalid request: a chunk other than the last must be a multiple of {CHUNK} bytes, got {len(body)}."
             )

@@ -22,9 +22,9 @@ def insert(call: Call) -> Reply:
     name, project = text(body, "name"), _project(call)
     if not _NAME.fullmatch(name):
         raise invalid(f"Invalid bucket name: '{name[:80]}'.")
-    fields = merged({}, bucket_fields(body))
-    bucket = call.store.create_bucket(name, project, fields)
-    _set_acls(call, bucket, body)
+    acl, default_acl = _acls(call, project, body)
+    bucket = call.store.create_bucket(name, project, merged({}, bucket_fields(body)))
+    bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
     call.committed(name, bucket.generation)
     return _reply(call, bucket)
 
@@ -89,18 +89,16 @@ def _project(call: Call) -> str:
     return project
 
 
-def _set_acls(call: Call, bucket: Bucket, body: JsonObject) -> None:
-    acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", bucket.project)
-    if acl is not None:
-        bucket.acl = acl
-    default = acl_field(body, "defaultObjectAcl")
-    default = default or predefined_acl(call.query, "predefinedDefaultObjectAcl", bucket.project)
-    if default is not None:
-        bucket.default_acl = default
+def _acls(call: Call, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
+    """The bucket's list and the one for objects to come, as far as the request gives them."""
+    acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", project)
+    default_acl = acl_field(body, "defaultObjectAcl")
+    return acl, default_acl or predefined_acl(call.query, "predefinedDefaultObjectAcl", project)
 
 
 def _changed(call: Call, bucket: Bucket, fields: JsonObject, body: JsonObject) -> Reply:
-    _set_acls(call, bucket, body)
+    acl, default_acl = _acls(call, bucket.project, body)
+    bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
     bucket.fields = fields
     call.store.touch(bucket)
     call.committed(bucket.name, bucket.generation)

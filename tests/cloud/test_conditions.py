@@ -1,0 +1,75 @@
+"""Preconditions: every one is enforced, 0 is a value, reads and writes fail differently."""
+
+import httpx
+import pytest
+
+from forbear.testing.cloud import Cloud
+
+UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
+OBJECT = "/storage/v1/b/bkt/o/o"
+
+
+def test_generation_zero_means_must_not_exist(cloud: Cloud, http: httpx.Client) -> None:
+    """Of two uploads with ifGenerationMatch=0 one is made and the other fails."""
+    assert http.post(f"{UPLOAD}&ifGenerationMatch=0", content=b"1").status_code == 200
+    assert http.post(f"{UPLOAD}&ifGenerationMatch=0", content=b"2").status_code == 412
+    assert cloud.store.object("bkt", "o").data == b"1"
+    assert cloud.effects.count("storage.objects.insert", "bkt/o") == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "write", "read"),
+    [
+        ("ifGenerationMatch", "same", 200, 200),
+        ("ifGenerationMatch", "other", 412, 412),
+        ("ifGenerationMatch", "0", 412, 412),
+        ("ifGenerationNotMatch", "same", 412, 304),
+        ("ifGenerationNotMatch", "other", 200, 200),
+        ("ifGenerationNotMatch", "0", 200, 200),
+        ("ifMetagenerationMatch", "1", 200, 200),
+        ("ifMetagenerationMatch", "2", 412, 412),
+        ("ifMetagenerationNotMatch", "1", 412, 304),
+        ("ifMetagenerationNotMatch", "2", 200, 200),
+        ("ifGenerationMatch", "one", 400, 400),
+        ("ifGenerationMatch", "", 400, 400),
+        ("ifMetagenerationNotMatch", "1.5", 400, 400),
+        ("ifGenerationMatch", "9" * 40, 400, 400),
+    ],
+)
+def test_each_condition(cloud: Cloud, http: httpx.Client, name: str, value: str, write: int, read: int) -> None:
+    """Each condition lets a read and a write pass or fails them, with 412 for a write and 304 or 412 for a read."""
+    generation = cloud.store.put("bkt", "o", b"x").generation
+    query = {name: value.replace("same", str(generation)).replace("other", "7")}
+    assert http.get(OBJECT, params=query).status_code == read
+    assert http.get(OBJECT, params={**query, "alt": "media"}).status_code == read
+    assert http.patch(OBJECT, params=query, json={"metadata": {"a": "b"}}).status_code == write
+    assert len(cloud.effects) == (1 if write == 200 else 0)
+
+
+@pytest.mark.parametrize("name", ["ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch"])
+def test_an_absent_object_meets_only_generation_zero(cloud: Cloud, http: httpx.Client, name: str) -> None:
+    """Conditions other than ifGenerationMatch=0 fail where there is no live object."""
+    assert http.post(f"{UPLOAD}&{name}=5", content=b"1").status_code == 412
+    assert len(cloud.effects) == 0
+
+
+def test_delete_with_a_stale_generation(cloud: Cloud, http: httpx.Client) -> None:
+    """A delete that names the generation it means does not hit a newer one."""
+    old = cloud.store.put("bkt", "o", b"old").generation
+    cloud.store.put("bkt", "o", b"new")
+    assert http.delete(f"{OBJECT}?ifGenerationMatch={old}").status_code == 412
+    assert http.delete(f"{OBJECT}?generation={old}").status_code == 404
+    assert cloud.store.object("bkt", "o").data == b"new"
+
+
+def test_etag_headers_guard_reads_only(cloud: Cloud, http: httpx.Client) -> None:
+    """If-Match and If-None-Match decide reads, quoted or not, and are ignored by writes as at the service."""
+    etag = cloud.store.put("bkt", "o", b"x").etag
+    assert http.get(OBJECT, headers={"If-Match": etag}).status_code == 200
+    assert http.get(OBJECT, headers={"If-Match": f'"{etag}", "z"'}).status_code == 200
+    assert http.get(OBJECT, headers={"If-Match": '"z"'}).status_code == 412
+    unchanged = http.get(OBJECT, headers={"If-None-Match": f'W/"{etag}"'})
+    assert (unchanged.status_code, unchanged.content) == (304, b"")
+    assert unchanged.headers["etag"] == etag
+    assert http.get(OBJECT, headers={"If-None-Match": "*"}).status_code == 304
+    assert http.patch(OBJECT, headers={"If-Match": '"z"'}, json={}).status_code == 200

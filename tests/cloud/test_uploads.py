@@ -1,0 +1,281 @@
+"""Uploads in all three forms, resumable ones above all."""
+
+import base64
+import json
+
+import google_crc32c
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forbear.testing.cloud import Cloud, Fault
+
+BASE = "/upload/storage/v1/b/bkt/o"
+CHUNK = 262_144
+DATA = bytes(range(256)) * (3 * CHUNK // 256) + b"tail"
+
+
+def start(http: httpx.Client, query: str = "", headers: dict[str, str] | None = None, **metadata: object) -> str:
+    reply = http.post(f"{BASE}?uploadType=resumable&name=o{query}", headers=headers, json=metadata)
+    assert reply.status_code == 200, reply.text
+    return reply.headers["location"]
+
+
+def send(http: httpx.Client, session: str, data: bytes, content_range: str | None) -> httpx.Response:
+    headers = {} if content_range is None else {"Content-Range": content_range}
+    return http.put(session, content=data, headers=headers)
+
+
+def test_media(cloud: Cloud, http: httpx.Client) -> None:
+    """The body is the object, with its type and hashes."""
+    made = http.post(f"{BASE}?uploadType=media&name=o", content=b"hello", headers={"Content-Type": "text/plain"})
+    assert made.json()["contentType"] == "text/plain"
+    assert made.json()["crc32c"] == "mnG7TA=="
+    assert made.json()["md5Hash"] == "XUFAKrxLKna5cZ2REBfFkg=="
+    assert cloud.store.object("bkt", "o").data == b"hello"
+
+
+@pytest.mark.parametrize(
+    ("query", "headers"),
+    [
+        ("uploadType=media", {}),
+        ("name=o", {}),
+        ("uploadType=carrier-pigeon&name=o", {}),
+        ("uploadType=media&name=o", {"x-goog-hash": "crc32c=AAAAAA=="}),
+        ("uploadType=media&name=o", {"x-goog-hash": "md5=AAAAAA=="}),
+        ("uploadType=resumable&name=o", {"X-Upload-Content-Length": "many"}),
+        ("uploadType=resumable&name=o", {"X-Upload-Content-Length": "-1"}),
+        ("uploadType=resumable", {}),
+        ("uploadType=multipart&name=o", {}),
+    ],
+)
+def test_bad_uploads(cloud: Cloud, http: httpx.Client, query: str, headers: dict[str, str]) -> None:
+    """What does not say how, what or where is refused, and so are hashes that do not agree."""
+    assert http.post(f"{BASE}?{query}", content=b"{}", headers=headers).status_code == 400
+    assert len(cloud.effects) == 0
+
+
+def multipart(metadata: bytes, media: bytes, ending: bytes = b"--") -> bytes:
+    return b"\r\n".join(
+        (
+            b"--=_b\r\nContent-Type: application/json\r\n\r\n" + metadata,
+            b"--=_b\r\ncontent-type: text/plain\r\n\r\n" + media,
+            b"--=_b" + ending,
+        )
+    )
+
+
+@pytest.mark.parametrize("boundary", ['"=_b"', "=_b"])
+def test_multipart(cloud: Cloud, http: httpx.Client, boundary: str) -> None:
+    """Metadata and media come in one request; the media may hold line ends and dashes."""
+    media = b"\r\n--\r\n\r\n=_b--x"
+    headers = {"Content-Type": f"multipart/related; boundary={boundary}"}
+    body = multipart(b'{"name": "o", "metadata": {"a": "b"}, "acl": [{"entity": "allUsers", "role": "READER"}]}', media)
+    made = http.post(f"{BASE}?uploadType=multipart&projection=full", content=body, headers=headers)
+    assert made.status_code == 200, made.text
+    assert (made.json()["contentType"], made.json()["metadata"]) == ("text/plain", {"a": "b"})
+    assert [entry["entity"] for entry in made.json()["acl"]] == ["allUsers"]
+    assert cloud.store.object("bkt", "o").data == media
+
+
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [
+        ("multipart/related", multipart(b'{"name": "o"}', b"x")),
+        ("text/plain; boundary==_b", multipart(b'{"name": "o"}', b"x")),
+        ("multipart/related; boundary=zz", multipart(b'{"name": "o"}', b"x")),
+        ("multipart/related; boundary==_b", multipart(b'{"name": "o"}', b"x", ending=b"")),
+        ("multipart/related; boundary==_b", multipart(b"[]", b"x")),
+        ("multipart/related; boundary==_b", multipart(b'{"name": 7}', b"x")),
+        ("multipart/related; boundary==_b", multipart(b'{"name": "\\ud800"}', b"x")),
+        ("multipart/related; boundary==_b", b"--=_b\nx\n--=_b\ny\n--=_b--"),
+        ("multipart/related; boundary==_b", b"--=_b\r\n--=_b\r\n--=_b--"),
+    ],
+)
+def test_bad_multipart(cloud: Cloud, http: httpx.Client, content_type: str, body: bytes) -> None:
+    """A multipart body of another shape is a 400."""
+    reply = http.post(f"{BASE}?uploadType=multipart", content=body, headers={"Content-Type": content_type})
+    assert reply.status_code == 400
+    assert len(cloud.effects) == 0
+
+
+def test_resumable_in_chunks(cloud: Cloud, http: httpx.Client) -> None:
+    """Chunks are acknowledged with what is stored, the last makes the object, and a query then tells of it."""
+    session = start(http, contentType="text/plain", metadata={"a": "b"})
+    assert len(cloud.effects) == 0
+    query = send(http, session, b"", "bytes */*")
+    assert (query.status_code, "range" in query.headers) == (308, False)
+    for offset in range(0, 3 * CHUNK, CHUNK):
+        reply = send(http, session, DATA[offset : offset + CHUNK], f"bytes {offset}-{offset + CHUNK - 1}/*")
+        assert (reply.status_code, reply.headers["range"]) == (308, f"bytes=0-{offset + CHUNK - 1}")
+    total = len(DATA)
+    done = send(http, session, DATA[3 * CHUNK :], f"bytes {3 * CHUNK}-{total - 1}/{total}")
+    assert (done.status_code, done.json()["size"], done.json()["contentType"]) == (200, str(total), "text/plain")
+    assert cloud.store.object("bkt", "o").data == DATA
+    again = send(http, session, b"", f"bytes */{total}")
+    assert (again.status_code, again.json()["generation"]) == (200, done.json()["generation"])
+    assert cloud.effects.count("storage.objects.insert", "bkt/o") == 1
+    assert [request.operation for request in cloud.requests][:3] == [
+        "storage.objects.insert.start",
+        "storage.objects.insert.query",
+        "storage.objects.insert.send",
+    ]
+    assert cloud.requests.count("storage.objects.insert") == 7
+
+
+@pytest.mark.parametrize("content_range", [None, "bytes */0"])
+def test_resumable_of_nothing(cloud: Cloud, http: httpx.Client, content_range: str | None) -> None:
+    """An empty object needs no range, for inclusive ends cannot say it; or only its total."""
+    assert send(http, start(http), b"", content_range).status_code == 200
+    assert cloud.store.object("bkt", "o").data == b""
+
+
+def test_resumable_at_once(cloud: Cloud, http: httpx.Client) -> None:
+    """A body without a range is the whole object."""
+    session = start(http, headers={"X-Upload-Content-Length": "5", "X-Upload-Content-Type": "text/plain"})
+    done = send(http, session, b"hello", None)
+    assert (done.status_code, done.json()["contentType"]) == (200, "text/plain")
+
+
+def test_a_query_with_the_total_finishes(http: httpx.Client) -> None:
+    """When all bytes are there and only the size was unknown, naming it finishes the upload."""
+    session = start(http)
+    assert send(http, session, DATA[:CHUNK], f"bytes 0-{CHUNK - 1}/*").status_code == 308
+    assert send(http, session, b"", f"bytes */{CHUNK}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("data", "content_range"),
+    [
+        (b"x" * 100, "bytes 0-99/*"),
+        (b"x" * 100, "bytes 0-99/200"),
+        (b"x" * 100, "bytes 0-98/99"),
+        (b"x" * CHUNK, f"bytes {CHUNK}-{2 * CHUNK - 1}/*"),
+        (b"x" * CHUNK, f"bytes 0-{CHUNK - 1}/7"),
+        (b"x" * 7, "bytes 0-6/7"),
+        (b"", "bytes */7"),
+        (b"", "bytes 5-4/9"),
+        (b"x", "bites 0-0/1"),
+        (b"x", "bytes 0-0"),
+        (b"x", None),
+    ],
+)
+def test_bad_chunks(cloud: Cloud, http: httpx.Client, data: bytes, content_range: str | None) -> None:
+    """A chunk that is too small, leaves a gap or contradicts the sizes given is a 400, and stores nothing."""
+    session = start(http, headers={"X-Upload-Content-Length": str(4 * CHUNK)})
+    assert send(http, session, data, content_range).status_code == 400
+    assert "range" not in send(http, session, b"", "bytes */*").headers
+    assert len(cloud.effects) == 0
+
+
+def test_bytes_already_there_are_skipped(cloud: Cloud, http: httpx.Client) -> None:
+    """A chunk sent again does no harm."""
+    session = start(http)
+    for _ in range(2):
+        assert send(http, session, DATA[:CHUNK], f"bytes 0-{CHUNK - 1}/*").headers["range"] == f"bytes=0-{CHUNK - 1}"
+    assert send(http, session, DATA, None).status_code == 200
+    assert cloud.store.object("bkt", "o").data == DATA
+
+
+def test_cancel(cloud: Cloud, http: httpx.Client) -> None:
+    """A cancelled session answers 499 once, and is gone."""
+    session = start(http)
+    assert http.delete(session).status_code == 499
+    assert send(http, session, b"x", None).status_code == 410
+    assert len(cloud.effects) == 0
+
+
+def test_unknown_sessions(http: httpx.Client) -> None:
+    """A session that never was is not found; without its id there is nothing to go on with."""
+    assert http.put(f"{BASE}?upload_id=nope", content=b"x").status_code == 404
+    assert http.put(f"{BASE}?name=o", content=b"x").status_code == 400
+    assert http.delete(f"{BASE}?name=o").status_code == 400
+
+
+def test_conditions_are_bound_at_the_start(cloud: Cloud, http: httpx.Client) -> None:
+    """They are checked when the session starts and again when it would commit, whatever the chunk's URL says."""
+    session = start(http, "&ifGenerationMatch=0")
+    cloud.store.put("bkt", "o", b"somebody else's")
+    assert send(http, session, b"mine", None).status_code == 412
+    assert send(http, session, b"", "bytes */4").status_code == 412
+    assert cloud.store.object("bkt", "o").data == b"somebody else's"
+    late = http.post(f"{BASE}?uploadType=resumable&name=o&ifGenerationMatch=0", json={})
+    assert late.status_code == 412
+
+
+def test_hashes_are_checked_at_the_end(http: httpx.Client) -> None:
+    """A hash sent with the last chunk, or in the metadata, must be that of the whole object."""
+    right = base64.b64encode(google_crc32c.Checksum(b"hello").digest()).decode()
+    assert http.put(start(http), content=b"hello", headers={"x-goog-hash": "crc32c=AAAAAA=="}).status_code == 400
+    assert http.put(start(http), content=b"hello", headers={"x-goog-hash": f"crc32c={right}"}).status_code == 200
+    assert send(http, start(http, crc32c="AAAAAA=="), b"hello", None).status_code == 400
+    assert send(http, start(http, crc32c=right), b"hello", None).status_code == 200
+
+
+def test_partial_keeps_a_prefix(cloud: Cloud, http: httpx.Client) -> None:
+    """A chunk that broke off leaves what had arrived, and the rest can follow from there."""
+    session = start(http)
+    cloud.fault(Fault.partial(100_000))
+    with pytest.raises(httpx.ReadError):
+        send(http, session, DATA, f"bytes 0-{len(DATA) - 1}/{len(DATA)}")
+    assert send(http, session, b"", "bytes */*").headers["range"] == "bytes=0-99999"
+    rest = f"bytes 100000-{len(DATA) - 1}/{len(DATA)}"
+    assert send(http, session, DATA[100_000:], rest).status_code == 200
+    assert cloud.store.object("bkt", "o").data == DATA
+    assert cloud.effects.count() == 1
+
+
+def test_partial_with_a_status(cloud: Cloud, http: httpx.Client) -> None:
+    """All bytes may arrive and the commit still not happen: the next query makes up for it."""
+    session = start(http)
+    cloud.fault(Fault.partial(5, status=503))
+    assert send(http, session, b"hello", None).status_code == 503
+    assert cloud.effects.count() == 0
+    assert send(http, session, b"", "bytes */5").status_code == 200
+    assert cloud.effects.count() == 1
+
+
+def test_expired_session(cloud: Cloud, http: httpx.Client) -> None:
+    """A session can be forgotten under the client's hands."""
+    session = start(http)
+    cloud.fault(Fault.expire_session(status=404))
+    assert send(http, session, b"hello", None).status_code == 404
+    assert send(http, session, b"", "bytes */*").status_code == 404
+
+
+@settings(max_examples=25)
+@given(
+    total=st.sampled_from([1, CHUNK - 1, CHUNK, CHUNK + 1, 2 * CHUNK, len(DATA)]),
+    cuts=st.lists(st.tuples(st.integers(1, 3), st.none() | st.integers(0, 3 * CHUNK)), max_size=6),
+    aligned=st.booleans(),
+)
+def test_any_cuts_make_the_same_object(total: int, cuts: list[tuple[int, int | None]], aligned: bool) -> None:
+    """However the chunks are cut and whichever of them break off, a client that asks and continues loses nothing."""
+    with Cloud() as cloud, httpx.Client(base_url=cloud.url) as http:
+        cloud.store.create_bucket("bkt")
+        session, offset = start(http), 0
+        for chunks, keep in [*cuts, (4, None)]:
+            if keep is not None:
+                cloud.fault(Fault.partial(keep, status=503))
+            end = min((offset // CHUNK * CHUNK if aligned else offset) + chunks * CHUNK, total)
+            reply = send(http, session, DATA[offset:end], f"bytes {offset}-{end - 1}/{total}")
+            assert (reply.status_code == 503) == (keep is not None)
+            reply = send(http, session, b"", f"bytes */{total}")
+            if reply.status_code == 200:
+                break
+            assert reply.status_code == 308
+            offset = int(reply.headers["range"].rpartition("-")[2]) + 1 if "range" in reply.headers else 0
+        assert cloud.store.object("bkt", "o").data == DATA[:total]
+        assert cloud.effects.count("storage.objects.insert") == 1
+
+
+def test_metadata_that_is_no_header_survives_a_download(http: httpx.Client) -> None:
+    """Stored text that no header could carry is replaced on the way out, and breaks nothing."""
+    headers = {"Content-Type": "application/json"}
+    metadata = json.dumps({"name": "o", "contentType": " a\r\nX-Evil: 1\x00é ", "contentDisposition": "日"})
+    session = http.post(f"{BASE}?uploadType=resumable", content=metadata, headers=headers).headers["location"]
+    assert send(http, session, b"hello", None).status_code == 200
+    reply = http.get("/download/storage/v1/b/bkt/o/o?alt=media")
+    assert (reply.status_code, reply.content) == (200, b"hello")
+    assert "x-evil" not in reply.headers
