@@ -79,7 +79,7 @@ class Recording:
         if self._size > self._limit:
             self._refuse(
                 f"the body is a one-shot stream of more than {_show(self._limit)}, too much to keep; "
-                "pass bytes or a seekable file, or raise the limit"
+                "pass bytes or a seekable file"
             )
         else:
             self._chunks.append(bytes(chunk))

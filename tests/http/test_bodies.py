@@ -1,0 +1,276 @@
+"""Bodies: what can be sent again, and the bounded memory for what comes only once."""
+
+import io
+import os
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.http import bodies
+from forbear.http.bodies import AsyncReplay, Recording, Replay, Source
+
+TOO_MUCH = "the body is a one-shot stream of more than {}, too much to keep; pass bytes or a seekable file"
+BROKEN = "the body's own stream failed, so the rest of it is lost; pass bytes or a seekable file"
+
+
+class Iterable:
+    """Iterable again and again, but nothing says that it yields the same."""
+
+    def __iter__(self) -> Iterator[bytes]:
+        return iter((b"a",))
+
+
+class AsyncFile:
+    """An async file, whose seek() and tell() are of no use to sync code."""
+
+    def __aiter__(self) -> "AsyncFile":
+        return self
+
+    def seek(self, position: int) -> int:
+        return position
+
+    def tell(self) -> int:
+        return 0
+
+
+class Odd:
+    """A body with the given methods."""
+
+    def __init__(self, **methods: object) -> None:
+        self.__dict__.update(methods)
+
+
+@pytest.mark.parametrize("body", [None, b"", b"bytes", "text", bytearray(b"x"), memoryview(b"x"), [b"x"], (b"x",)])
+def test_bytes_are_sent_again_as_they_are(body: object) -> None:
+    """Values in memory are no streams."""
+    assert bodies.source(body) is Source.FIXED
+
+
+def test_a_file_is_sent_again_from_where_it_stood(tmp_path: Path) -> None:
+    """A seekable file is put back to where the first attempt began, not to its beginning."""
+    path = tmp_path / "body"
+    path.write_bytes(b"0123456789")
+    with path.open("rb") as file:
+        file.seek(4)
+        assert bodies.source(file) is Source.SEEKABLE
+        start = bodies.position(file)
+        assert start == 4
+        assert file.read() == b"456789"
+        assert bodies.rewind(file, start)
+        assert file.read() == b"456789"
+
+
+def test_a_file_at_its_beginning_is_seekable() -> None:
+    """Position 0 is a position."""
+    assert bodies.position(io.BytesIO(b"x")) == 0
+    assert bodies.source(io.BytesIO(b"x")) is Source.SEEKABLE
+
+
+def test_a_pipe_comes_once() -> None:
+    """A file that cannot seek is a stream."""
+    read, write = os.pipe()
+    with os.fdopen(read, "rb") as pipe, os.fdopen(write, "wb"):
+        assert bodies.position(pipe) is None
+        assert bodies.source(pipe) is Source.ONE_SHOT
+
+
+def test_a_closed_file_cannot_be_put_back() -> None:
+    """A closed file has no position and cannot be put back to one."""
+    file = io.BytesIO(b"x")
+    file.close()
+    assert bodies.position(file) is None
+    assert not bodies.rewind(file, 0)
+
+
+def _refuse(*_: object) -> int:
+    raise OSError("Illegal seek")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        Iterable(),
+        iter([b"x"]),
+        (chunk for chunk in [b"x"]),
+        AsyncFile(),
+        Odd(seek=lambda _: 0),
+        Odd(tell=lambda: 0),
+        Odd(seek=3, tell=lambda: 0),
+        Odd(seek=lambda _: 0, tell=lambda: 0, seekable=lambda: False),
+        Odd(seek=lambda _: 0, tell=_refuse, seekable=lambda: True),
+        Odd(seek=lambda _: 0, tell=lambda: None),
+        3,
+    ],
+)
+def test_everything_else_comes_once(body: object) -> None:
+    """Whatever cannot be shown to be the same again counts as a stream."""
+    assert bodies.position(body) is None
+    assert bodies.source(body) is Source.ONE_SHOT
+
+
+def test_a_file_need_not_say_that_it_is_seekable() -> None:
+    """Older file-like objects have seek() and tell() only."""
+    assert bodies.position(Odd(seek=lambda _: 0, tell=lambda: 7)) == 7
+
+
+def test_a_file_that_refuses_to_be_put_back() -> None:
+    """A failing seek() means that the body cannot be sent again."""
+    assert not bodies.rewind(Odd(seek=_refuse), 0)
+
+
+def test_a_stream_goes_on_where_it_was_broken_off() -> None:
+    """The second attempt sends what the first one took from the stream, then the rest of the same stream."""
+    replay = Replay(chunk for chunk in [b"a", b"b", b"c"])
+    first = iter(replay)
+    assert [next(first), next(first)] == [b"a", b"b"]
+    assert list(replay) == [b"a", b"b", b"c"]
+    assert list(replay) == [b"a", b"b", b"c"]
+    assert replay.refusal is None
+
+
+def test_a_stream_that_can_be_iterated_twice_is_still_taken_once() -> None:
+    """A second iterator would send the beginning twice."""
+    replay = Replay([b"a", b"b"])
+    assert next(iter(replay)) == b"a"
+    assert list(replay) == [b"a", b"b"]
+
+
+def test_chunks_are_copied() -> None:
+    """A stream that reuses its buffer does not change what was kept."""
+    buffer = bytearray(b"a")
+
+    def stream() -> Iterator[bytes]:
+        for letter in b"xy":
+            buffer[:] = bytes([letter])
+            yield buffer  # type: ignore[misc]  # as sloppy streams do
+
+    replay = Replay(stream())
+    assert b"".join(bytes(chunk) for chunk in replay) == b"xy"
+    assert list(replay) == [b"x", b"y"]
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(4, True), (3, False), (0, False)])
+def test_the_limit_is_on_bytes(limit: int, kept: bool) -> None:
+    """Just as many bytes as the limit are kept; with one more, all is dropped and the next attempt refused."""
+    replay = Replay(iter([b"ab", b"cd"]), limit)
+    assert list(replay) == [b"ab", b"cd"]
+    if kept:
+        assert replay.refusal is None
+        assert list(replay) == [b"ab", b"cd"]
+    else:
+        assert replay.refusal == TOO_MUCH.format(f"{limit} bytes")
+        with pytest.raises(ValueError, match="one-shot stream of more than"):
+            next(iter(replay))
+
+
+def test_the_default_limit_is_8_mib() -> None:
+    """8 MiB are kept; one more byte, and the text says so."""
+    recording = Recording()
+    chunk = bytes(1024 * 1024)
+    for _ in range(8):
+        recording.add(chunk)
+    assert recording.refusal is None
+    recording.add(b"x")
+    assert recording.refusal == TOO_MUCH.format("8 MiB")
+
+
+@pytest.mark.parametrize(
+    ("limit", "text"), [(1024 * 1024, "1 MiB"), (1024 * 1024 + 1, "1048577 bytes"), (1, "1 bytes"), (0, "0 bytes")]
+)
+def test_the_refusal_names_the_limit(limit: int, text: str) -> None:
+    """Whole MiB are shown as such."""
+    recording = Recording(limit)
+    recording.add(bytes(limit + 1))
+    assert recording.refusal == TOO_MUCH.format(text)
+
+
+def test_an_overflown_recording_keeps_nothing_and_stays_refused() -> None:
+    """Small chunks after the overflow do not bring the body back, and no memory is held."""
+    replay = Replay(iter([b"abc", b"x", b""]), 2)
+    assert list(replay) == [b"abc", b"x", b""]
+    assert replay._chunks == []
+    assert replay.refusal == TOO_MUCH.format("2 bytes")
+
+
+@pytest.mark.parametrize("limit", [-1, 1.5, "8", None, True])
+def test_a_limit_is_a_whole_number(limit: object) -> None:
+    """A limit that cannot be right is refused where it is given."""
+    with pytest.raises((TypeError, ValueError), match="`limit` must be"):
+        Recording(limit)  # type: ignore[arg-type]
+
+
+def test_a_stream_that_failed_is_not_sent_again() -> None:
+    """A generator that raised would go on as if it were at its end, and half a body would be sent."""
+
+    def stream() -> Iterator[bytes]:
+        yield b"a"
+        raise OSError("disk")
+
+    replay = Replay(stream())
+    with pytest.raises(OSError, match="disk"):
+        list(replay)
+    assert replay.refusal == BROKEN
+    with pytest.raises(ValueError, match="own stream failed"):
+        list(replay)
+
+
+def test_a_client_that_stops_reading_does_not_break_the_stream() -> None:
+    """Closing an attempt's iterator leaves the stream and what was kept of it alone."""
+    replay = Replay(chunk for chunk in [b"a", b"b"])
+    attempt = iter(replay)
+    next(attempt)
+    attempt.close()  # type: ignore[attr-defined]
+    assert list(replay) == [b"a", b"b"]
+
+
+async def _stream(*chunks: bytes, error: Exception | None = None) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+    if error is not None:
+        raise error
+
+
+async def test_an_async_stream_goes_on_where_it_was_broken_off() -> None:
+    """The same holds for async streams."""
+    replay = AsyncReplay(_stream(b"a", b"b", b"c"))
+    first = aiter(replay)
+    assert [await anext(first), await anext(first)] == [b"a", b"b"]
+    await first.aclose()  # type: ignore[attr-defined]
+    assert [chunk async for chunk in replay] == [b"a", b"b", b"c"]
+    assert [chunk async for chunk in replay] == [b"a", b"b", b"c"]
+
+
+async def test_an_async_stream_over_the_limit_is_not_sent_again() -> None:
+    """The same limit holds for async streams."""
+    replay = AsyncReplay(_stream(b"ab", b"c"), 2)
+    assert [chunk async for chunk in replay] == [b"ab", b"c"]
+    assert replay.refusal == TOO_MUCH.format("2 bytes")
+    with pytest.raises(ValueError, match="one-shot stream of more than"):
+        await anext(aiter(replay))
+
+
+async def test_an_async_stream_that_failed_is_not_sent_again() -> None:
+    """The same holds for an async stream that raised."""
+    replay = AsyncReplay(_stream(b"a", error=OSError("disk")))
+    with pytest.raises(OSError, match="disk"):
+        [chunk async for chunk in replay]
+    assert replay.refusal == BROKEN
+
+
+@given(st.lists(st.binary(max_size=5), max_size=8), st.lists(st.integers(0, 9), max_size=5), st.integers(0, 40))
+def test_no_attempt_ever_sends_anything_but_the_body(chunks: list[bytes], breaks: list[int], limit: int) -> None:
+    """However often and wherever attempts break off, the next one sends the whole body or is refused."""
+    replay = Replay(iter(chunks), limit)
+    for taken in breaks:
+        attempt = iter(replay)
+        if replay.refusal is not None:
+            break
+        sent = [chunk for chunk, _ in zip(attempt, range(taken), strict=False)]
+        assert b"".join(chunks).startswith(b"".join(sent))
+    if replay.refusal is None:
+        assert list(replay) == chunks
+    else:
+        assert sum(map(len, chunks)) > limit

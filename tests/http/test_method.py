@@ -1,0 +1,32 @@
+"""Methods: what RFC 9110 says of them, and the headers that ask for another one."""
+
+import pytest
+
+from forbear.http import method
+
+
+@pytest.mark.parametrize(
+    ("name", "danger"),
+    [
+        ("GET", 0), ("HEAD", 0), ("OPTIONS", 0), ("TRACE", 0), ("PUT", 1), ("DELETE", 1), ("POST", 2), ("PATCH", 2),
+        ("CONNECT", 2), ("PROPFIND", 2), ("get", 2), ("Put", 2), ("", 2), ("GET ", 2),
+    ],
+)  # fmt: skip
+def test_danger(name: str, danger: int) -> None:
+    """Reads are harmless, PUT and DELETE may be executed twice, and any other spelling is of unknown effect."""
+    assert method.danger(name) == danger
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, []),
+        ({"x-http-method": "patch"}, ["PATCH"]),
+        ({"x-method-override": " delete "}, ["DELETE"]),
+        ({"x-http-method-override": ""}, [""]),
+        ({"x-method-override": "GET", "x-http-method-override": "PUT", "x-other": "POST"}, ["PUT", "GET"]),
+    ],
+)
+def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
+    """Each of the three override headers counts, upper-cased and stripped, even an empty one."""
+    assert method.overrides(headers) == expected

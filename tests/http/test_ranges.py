@@ -1,0 +1,246 @@
+"""Continuing a download: which bytes are asked for, and which replies are believed."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.http import ranges
+from forbear.http.ranges import ContentRange, Part, Unresumable
+
+ETAG = '"abc"'
+NO_RANGE = "the reply does not say which one range of bytes it has"
+NO_PIN = "neither a strong ETag nor a generation says which object it is"
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("bytes 0-9/10", ContentRange(0, 9, 10)),
+        ("bytes 9-9/10", ContentRange(9, 9, 10)),
+        ("bytes 5-9/*", ContentRange(5, 9, None)),
+        ("Bytes 0-0/1", ContentRange(0, 0, 1)),
+        (" bytes  0-9/10 ", ContentRange(0, 9, 10)),
+        ("bytes */10", ContentRange(None, None, 10)),
+        ("bytes */0", ContentRange(None, None, 0)),
+        ("bytes */*", None),
+        ("bytes 0-10/10", None),
+        ("bytes 9-8/10", None),
+        ("bytes 0-9", None),
+        ("bytes 0-9/", None),
+        ("bytes 0-9/x", None),
+        ("bytes -9/10", None),
+        ("bytes 0-/10", None),
+        ("bytes 0/10", None),
+        ("bytes 0-5-9/10", None),
+        ("bytes a-b/10", None),
+        ("bytes 0-٣/10", None),
+        ("bytes 0-9/-10", None),
+        ("bytes=0-9/10", None),
+        ("items 0-9/10", None),
+        ("0-9/10", None),
+        ("", None),
+        ("bytes 0-9999999999999999998/9999999999999999999", ContentRange(0, 9999999999999999998, 9999999999999999999)),
+        ("bytes 0-9/10000000000000000000", None),
+    ],
+)
+def test_content_range(value: str, expected: ContentRange | None) -> None:
+    """One range of bytes that makes sense, or none."""
+    assert ranges.parse(value) == expected
+
+
+@given(st.text(max_size=30))
+def test_no_content_range_raises(value: str) -> None:
+    """Whatever is read lies within the object."""
+    for found in (ranges.parse(value), ranges.parse(f"bytes {value}")):
+        if found is not None and found.first is not None:
+            assert found.last is not None
+            assert 0 <= found.first <= found.last
+
+
+@pytest.mark.parametrize(
+    ("headers", "part"),
+    [
+        ({"content-length": "10", "etag": ETAG}, Part(0, 9, 10, etag=ETAG)),
+        ({"content-length": "0", "etag": ETAG}, Part(0, -1, 0, etag=ETAG)),
+        ({"etag": ETAG}, Part(0, None, None, etag=ETAG)),
+        ({"content-length": "10", "transfer-encoding": "chunked", "etag": ETAG}, Part(0, None, None, etag=ETAG)),
+        ({"content-length": "ten", "etag": ETAG}, Part(0, None, None, etag=ETAG)),
+        ({"x-goog-generation": "17"}, Part(0, None, None, generation="17")),
+        ({"x-goog-generation": "17", "etag": 'W/"abc"'}, Part(0, None, None, generation="17")),
+        ({"x-goog-generation": "", "etag": ETAG}, Part(0, None, None, etag=ETAG)),
+        ({"x-goog-generation": "17", "etag": ETAG, "accept-ranges": "bytes"}, Part(0, None, None, ETAG, "17")),
+        ({"etag": ETAG, "content-encoding": "gzip"}, Part(0, None, None, ETAG, encoding="gzip")),
+        (
+            {"etag": ETAG, "content-encoding": "gzip", "x-goog-stored-content-encoding": "gzip"},
+            Part(0, None, None, ETAG, encoding="gzip"),
+        ),
+        ({"etag": ETAG, "x-goog-stored-content-encoding": "identity"}, Part(0, None, None, ETAG)),
+    ],
+)
+def test_a_whole_object_can_be_continued(headers: dict[str, str], part: Part) -> None:
+    """A 200 promises all bytes of an object that its ETag or generation names."""
+    assert ranges.begin("GET", 200, headers) == part
+
+
+@pytest.mark.parametrize(
+    ("content_range", "part"),
+    [
+        ("bytes 0-9/10", Part(0, 9, 10, etag=ETAG)),
+        ("bytes 5-7/10", Part(5, 7, 10, etag=ETAG)),
+        ("bytes 5-7/*", Part(5, 7, None, etag=ETAG)),
+    ],
+)
+def test_a_part_can_be_continued(content_range: str, part: Part) -> None:
+    """A 206 promises the bytes in its Content-Range, whichever way the request asked for them."""
+    headers = {"content-range": content_range, "content-length": "99", "etag": ETAG}
+    assert ranges.begin("GET", 206, headers) == part
+
+
+@pytest.mark.parametrize(
+    ("method", "status", "headers", "why"),
+    [
+        ("POST", 200, {"etag": ETAG}, "only a GET can be continued, not a POST"),
+        ("HEAD", 200, {"etag": ETAG}, "only a GET can be continued, not a HEAD"),
+        ("GET", 404, {"etag": ETAG}, "404 Not Found is no download"),
+        ("GET", 204, {"etag": ETAG}, "204 No Content is no download"),
+        ("GET", 206, {"etag": ETAG}, NO_RANGE),
+        (
+            "GET", 206, {"etag": ETAG, "content-type": "multipart/byteranges; boundary=x"},
+            NO_RANGE,
+        ),
+        ("GET", 206, {"etag": ETAG, "content-range": "bytes */10"}, NO_RANGE),
+        ("GET", 200, {}, NO_PIN),
+        ("GET", 200, {"etag": 'W/"abc"'}, NO_PIN),
+        ("GET", 200, {"etag": "abc"}, NO_PIN),
+        ("GET", 200, {"x-goog-generation": ""}, NO_PIN),
+        ("GET", 200, {"etag": ETAG, "accept-ranges": "none"}, "the server does not serve ranges"),
+        (
+            "GET", 200, {"etag": ETAG, "x-goog-stored-content-encoding": "gzip"},
+            (
+                "the server decodes gzip while it sends, and then ignores ranges; "
+                "ask for the stored bytes with `Accept-Encoding: gzip`"
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_continued(method: str, status: int, headers: dict[str, str], why: str) -> None:
+    """Each reason is said."""
+    with pytest.raises(Unresumable) as caught:
+        ranges.begin(method, status, headers)
+    assert str(caught.value) == why
+
+
+@pytest.mark.parametrize(
+    ("part", "received", "headers", "remaining"),
+    [
+        (Part(0, 9, 10, ETAG), 0, {"range": "bytes=0-9", "if-range": ETAG}, 10),
+        (Part(0, 9, 10, ETAG), 4, {"range": "bytes=4-9", "if-range": ETAG}, 6),
+        (Part(0, 9, 10, ETAG), 10, {"range": "bytes=10-9", "if-range": ETAG}, 0),
+        (Part(5, 7, 10, ETAG), 2, {"range": "bytes=7-7", "if-range": ETAG}, 1),
+        (Part(0, None, None, ETAG), 4, {"range": "bytes=4-", "if-range": ETAG}, None),
+        (Part(0, -1, 0, ETAG), 0, {"range": "bytes=0--1", "if-range": ETAG}, 0),
+        (Part(0, 9, 10, None, "17"), 4, {"range": "bytes=4-9"}, 6),
+    ],
+)
+def test_the_rest_is_asked_for(part: Part, received: int, headers: dict[str, str], remaining: int | None) -> None:
+    """The range begins after what was received; where nothing remains there is nothing to ask for."""
+    assert part.remaining(received) == remaining
+    assert part.headers(received) == headers
+
+
+def _reply(content_range: str = "bytes 4-9/10", **headers: str) -> dict[str, str]:
+    return {"content-range": content_range} | {name.replace("_", "-"): value for name, value in headers.items()}
+
+
+WHOLE = Part(0, 9, 10, ETAG)
+UNKNOWN_LENGTH = Part(0, None, None, ETAG)
+
+
+@pytest.mark.parametrize(
+    ("part", "headers"),
+    [
+        (WHOLE, _reply(etag=ETAG)),
+        (WHOLE, _reply("bytes 4-9/*", etag=ETAG)),
+        (WHOLE, _reply(etag=ETAG, x_goog_generation="99")),
+        (Part(0, 9, None, ETAG), _reply(etag=ETAG)),
+        (Part(0, 9, None, ETAG), _reply("bytes 4-9/11", etag=ETAG)),
+        (UNKNOWN_LENGTH, _reply(etag=ETAG)),
+        (Part(0, 9, 10, None, "17"), _reply(x_goog_generation="17")),
+        (Part(0, 9, 10, ETAG, "17"), _reply(x_goog_generation="17")),
+        (Part(0, 9, 10, ETAG, "17"), _reply(etag=ETAG)),
+        (Part(0, 9, 10, ETAG, "17"), _reply(etag=ETAG, x_goog_generation="17")),
+        (Part(0, 9, 10, None, "17"), _reply(etag='"other"', x_goog_generation="17")),
+        (Part(0, 9, 10, ETAG, None, "gzip"), _reply(etag=ETAG, content_encoding="gzip")),
+        (Part(0, 9, 10, ETAG, None, "gzip"), _reply(etag=ETAG)),
+        (Part(0, 9, 10, None, "17", "gzip"), _reply(x_goog_generation="17", content_encoding="gzip")),
+        (Part(0, 9, 10, None, "17"), _reply(x_goog_generation="17", content_encoding="")),
+    ],
+)
+def test_a_reply_that_goes_on(part: Part, headers: dict[str, str]) -> None:
+    """Exactly the missing bytes of the same object are accepted."""
+    ranges.verify(part, 4, 206, headers)
+
+
+@pytest.mark.parametrize(
+    ("part", "status", "headers", "why"),
+    [
+        (WHOLE, 200, _reply(etag=ETAG), "the server sent the whole object instead of the rest: it changed, or "),
+        (WHOLE, 416, _reply("bytes */10"), "the server answered 416 "),
+        (WHOLE, 412, {}, "the server answered 412 Precondition Failed instead of sending the rest"),
+        (WHOLE, 206, {"etag": ETAG}, "the rest does not begin at byte 4"),
+        (WHOLE, 206, _reply("bytes */10", etag=ETAG), "the rest does not begin at byte 4"),
+        (WHOLE, 206, _reply("bytes 0-9/10", etag=ETAG), "the rest does not begin at byte 4"),
+        (WHOLE, 206, _reply("bytes 3-9/10", etag=ETAG), "the rest does not begin at byte 4"),
+        (WHOLE, 206, _reply("bytes 5-9/10", etag=ETAG), "the rest does not begin at byte 4"),
+        (WHOLE, 206, _reply("bytes 4-9/11", etag=ETAG), "the object has 11 bytes now and had 10"),
+        (WHOLE, 206, _reply("bytes 4-8/10", etag=ETAG), "the reply does not have all of the rest"),
+        (Part(0, 7, 10, ETAG), 206, _reply("bytes 4-9/10", etag=ETAG), "the reply does not have all of the rest"),
+        (UNKNOWN_LENGTH, 206, _reply("bytes 4-8/10", etag=ETAG), "the reply does not have all of the rest"),
+        (UNKNOWN_LENGTH, 206, _reply("bytes 4-9/*", etag=ETAG), "the reply does not have all of the rest"),
+        (WHOLE, 206, _reply(etag='"new"'), "the object has another ETag now"),
+        (WHOLE, 206, _reply(etag='W/"abc"'), "the object has another ETag now"),
+        (Part(0, 9, 10, ETAG, "17"), 206, _reply(etag='"new"', x_goog_generation="17"), "the object has another ETag"),
+        (Part(0, 9, 10, ETAG, "17"), 206, _reply(etag=ETAG, x_goog_generation="18"), "the object has another gen"),
+        (Part(0, 9, 10, None, "17"), 206, _reply(x_goog_generation="18"), "the object has another generation now"),
+        (WHOLE, 206, _reply(), "the reply does not say of which object it is"),
+        (WHOLE, 206, _reply(x_goog_generation="17"), "the reply does not say of which object it is"),
+        (Part(0, 9, 10, None, "17"), 206, _reply(), "the reply does not say of which object it is"),
+        (Part(0, 9, 10, None, "17"), 206, _reply(etag=ETAG), "the reply does not say of which object it is"),
+        (WHOLE, 206, _reply(etag=ETAG, content_encoding="gzip"), "the object comes in another encoding now"),
+        (
+            Part(0, 9, 10, ETAG, None, "gzip"), 206, _reply(etag=ETAG, content_encoding="br"),
+            "the object comes in another encoding now",
+        ),
+        (
+            Part(0, 9, 10, None, "17", "gzip"), 206, _reply(x_goog_generation="17"),
+            "the object comes in another encoding now",
+        ),
+        (
+            Part(0, 9, 10, ETAG, "17", "gzip"), 206, _reply(x_goog_generation="17"),
+            "the object comes in another encoding now",
+        ),
+    ],
+)  # fmt: skip
+def test_a_reply_that_does_not_go_on(part: Part, status: int, headers: dict[str, str], why: str) -> None:
+    """Anything less is refused, with the reason."""
+    with pytest.raises(Unresumable) as caught:
+        ranges.verify(part, 4, status, headers)
+    assert str(caught.value).startswith(why)
+
+
+@given(st.binary(min_size=1, max_size=50), st.data())
+def test_parts_join_to_the_object(content: bytes, data: st.DataObject) -> None:
+    """Wherever it breaks, asking for what is missing and joining what comes gives the object."""
+    first = data.draw(st.integers(0, len(content) - 1))
+    last = data.draw(st.integers(first, len(content) - 1))
+    headers = {"content-range": f"bytes {first}-{last}/{len(content)}", "etag": ETAG}
+    part = ranges.begin("GET", 206, headers)
+    got = b""
+    while remaining := part.remaining(len(got)):
+        start, end = part.headers(len(got))["range"].removeprefix("bytes=").split("-")
+        reply = {"content-range": f"bytes {start}-{end}/{len(content)}", "etag": ETAG}
+        ranges.verify(part, len(got), 206, reply)
+        rest = content[int(start) : int(end) + 1]
+        assert len(rest) == remaining
+        got += rest[: data.draw(st.integers(1, len(rest)))]
+    assert got == content[first : last + 1]
