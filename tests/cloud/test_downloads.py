@@ -1,0 +1,116 @@
+"""Downloads: ranges, validators, pinned generations, hashes and transcoding."""
+
+import gzip
+
+import httpx
+import pytest
+
+from forbear.testing.cloud import Cloud
+
+MEDIA = "/download/storage/v1/b/bkt/o/o?alt=media"
+
+
+def test_headers(cloud: Cloud, http: httpx.Client) -> None:
+    """A download says what it is: generation, hashes, stored size, tag and metadata."""
+    fields = {"contentType": "text/plain", "cacheControl": "no-transform", "contentLanguage": "en"}
+    item = cloud.store.put("bkt", "o", b"hello", fields)
+    reply = http.get(MEDIA)
+    assert reply.content == b"hello"
+    assert reply.headers["x-goog-generation"] == str(item.generation)
+    assert reply.headers["x-goog-hash"] == "crc32c=mnG7TA==,md5=XUFAKrxLKna5cZ2REBfFkg=="
+    assert reply.headers["x-goog-stored-content-length"] == "5"
+    assert reply.headers["x-goog-stored-content-encoding"] == "identity"
+    assert reply.headers["content-type"] == "text/plain"
+    assert reply.headers["content-language"] == "en"
+    assert reply.headers["cache-control"] == "no-transform"
+    assert reply.headers["etag"] == item.etag == http.get("/storage/v1/b/bkt/o/o").json()["etag"]
+    head = http.head(MEDIA)
+    assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", "5")
+
+
+@pytest.mark.parametrize(
+    ("wanted", "status", "body", "content_range"),
+    [
+        ("bytes=0-1", 206, b"he", "bytes 0-1/5"),
+        ("bytes=3-", 206, b"lo", "bytes 3-4/5"),
+        ("bytes=3-99", 206, b"lo", "bytes 3-4/5"),
+        ("bytes=-2", 206, b"lo", "bytes 3-4/5"),
+        ("bytes=-99", 206, b"hello", "bytes 0-4/5"),
+        ("bytes=5-", 416, None, "bytes */5"),
+        ("bytes=9-12", 416, None, "bytes */5"),
+        ("bytes=-0", 416, None, "bytes */5"),
+        ("bytes=2-1", 200, b"hello", None),
+        ("bytes=0-1,3-4", 200, b"hello", None),
+        ("lines=1-2", 200, b"hello", None),
+        ("bytes=-", 200, b"hello", None),
+        ("bytes=" + "9" * 30 + "-", 200, b"hello", None),
+    ],
+)
+def test_range(
+    cloud: Cloud, http: httpx.Client, wanted: str, status: int, body: bytes | None, content_range: str | None
+) -> None:
+    """A range gives a part, one beyond the end 416, and one that makes no sense the whole."""
+    cloud.store.put("bkt", "o", b"hello")
+    reply = http.get(MEDIA, headers={"Range": wanted})
+    assert reply.status_code == status
+    assert reply.headers.get("content-range") == content_range
+    assert body is None or reply.content == body
+
+
+def test_an_empty_object_has_no_range(cloud: Cloud, http: httpx.Client) -> None:
+    """Of nothing, no byte can be asked for."""
+    cloud.store.put("bkt", "o", b"")
+    assert http.get(MEDIA).content == b""
+    reply = http.get(MEDIA, headers={"Range": "bytes=0-"})
+    assert (reply.status_code, reply.headers["content-range"]) == (416, "bytes */0")
+
+
+def test_if_range(cloud: Cloud, http: httpx.Client) -> None:
+    """A range holds only while the object is the one meant, by tag or by date."""
+    item = cloud.store.put("bkt", "o", b"hello")
+    date = http.get(MEDIA).headers["last-modified"]
+    for validator, status in [(item.etag, 206), (f'"{item.etag}"', 206), (date, 206), ('"other"', 200)]:
+        reply = http.get(MEDIA, headers={"Range": "bytes=1-", "If-Range": validator})
+        assert reply.status_code == status
+
+
+def test_a_generation_can_be_pinned(cloud: Cloud, http: httpx.Client) -> None:
+    """A resumed download asks for its generation, and learns when it is gone."""
+    old = cloud.store.put("bkt", "o", b"old")
+    assert http.get(f"{MEDIA}&generation={old.generation}", headers={"Range": "bytes=1-"}).content == b"ld"
+    cloud.store.put("bkt", "o", b"new")
+    assert http.get(f"{MEDIA}&generation={old.generation}").status_code == 404
+    assert http.get(f"{MEDIA}&generation=x").status_code == 400
+
+
+def test_transcoding(cloud: Cloud, http: httpx.Client) -> None:
+    """Stored gzip comes unpacked and whole to a client that takes none, and as stored to one that does."""
+    packed = gzip.compress(b"plain" * 100, mtime=0)
+    cloud.store.put("bkt", "o", packed, {"contentEncoding": "gzip"})
+    for accept in ("", "identity", "gzip;q=0", "br"):
+        plain = http.get(MEDIA, headers={"Accept-Encoding": accept, "Range": "bytes=10-19"})
+        assert (plain.status_code, plain.content) == (200, b"plain" * 100)
+        assert plain.headers["x-goog-stored-content-length"] == str(len(packed))
+        assert plain.headers["x-goog-stored-content-encoding"] == "gzip"
+        assert "content-encoding" not in plain.headers
+    with http.stream("GET", MEDIA, headers={"Accept-Encoding": "br, gzip", "Range": "bytes=0-9"}) as stored:
+        assert b"".join(stored.iter_raw()) == packed[:10]
+        assert (stored.status_code, stored.headers["content-encoding"]) == (206, "gzip")
+    cloud.store.put("bkt", "o", packed, {"contentEncoding": "gzip", "cacheControl": "no-transform"})
+    with http.stream("GET", MEDIA, headers={"Accept-Encoding": "identity"}) as stored:
+        assert b"".join(stored.iter_raw()) == packed
+
+
+def test_a_false_gzip_comes_as_it_is(cloud: Cloud, http: httpx.Client) -> None:
+    """What only claims to be gzip cannot be unpacked, and is sent as stored."""
+    cloud.store.put("bkt", "o", b"not packed", {"contentEncoding": "gzip"})
+    with http.stream("GET", MEDIA, headers={"Accept-Encoding": "identity"}) as reply:
+        assert b"".join(reply.iter_raw()) == b"not packed"
+
+
+def test_alt(cloud: Cloud, http: httpx.Client) -> None:
+    """alt=media works on the plain path too, and other words are refused."""
+    cloud.store.put("bkt", "o", b"hello")
+    assert http.get("/storage/v1/b/bkt/o/o?alt=media").content == b"hello"
+    assert http.get("/storage/v1/b/bkt/o/o?alt=json").json()["name"] == "o"
+    assert http.get("/storage/v1/b/bkt/o/o?alt=xml").status_code == 400

@@ -1,0 +1,137 @@
+"""The real google-cloud-storage works against the cloud, from buckets to notifications."""
+
+import gzip
+import io
+from collections.abc import Iterator
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+
+from forbear.testing.cloud import Cloud
+
+DATA = bytes(range(256)) * 2734
+CHUNK = 262_144
+
+
+@pytest.fixture
+def client(cloud: Cloud) -> Iterator[storage.Client]:
+    options = {"api_endpoint": cloud.url}
+    client = storage.Client(project="p", credentials=AnonymousCredentials(), client_options=options)
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def bucket(client: storage.Client) -> storage.Bucket:
+    return client.create_bucket("bucket", location="EU")
+
+
+def test_buckets(client: storage.Client, bucket: storage.Bucket) -> None:
+    """Buckets are made, listed, changed and deleted."""
+    bucket.labels = {"a": "b"}
+    bucket.versioning_enabled = True
+    bucket.patch(if_metageneration_match=1)
+    bucket.reload()
+    assert (bucket.labels, bucket.versioning_enabled, bucket.metageneration) == ({"a": "b"}, True, 2)
+    assert [each.name for each in client.list_buckets()] == ["bkt", "bucket"]
+    bucket.delete()
+    assert client.lookup_bucket("bucket") is None
+
+
+def test_small_objects(bucket: storage.Bucket) -> None:
+    """An object goes up with its metadata, comes down with its hash checked, and is deleted."""
+    blob = bucket.blob("a/ä.txt")
+    blob.metadata = {"k": "v"}
+    blob.upload_from_string("hello", content_type="text/plain", if_generation_match=0)
+    assert bucket.blob("a/ä.txt").download_as_bytes(checksum="crc32c") == b"hello"
+    assert bucket.get_blob("a/ä.txt").metadata == {"k": "v"}
+    blob.content_language = "en"
+    blob.patch()
+    assert blob.metageneration == 2
+    assert bucket.blob("a/ä.txt").download_as_bytes(start=1, end=2) == b"el"
+    blob.delete(if_generation_match=blob.generation)
+    assert not blob.exists()
+
+
+def test_resumable_uploads(cloud: Cloud, bucket: storage.Bucket) -> None:
+    """Uploads in small chunks arrive whole: with the size known, unknown, or through a writer."""
+    bucket.blob("known", chunk_size=CHUNK).upload_from_file(io.BytesIO(DATA), size=len(DATA), checksum="md5")
+    bucket.blob("unknown", chunk_size=CHUNK).upload_from_file(io.BytesIO(DATA))
+    bucket.blob("empty", chunk_size=CHUNK).upload_from_file(io.BytesIO())
+    with bucket.blob("written").open("wb", chunk_size=CHUNK) as file:
+        file.write(DATA)
+    assert cloud.requests.count("storage.objects.insert.send") >= 6
+    assert cloud.effects.count("storage.objects.insert") == 4
+    for name in ("known", "unknown", "written"):
+        assert bucket.blob(name).download_as_bytes() == DATA
+    out = io.BytesIO()
+    bucket.blob("known", chunk_size=CHUNK).download_to_file(out)
+    assert out.getvalue() == DATA
+    assert bucket.blob("empty").download_as_bytes() == b""
+
+
+def test_listing(bucket: storage.Bucket) -> None:
+    """Pages, prefixes and versions come as the client expects them."""
+    for name in ("a", "b/1", "b/2", "c"):
+        bucket.blob(name).upload_from_string(name)
+    assert [blob.name for blob in bucket.list_blobs(page_size=2)] == ["a", "b/1", "b/2", "c"]
+    folded = bucket.list_blobs(delimiter="/")
+    assert ([blob.name for blob in folded], folded.prefixes) == (["a", "c"], {"b/"})
+    bucket.delete(force=True)
+
+
+def test_compose_and_rewrite(bucket: storage.Bucket) -> None:
+    """Objects are joined, rewritten, copied, renamed and moved."""
+    one, two = bucket.blob("one"), bucket.blob("two")
+    one.upload_from_string(b"1" * 700_000)
+    two.upload_from_string(b"2" * 700_000)
+    joined = bucket.blob("joined")
+    joined.compose([one, two], if_generation_match=0)
+    assert (joined.component_count, joined.size) == (2, 1_400_000)
+    rewritten = bucket.blob("rewritten")
+    assert rewritten.rewrite(joined) == (None, 1_400_000, 1_400_000)
+    bucket.copy_blob(one, bucket, "copy")
+    bucket.rename_blob(bucket.blob("copy"), "renamed")
+    moved = bucket.move_blob(bucket.blob("renamed"), "moved")
+    assert moved.download_as_bytes() == one.download_as_bytes()
+    assert {blob.name for blob in bucket.list_blobs()} == {"one", "two", "joined", "rewritten", "moved"}
+
+
+def test_transcoding(bucket: storage.Bucket) -> None:
+    """Stored gzip comes unpacked, or raw when asked for."""
+    blob = bucket.blob("z")
+    blob.content_encoding = "gzip"
+    packed = gzip.compress(b"plain" * 100)
+    blob.upload_from_string(packed)
+    assert blob.download_as_bytes() == b"plain" * 100
+    assert blob.download_as_bytes(raw_download=True) == packed
+
+
+def test_access(bucket: storage.Bucket) -> None:
+    """Lists and policies are read and written."""
+    blob = bucket.blob("o")
+    blob.upload_from_string("x")
+    blob.make_public()
+    blob.acl.reload()
+    assert {"entity": "allUsers", "role": "READER"} in list(blob.acl)
+    policy = bucket.get_iam_policy()
+    policy.bindings.append({"role": "roles/viewer", "members": {"user:a@example.com"}})
+    bucket.set_iam_policy(policy)
+    assert bucket.get_iam_policy().bindings[0]["role"] == "roles/viewer"
+    assert bucket.test_iam_permissions(["storage.objects.get"]) == ["storage.objects.get"]
+
+
+def test_keys_and_notifications(client: storage.Client, bucket: storage.Bucket) -> None:
+    """HMAC keys and notifications live through all their operations."""
+    key, secret = client.create_hmac_key("robot@example.com")
+    assert secret
+    key.state = "INACTIVE"
+    key.update()
+    assert [each.access_id for each in client.list_hmac_keys()] == [key.access_id]
+    key.delete()
+    notification = bucket.notification("topic", topic_project="project-one")
+    notification.create()
+    assert [each.notification_id for each in bucket.list_notifications()] == [notification.notification_id]
+    notification.delete()
+    assert "@" in client.get_service_account_email()
