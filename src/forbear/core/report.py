@@ -4,6 +4,9 @@ from forbear.core.decide import Reason, show
 from forbear.core.record import Record
 
 _ATTRIBUTE = "__forbear_report__"
+EXTENSION = "forbear_report"
+"""Where the report of a response lies in its `extensions`."""
+
 _PREFIX = "forbear: "
 _LONGEST_TEXT = 500
 
@@ -91,7 +94,14 @@ def attach(error: BaseException, report: Report) -> None:
         return
 
 
-def report(error: BaseException) -> Report | None:
-    """The report that `error` carries, None if it was not retried."""
-    found = getattr(error, _ATTRIBUTE, None)
+def report(outcome: object) -> Report | None:
+    """The report that an exception or a response carries, None if it was not retried.
+
+    An exception without one of its own may hold a `response` that has one, as the error of `raise_for_status()` does.
+    """
+    found = getattr(outcome, _ATTRIBUTE, None)
+    if found is None:
+        response = getattr(outcome, "response", outcome)
+        extensions = getattr(response, "extensions", None)
+        found = extensions.get(EXTENSION) if isinstance(extensions, dict) else getattr(response, _ATTRIBUTE, None)
     return found if isinstance(found, Report) else None

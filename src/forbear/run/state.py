@@ -61,9 +61,6 @@ class Run:
     def failed(self, error: Exception) -> float | None:
         """Seconds to wait before the next attempt, None to let `error` out (it is annotated)."""
         plan = self.plan
-        inner = report(error)
-        if inner is not None and not plan.retry_exhausted and inner.made_since(self.started):
-            return None
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.judge_error(error)
         return self.after(verdict, error, type(error).__qualname__, str(error), repeatable=plan.repeatable)
 
@@ -109,16 +106,19 @@ class Run:
         repeatable: bool,
         maybe_done: bool = False,
         blocked: Stop | None = None,
+        unsafe: str | None = None,
+        response: object = None,
     ) -> float | None:
         """Seconds to wait before the next attempt, None to give up.
 
-        `name` and `text` describe the failure. `maybe_done` says that this reply is what an earlier success would lead
-        to; `blocked` is what forbids another attempt that the decision would otherwise allow, such as a body that is
-        gone.
+        `name` and `text` describe the failure; `response` is what came back where there is no `error`. `maybe_done` says
+        that this reply is what an earlier success would lead to. `blocked` forbids another attempt that the decision
+        would allow: the body is gone. `unsafe` says why the operation is not repeatable.
         """
-        if is_off():
-            return None
         plan = self.plan
+        inner = report(error or response)
+        if is_off() or (inner is not None and not plan.retry_exhausted and inner.made_since(self.started)):
+            return None
         elapsed = self.runtime.monotonic() - self.started
         step = decide(
             plan.limits,
@@ -135,6 +135,8 @@ class Run:
                 step = blocked
             elif plan.budget is not None and not plan.budget.take():
                 step = Stop(Reason.BUDGET)
+        elif unsafe is not None and step.reason is Reason.UNSAFE:
+            step = Stop(Reason.UNSAFE, unsafe)
         if isinstance(step, Stop):
             self._give_up(step, verdict, error, name, text, elapsed, maybe_done)
             return None

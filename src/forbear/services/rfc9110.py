@@ -35,6 +35,10 @@ class Rfc9110(Record):
         """The name in judgements and reports."""
         return _NAME
 
+    @property
+    def token_header(self) -> None:
+        """There is no header by which every API drops duplicates."""
+
     def classify(self, request: Request) -> Judgement:
         """Whether a request may be executed twice, by its method and preconditions."""
         asked = max((request.method, *method.overrides(request.headers)), key=method.danger)

@@ -1,0 +1,1 @@
+"""One HTTP exchange without I/O: classify, judge, replay, resume. Every HTTP adapter only drives it."""

@@ -1,0 +1,63 @@
+"""A chunk of a resumable upload whose outcome is unknown: ask the session what it has, then send only the rest.
+
+Source: the resumable upload protocol of Cloud Storage. It knows no client library and counts no attempts.
+"""
+
+from forbear.exchange.send import ORIGINAL, Send
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from forbear.http.request import Request
+
+
+class Chunk:
+    """One chunk on its way: the bytes from `start` to before `end`, of `total` in all ("*" where that is unknown)."""
+
+    __slots__ = ("start", "end", "total")
+
+    def __init__(self, start: int, end: int, total: str) -> None:
+        self.start = start
+        self.end = end
+        self.total = total
+
+    @classmethod
+    def of(cls, request: "Request") -> "Chunk | None":
+        """The chunk that a request carries, None where its headers do not say which bytes those are."""
+        named = request.headers.get("content-range")
+        if named is None:  # all of the object in one request
+            length = request.headers.get("content-length", "")
+            return cls(0, int(length), length) if length.isdecimal() else None
+        unit, _, rest = named.strip().partition(" ")
+        span, _, total = rest.strip().partition("/")
+        first, _, last = span.partition("-")
+        if unit.lower() != "bytes" or not (first.isdecimal() and last.isdecimal()):
+            return None
+        return cls(int(first), int(last) + 1, total.strip())
+
+    def question(self) -> Send:
+        """The request that asks the session how much it has."""
+        return Send({"content-range": f"bytes */{self.total}", "content-length": "0"}, skip=None)
+
+    def rest(self, status: int, headers: "Mapping[str, str]") -> Send | None:
+        """What to send after the answer to the question, None where that answer is the caller's to have.
+
+        It is so when the upload is complete, when the session has all of this chunk, and when it lacks earlier bytes,
+        which only the caller can send again.
+        """
+        if status != 308:
+            return None
+        has = _stored(headers.get("range", ""))
+        if has == self.start:
+            return ORIGINAL
+        if not self.start < has < self.end:
+            return None
+        left = {"content-range": f"bytes {has}-{self.end - 1}/{self.total}", "content-length": str(self.end - has)}
+        return Send(left, skip=has - self.start)
+
+
+def _stored(named: str) -> int:
+    """How many bytes a session has, by the Range header of its 308; without one it has none."""
+    last = named.rpartition("-")[2].strip()
+    return int(last) + 1 if last.isdecimal() else 0

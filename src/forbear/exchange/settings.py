@@ -1,0 +1,60 @@
+"""How an adapter was set up: which policy and which service apply to a request, and what identifies a mutation."""
+
+from forbear.core import check
+from forbear.core.record import Record
+from forbear.http import bodies
+from forbear.http.method import READS
+from forbear.policy import Policy
+from forbear.services import registry
+from forbear.services.rfc9110 import RFC9110
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.request import Service
+
+
+BUFFER = bodies.LIMIT
+
+
+class Settings(Record):
+    """The set-up of one adapter.
+
+    `policy` None takes the recommended policy of whatever service a request goes to. A policy with a service of its own
+    (`cloud_storage.policy`) holds for every host, emulators included; any other policy brings its limits and its
+    backoff, and known hosts keep their tables. `idempotency_header` names a header by which the API drops duplicates,
+    such as "Idempotency-Key": every mutation carries one token for all its attempts, which makes any operation
+    repeatable. `buffer` is how many bytes of a one-shot body are kept for a repeat, 8 MiB by default.
+    """
+
+    __slots__ = ("policy", "idempotency_header", "buffer")
+
+    policy: Policy | None
+    idempotency_header: str | None
+    buffer: int
+
+    def __init__(
+        self, policy: Policy | None = None, idempotency_header: str | None = None, buffer: int = BUFFER
+    ) -> None:
+        if policy is not None and not isinstance(policy, Policy):
+            raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
+        if idempotency_header == "" or not isinstance(idempotency_header, str | None):
+            raise TypeError(f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}")
+        check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
+        header = None if idempotency_header is None else idempotency_header.lower()
+        self._set(policy=policy, idempotency_header=header, buffer=buffer)
+
+    def resolve(self, host: str, path: str) -> "tuple[Policy, Service]":
+        """The policy and the service for a request to `path` on `host`."""
+        policy = self.policy or registry.recommended(host, path)
+        return policy, policy.service or registry.find(host, path) or RFC9110
+
+    def token_header(self, service: "Service", method: str) -> str | None:
+        """The header that carries the idempotency token of a request, None for a request that needs none."""
+        return None if method in READS else self.idempotency_header or service.token_header
+
+
+def new_token() -> str:
+    """A token for one logical mutation, equal on all its attempts."""
+    from uuid import uuid4  # costs more to import than the rest of this package
+
+    return str(uuid4())
