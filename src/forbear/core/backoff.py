@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 _LARGEST = 1.7976931348623157e308  # sys.float_info.max
-JITTERS = ("full", "equal", "documented", "decorrelated", "none")
+JITTERS: "tuple[Jitter, ...]" = ("full", "equal", "documented", "decorrelated", "none")
 
 
 class Exponential(Record):

@@ -29,7 +29,7 @@ def at_least(name: str, value: object, least: float, *, what: str = "a number", 
     if not _is_number(value) or (whole and not isinstance(value, int)):
         raise TypeError(f"`{name}` must be {what}, got {value!r}")
     if not least <= value < float("inf"):  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be {least} or more, got {value!r}")
+        raise ValueError(f"`{name}` must be {least} or more{'' if whole else ' and finite'}, got {value!r}")
 
 
 def positive(name: str, value: object, *, what: str = "a number") -> None:
