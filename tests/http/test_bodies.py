@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.http import bodies
-from forbear.http.bodies import AsyncReplay, Recording, Replay, Source
+from forbear.http.bodies import AsyncReplay, Recording, Replay
 
 TOO_MUCH = "the body is a one-shot stream of more than {}, too much to keep; pass bytes or a seekable file"
 BROKEN = "the body's own stream failed, so the rest of it is lost; pass bytes or a seekable file"
@@ -43,19 +43,12 @@ class Odd:
         self.__dict__.update(methods)
 
 
-@pytest.mark.parametrize("body", [None, b"", b"bytes", "text", bytearray(b"x"), memoryview(b"x"), [b"x"], (b"x",)])
-def test_bytes_are_sent_again_as_they_are(body: object) -> None:
-    """Values in memory are no streams."""
-    assert bodies.source(body) is Source.FIXED
-
-
 def test_a_file_is_sent_again_from_where_it_stood(tmp_path: Path) -> None:
     """A seekable file is put back to where the first attempt began, not to its beginning."""
     path = tmp_path / "body"
     path.write_bytes(b"0123456789")
     with path.open("rb") as file:
         file.seek(4)
-        assert bodies.source(file) is Source.SEEKABLE
         start = bodies.position(file)
         assert start == 4
         assert file.read() == b"456789"
@@ -66,7 +59,6 @@ def test_a_file_is_sent_again_from_where_it_stood(tmp_path: Path) -> None:
 def test_a_file_at_its_beginning_is_seekable() -> None:
     """Position 0 is a position."""
     assert bodies.position(io.BytesIO(b"x")) == 0
-    assert bodies.source(io.BytesIO(b"x")) is Source.SEEKABLE
 
 
 def test_a_pipe_comes_once() -> None:
@@ -74,7 +66,6 @@ def test_a_pipe_comes_once() -> None:
     read, write = os.pipe()
     with os.fdopen(read, "rb") as pipe, os.fdopen(write, "wb"):
         assert bodies.position(pipe) is None
-        assert bodies.source(pipe) is Source.ONE_SHOT
 
 
 def test_a_closed_file_cannot_be_put_back() -> None:
@@ -102,13 +93,14 @@ def _refuse(*_: object) -> int:
         Odd(seek=lambda _: 0, tell=lambda: 0, seekable=lambda: False),
         Odd(seek=lambda _: 0, tell=_refuse, seekable=lambda: True),
         Odd(seek=lambda _: 0, tell=lambda: None),
+        b"bytes",
+        None,
         3,
     ],
 )
-def test_everything_else_comes_once(body: object) -> None:
-    """Whatever cannot be shown to be the same again counts as a stream."""
+def test_everything_else_has_no_position(body: object) -> None:
+    """Whatever is no seekable file has no position."""
     assert bodies.position(body) is None
-    assert bodies.source(body) is Source.ONE_SHOT
 
 
 def test_a_file_need_not_say_that_it_is_seekable() -> None:

@@ -1,10 +1,8 @@
 """Whether a request body can be sent again, and a bounded memory for one that comes only once. It knows no client.
 
-The rule: bytes are sent again as they are, a seekable file from where it stood, and everything else counts as a stream
+The rule: a seekable file is sent again from where it stood; everything else that is not in memory counts as a stream
 that comes once, even if it can be iterated twice, for nothing says that it yields the same again.
 """
-
-from enum import Enum
 
 from forbear.core import check
 
@@ -14,21 +12,6 @@ if TYPE_CHECKING:
 
 LIMIT = 8 * 1024 * 1024
 """How much of a one-shot stream is kept by default, in bytes."""
-
-
-class Source(Enum):
-    """How a body is sent again."""
-
-    FIXED = "as it is"
-    SEEKABLE = "from where it stood"
-    ONE_SHOT = "from what was kept of it"
-
-
-def source(body: object) -> Source:
-    """How `body` is sent again."""
-    if body is None or isinstance(body, bytes | str | bytearray | memoryview | list | tuple):
-        return Source.FIXED
-    return Source.ONE_SHOT if position(body) is None else Source.SEEKABLE
 
 
 def position(body: object) -> int | None:

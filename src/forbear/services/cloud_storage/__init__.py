@@ -14,15 +14,15 @@ if TYPE_CHECKING:
 
 __all__ = ["CloudStorage", "documented", "policy"]
 
+if not TYPE_CHECKING:  # a checker that sees it would believe in any name
 
-def __getattr__(name: str) -> object:
-    if name in ("documented", "policy"):
-        from forbear.services.cloud_storage import profiles
+    def __getattr__(name):
+        if name in ("documented", "policy"):
+            from forbear.services.cloud_storage import profiles
 
-        made: Policy = getattr(profiles, name)()
-        return made
-    if name == "CloudStorage":
-        from forbear.services.cloud_storage.service import CloudStorage
+            return getattr(profiles, name)()
+        if name == "CloudStorage":
+            from forbear.services.cloud_storage.service import CloudStorage
 
-        return CloudStorage
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+            return CloudStorage
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

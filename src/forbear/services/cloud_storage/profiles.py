@@ -37,7 +37,7 @@ def policy() -> Policy:
     - The start of a resumable session is always repeated: it commits nothing.
     - An If-Match header does not make an update safe: the page names ETags as a condition, but the server is said to
       heed them on reads only. Use ifMetagenerationMatch, or `CloudStorage(disputed=True)`.
-    - Operations that the page does not name (folders, moves, restores) follow the table; `documented` never repeats them.
+    - Operations that the page does not name (folders, moves, restores) are judged by the table, not ruled out.
     """
     backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
     return Policy(_ON, _LIMITS, backoff, service=RECOMMENDED)

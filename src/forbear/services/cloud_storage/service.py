@@ -62,7 +62,7 @@ class CloudStorage(Record):
 
     @property
     def token_header(self) -> str:
-        """The header by which the service may drop duplicates; its effect is not documented, so it makes nothing safe."""
+        """The header by which the service may drop duplicates; nothing documents it, so it makes nothing safe."""
         return "x-goog-gcs-idempotency-token"
 
     def classify(self, request: Request) -> Judgement:

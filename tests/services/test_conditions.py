@@ -1,0 +1,74 @@
+"""The grammar of conditions, and how each is read off a request."""
+
+import pytest
+
+from forbear.http.request import Request
+from forbear.services.conditions import compiled, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("", ()),
+        ("q:a", ((("q", "a"),),)),
+        ("q:a|h:If-Match", ((("q", "a"),), (("h", "If-Match"),))),
+        ("q:a&b:etag", ((("q", "a"), ("b", "etag")),)),
+        ("q:a & q:b | const:true", ((("q", "a"), ("q", "b")), (("const", "true"),))),
+    ],
+)
+def test_the_grammar(text: str, expected: object) -> None:
+    """Alternatives are joined by |, conjunctions by &."""
+    assert parse(text) == expected
+
+
+@pytest.mark.parametrize(
+    "text", ["a", "q:", ":a", "x:a", "q:a|", "|q:a", "q:a&", "q:a||q:b", "const:false", "const:", "Q:a"]
+)
+def test_nonsense_is_refused(text: str) -> None:
+    """A condition that would never or always hold by mistake is an error."""
+    with pytest.raises(ValueError, match="a condition must be q:NAME, h:NAME, b:NAME or const:true, got"):
+        parse(text)
+
+
+def _held(text: str, query: str = "", body: bytes | None = b"", **headers: str) -> list[str]:
+    request = Request(
+        "PUT", "h", f"/?{query}", {name.replace("_", "-"): value for name, value in headers.items()}, body
+    )
+    return [condition.text for condition in compiled(parse(text)) if condition.holds(request, query)]
+
+
+def test_each_kind_is_read_from_its_place() -> None:
+    """A query parameter, a header and a field of the body do not stand for each other."""
+    text = "q:ifGenerationMatch|h:If-Match|b:etag"
+    assert _held(text) == []
+    assert _held(text, query="ifGenerationMatch=0") == ["ifGenerationMatch="]
+    assert _held(text, if_match='"x"') == ["If-Match:"]
+    assert _held(text, body=b'{"etag": "x"}') == ["etag in the body"]
+    assert _held(text, query="If-Match=1&etag=1", ifgenerationmatch="1", etag="x", body=b'{"If-Match": "x"}') == []
+
+
+def test_a_generation_must_be_positive_and_a_condition_may_be_zero() -> None:
+    """0 says "must not exist" in a condition, and names no generation."""
+    text = "q:ifGenerationMatch|q:generation"
+    assert _held(text, query="ifGenerationMatch=0&generation=0") == ["ifGenerationMatch="]
+    assert _held(text, query="generation=1") == ["generation="]
+
+
+def test_a_conjunction_needs_all_of_its_terms() -> None:
+    """Every term of a conjunction must hold."""
+    text = "q:a&q:b"
+    assert _held(text, query="a=1") == _held(text, query="b=1") == []
+    assert _held(text, query="a=1&b=2") == ["a= and b="]
+
+
+def test_some_operations_need_nothing() -> None:
+    """`const:true` always holds."""
+    assert _held("const:true") == ["nothing"]
+
+
+def test_a_header_without_a_known_rule_is_refused() -> None:
+    """Which values of a header count must be known before it can make anything safe."""
+    with pytest.raises(
+        ValueError, match="a header condition must be If-Match, whose values have a known rule, got 'X-Y'"
+    ):
+        compiled(parse("h:X-Y"))

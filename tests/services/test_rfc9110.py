@@ -1,0 +1,144 @@
+"""Hosts that nobody described: methods, preconditions and statuses by RFC 9110."""
+
+import pickle
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Safety, Verdict
+from forbear.http.request import Judgement, Request
+from forbear.services.rfc9110 import RFC9110, Rfc9110
+
+
+def _judge(method: str, **headers: str) -> Judgement:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return RFC9110.classify(Request(method, "api.example.com", "/orders/7?x=1", named))
+
+
+@pytest.mark.parametrize("method", ["GET", "HEAD", "OPTIONS", "TRACE"])
+def test_reads_are_always_repeatable(method: str) -> None:
+    """Reads change nothing."""
+    assert _judge(method) == Judgement("rfc9110", None, Safety.ALWAYS, repeatable=True, mutation=False)
+
+
+@pytest.mark.parametrize(("method", "maybe_done"), [("PUT", (412,)), ("DELETE", (404, 410, 412))])
+def test_idempotent_mutations_are_always_repeatable(method: str, maybe_done: tuple[int, ...]) -> None:
+    """A second PUT or DELETE leaves the same state, whatever its reply."""
+    assert _judge(method) == Judgement("rfc9110", None, Safety.ALWAYS, repeatable=True, maybe_done=maybe_done)
+
+
+@pytest.mark.parametrize(
+    "method", ["POST", "PATCH", "CONNECT", "PROPPATCH", "post", "get", "put", "", "GET ", "G\u0415T"]
+)
+def test_all_else_is_never_repeatable(method: str) -> None:
+    """Other methods, and anything that is no method, may do harm twice."""
+    assert _judge(method) == Judgement("rfc9110", None, Safety.NEVER)
+
+
+@pytest.mark.parametrize("method", ["POST", "PATCH", "LOCK"])
+def test_if_match_with_a_strong_tag_makes_them_repeatable(method: str) -> None:
+    """A change of one version can succeed only once; 412 may then mean that it has."""
+    judgement = _judge(method, if_match='"v1"')
+    assert (judgement.safety, judgement.repeatable) == (Safety.CONDITIONAL, True)
+    assert (judgement.met, judgement.conditions) == ("If-Match:", ("If-Match:",))
+    assert judgement.maybe_done == (412,)
+    assert judgement.mutation
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"if_match": "*"},
+        {"if_match": ""},
+        {"if_match": 'W/"v1"'},
+        {"if_match": "v1"},
+        {"if_match": '"v1", W/"v2"'},
+        {"if_none_match": '"v1"'},
+        {"if_unmodified_since": "Sun, 06 Nov 1994 08:49:37 GMT"},
+        {"etag": '"v1"'},
+    ],
+)
+def test_what_is_no_guard(headers: dict[str, str]) -> None:
+    """What can hold again after the first success, or is never compared strongly, guards nothing."""
+    assert not _judge("PATCH", **headers).repeatable
+
+
+@pytest.mark.parametrize(
+    ("method", "value", "repeatable"),
+    [
+        ("PATCH", "*", True),
+        ("PATCH", " * ", True),
+        ("PATCH", '"v1"', False),
+        ("PATCH", "", False),
+        ("POST", "*", False),
+    ],
+)
+def test_if_none_match_guards_a_patch_that_creates(method: str, value: str, repeatable: bool) -> None:
+    """What a PATCH creates is there afterwards; the target of a POST need not be."""
+    judgement = _judge(method, if_none_match=value)
+    assert judgement.repeatable is repeatable
+    assert judgement.met == ("If-None-Match: *" if repeatable else None)
+    assert judgement.conditions == (("If-Match:", "If-None-Match: *") if repeatable else ())
+
+
+@pytest.mark.parametrize("header", ["x_http_method_override", "x_http_method", "x_method_override"])
+@pytest.mark.parametrize(
+    ("method", "override", "like"),
+    [
+        ("POST", "GET", "POST"),
+        ("GET", "POST", "POST"),
+        ("GET", "patch", "POST"),
+        ("GET", "", "POST"),
+        ("GET", "DELETE", "DELETE"),
+        ("POST", "PUT", "POST"),
+        ("PUT", "GET", "PUT"),
+        ("DELETE", "PUT", "DELETE"),
+        ("GET", "head", "GET"),
+    ],
+)
+def test_the_more_dangerous_method_counts(header: str, method: str, override: str, like: str) -> None:
+    """Not every server obeys an override, and not every server ignores it."""
+    assert _judge(method, **{header: override}) == _judge(like)
+
+
+def test_an_overridden_patch_may_create() -> None:
+    """The guard is judged by the method that counts."""
+    assert _judge("GET", x_http_method="PATCH", if_none_match="*").repeatable
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "verdict"),
+    [
+        (200, {}, None),
+        (304, {}, None),
+        (404, {}, PERMANENT),
+        (501, {}, PERMANENT),
+        (500, {}, TRANSIENT),
+        (408, {}, TRANSIENT),
+        (503, {"retry-after": "9"}, Verdict(Kind.TRANSIENT, retry_after=9.0, throttled=True)),
+    ],
+)
+def test_verdicts(status: int, headers: dict[str, str], verdict: Verdict | None) -> None:
+    """Replies mean what their statuses say."""
+    assert RFC9110.verdict(_judge("GET"), status, headers) == verdict
+
+
+def test_it_is_a_plain_value() -> None:
+    """All are the same one, in any process, so that policies with it can be compared and pickled."""
+    assert pickle.loads(pickle.dumps(RFC9110)) == RFC9110 == Rfc9110()
+    assert RFC9110.name == "rfc9110"
+    assert RFC9110.token_header is None
+
+
+TEXT = st.text(st.characters(codec="ascii"), max_size=12)
+
+
+@given(
+    TEXT, st.dictionaries(st.sampled_from(["if-match", "if-none-match", "x-http-method", "x-method-override"]), TEXT)
+)
+def test_no_request_raises(method: str, headers: dict[str, str]) -> None:
+    """Whatever is sent is judged, and nothing but the known methods is repeatable without a guard."""
+    judgement = RFC9110.classify(Request(method, "h", "/", headers))
+    if judgement.repeatable and judgement.met is None:
+        assert method in {"GET", "HEAD", "OPTIONS", "TRACE", "PUT", "DELETE"}

@@ -1,0 +1,91 @@
+"""Reading a table: what breaks the schema is an error that says where and what."""
+
+from pathlib import Path
+
+import pytest
+
+from forbear.core.verdict import Safety
+from forbear.services.table import COLUMNS, Row, Rule, load
+
+HEADER = ",".join(("id", "verb", *COLUMNS[1:]))
+ONLY = "`safe_if` must be given for conditional operations only, got "
+GRAMMAR = "a condition must be q:NAME, h:NAME, b:NAME or const:true, got "
+GOOD = "a.get,GET,always,,,always,,page,none,"
+
+
+def _load(tmp_path: Path, *lines: str, header: str = HEADER) -> tuple[Row, ...]:
+    path = tmp_path / "table.csv"
+    path.write_text("\n".join((header, *lines)) + "\n", encoding="utf-8")
+    return load(path, ("verb",))
+
+
+def test_rows_are_read(tmp_path: Path) -> None:
+    """Every column comes out in its own type."""
+    rows = _load(
+        tmp_path,
+        GOOD,
+        "a.put,PUT,conditional,q:x|b:y,h:If-Match,q:x|h:If-Match,412|409,JUDGEMENT,a lost update,a note",
+        "a.add,POST,never,,q:x,,,tests,two of them,",
+        'a.ban,POST,never,,,never,,"page, tests",two of them,',
+    )
+    q, b, h = (("q", "x"),), (("b", "y"),), (("h", "If-Match"),)
+    assert rows == (
+        Row("a.get", ("GET",), Rule(Safety.ALWAYS), (), Rule(Safety.ALWAYS), (), "page", "none", ""),
+        Row(
+            "a.put", ("PUT",), Rule(Safety.CONDITIONAL, (q, b)), (h,), Rule(Safety.CONDITIONAL, (q, h)), ("412", "409"),
+            "JUDGEMENT", "a lost update", "a note",
+        ),
+        Row("a.add", ("POST",), Rule(Safety.NEVER), (q,), None, (), "tests", "two of them", ""),
+        Row("a.ban", ("POST",), Rule(Safety.NEVER), (), Rule(Safety.NEVER), (), "page, tests", "two of them", ""),
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        ("a.x,GET,maybe,,,always,,page,none,", "`safety` must be one of always, conditional, never, got 'maybe'"),
+        ("a.x,GET,,,,always,,page,none,", "`safety` must be one of always, conditional, never, got ''"),
+        ("a.x,GET,always,q:a,,always,,page,none,", ONLY + "'q:a' for always"),
+        ("a.x,GET,never,q:a,,always,,page,none,", ONLY + "'q:a' for never"),
+        ("a.x,GET,conditional,,,always,,page,none,", ONLY + "'' for conditional"),
+        ("a.x,GET,conditional,x,,always,,page,none,", GRAMMAR + "'x'"),
+        ("a.x,GET,always,,y,always,,page,none,", GRAMMAR + "'y'"),
+        ("a.x,GET,always,,,sometimes,,page,none,", GRAMMAR + "'sometimes'"),
+        ("a.x,,always,,,always,,page,none,", "`verb` must not be empty"),
+        ("a.x,GET,always,,,always,,,none,", "`source` must not be empty"),
+        ("a.x,GET,always,,,always,,page,,", "`effect` must not be empty"),
+        ("a.x,GET,always", "`source` must not be empty"),
+        ("a.x,GET,always,,,always,,page,none,note,more", "a row must have one value a column, got ['more'] beyond"),
+        ("a.get,GET,always,,,always,,page,none,", "`id` must be unique"),
+    ],
+)  # fmt: skip
+def test_a_broken_row_is_refused(tmp_path: Path, line: str, why: str) -> None:
+    """The text names the file, the line, the operation and the rule."""
+    with pytest.raises(ValueError, match="must") as caught:
+        _load(tmp_path, GOOD, line)
+    assert str(caught.value).startswith(f"table.csv, line 3 ({line.partition(',')[0]}): {why}")
+
+
+def test_a_row_without_a_name_is_refused(tmp_path: Path) -> None:
+    """The line is named where the operation cannot be."""
+    with pytest.raises(ValueError, match=r"table.csv, line 2 \(\): `id` must not be empty"):
+        _load(tmp_path, ",GET,always,,,always,,page,none,")
+
+
+@pytest.mark.parametrize("header", ["id,safety", f"{HEADER},surprise", HEADER.replace("verb", "method")])
+def test_other_columns_are_refused(tmp_path: Path, header: str) -> None:
+    """A missing, surplus or misnamed column is an error before any row is read."""
+    with pytest.raises(ValueError, match=r"table.csv: columns must be \['disputed_if', .*, got"):
+        _load(tmp_path, GOOD, header=header)
+
+
+def test_an_empty_file_is_refused(tmp_path: Path) -> None:
+    """A file without a header has no columns."""
+    with pytest.raises(ValueError, match=r"table.csv: columns must be .* got \[\]"):
+        load(_empty(tmp_path), ("verb",))
+
+
+def _empty(tmp_path: Path) -> Path:
+    path = tmp_path / "table.csv"
+    path.touch()
+    return path
