@@ -1,0 +1,45 @@
+"""Every Python example of the README and of docs/ is run, in virtual time and against the embedded cloud."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from sybil.document import Document
+from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
+
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud
+
+_ROOT = Path(__file__).parents[2]
+_PAGES = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
+
+
+@pytest.fixture
+def cloud() -> Iterator[Cloud]:
+    """A cloud with a bucket, for the examples to talk to."""
+    with Cloud() as cloud:
+        cloud.store.create_bucket("my-bucket")
+        yield cloud
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
+def test_examples_run(page: Path, cloud: Cloud) -> None:
+    """The examples of a page run from top to bottom, in one namespace that begins with `cloud`."""
+    document = Document.parse(str(page), PythonCodeBlockParser(), SkipParser())
+    document.namespace["cloud"] = cloud
+    examples = list(document.examples())
+    with virtual_time(seed=1):
+        for example in examples:
+            example.evaluate()
+    for value in document.namespace.values():
+        if isinstance(value, httpx.Client):
+            value.close()
+
+
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
+def test_links_lead_somewhere(page: Path) -> None:
+    """Every relative link of a page names a file that is there."""
+    for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8")):
+        assert (page.parent / target).exists(), f"{page.name} links to {target}"
