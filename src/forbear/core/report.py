@@ -33,8 +33,8 @@ class Report(Record):
     """What was tried before a run gave up.
 
     `reason` is the rule that ended it and `text` that rule in words. `maybe_done` is set where the last reply may mean
-    that an earlier attempt had worked after all. `made` is when, on this process's monotonic clock, None once it came
-    from another.
+    that an earlier attempt had worked after all. `made` is its number among the reports of this process, None once it
+    came from another.
     """
 
     __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "made")
@@ -45,7 +45,7 @@ class Report(Record):
     reason: Reason
     text: str
     maybe_done: bool
-    made: float | None
+    made: int | None
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class Report(Record):
         reason: Reason,
         text: str,
         maybe_done: bool = False,
-        made: float | None = None,
+        made: int | None = None,
     ) -> None:
         self._set(
             operation=operation,
@@ -67,9 +67,9 @@ class Report(Record):
             made=made,
         )
 
-    def made_since(self, instant: float) -> bool:
-        """Whether the run ended after `instant`; an older report rides on an exception that is raised again."""
-        return self.made is None or self.made >= instant
+    def made_after(self, number: int) -> bool:
+        """Whether it is later than the process's report `number`; an older one rides on an exception raised again."""
+        return self.made is None or self.made > number
 
     def __reduce__(self) -> "tuple[type[Report], tuple[object, ...]]":
         return type(self), (self.operation, self.attempts, self.elapsed, self.reason, self.text, self.maybe_done)
@@ -84,14 +84,19 @@ class Report(Record):
 
 def attach(error: BaseException, report: Report) -> None:
     """Annotate an exception that is about to be raised again; a report and a note of an earlier run give way."""
-    notes: list[str] = getattr(error, "__notes__", [])
-    for note in [note for note in notes if note.startswith(_PREFIX)]:
-        notes.remove(note)
-    error.add_note(report.note)
+    notes: list[object] | None = getattr(error, "__notes__", None)
+    others = [note for note in notes if not str(note).startswith(_PREFIX)] if isinstance(notes, list) else []
+    set_ = BaseException.__setattr__  # a class may forbid to set attributes, as frozen dataclasses do
+    set_(error, "__notes__", [*others, report.note])
+    set_(error, _ATTRIBUTE, report)
+
+
+def text_of(error: BaseException) -> str:
+    """What an exception says; a class whose `__str__` fails must not hide the failure that it stands for."""
     try:
-        setattr(error, _ATTRIBUTE, report)
-    except AttributeError:  # an exception class that forbids attributes still has the note
-        return
+        return str(error)
+    except Exception as failure:
+        return f"(no text: its __str__ raised {type(failure).__qualname__})"
 
 
 def report(outcome: object) -> Report | None:
@@ -99,9 +104,9 @@ def report(outcome: object) -> Report | None:
 
     An exception without one of its own may hold a `response` that has one, as the error of `raise_for_status()` does.
     """
-    found = getattr(outcome, _ATTRIBUTE, None)
+    found: object = getattr(outcome, _ATTRIBUTE, None)
     if found is None:
         response = getattr(outcome, "response", outcome)
-        extensions = getattr(response, "extensions", None)
+        extensions: dict[str, object] | None = getattr(response, "extensions", None)
         found = extensions.get(EXTENSION) if isinstance(extensions, dict) else getattr(response, _ATTRIBUTE, None)
     return found if isinstance(found, Report) else None

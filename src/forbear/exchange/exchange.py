@@ -6,7 +6,7 @@ from forbear.exchange.chunk import Chunk
 from forbear.exchange.send import ORIGINAL
 from forbear.http.status import reason
 from forbear.run.runtime import current
-from forbear.run.state import Run
+from forbear.run.state import Run, reports_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ class Exchange:
     before.
     """
 
-    __slots__ = ("policy", "service", "send", "runtime", "_describe", "_body", "_keyed", "_started", "_request", "_run",
-                 "_judgement", "_chunk", "_asking")  # fmt: skip
+    __slots__ = ("policy", "service", "send", "runtime", "_describe", "_body", "_keyed", "_started", "_reports",
+                 "_request", "_run", "_judgement", "_chunk", "_asking")  # fmt: skip
 
     def __init__(
         self,
@@ -46,7 +46,7 @@ class Exchange:
         self._describe = describe
         self._body = body
         self._keyed = keyed  # the API drops duplicates by the token that this request carries
-        self._started = self.runtime.monotonic()
+        self._started, self._reports = self.runtime.monotonic(), reports_made[0]
         self._request: Request | None = None
         self._run: Run | None = None
         self._judgement: Judgement | None = None
@@ -116,7 +116,7 @@ class Exchange:
 
     def _begun(self) -> Run:
         if self._run is None:
-            self._run = Run(self.policy, self.operation, self.runtime, self._started)
+            self._run = Run(self.policy, self.operation, self.runtime, self._started, self._reports)
         return self._run
 
     def _after(

@@ -2,7 +2,7 @@
 
 from forbear.run.functions import dress
 from forbear.run.runtime import current
-from forbear.run.state import Run
+from forbear.run.state import Run, reports_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,7 +21,8 @@ async def acall(
 ) -> "Any":
     """Await `function` as often as the plan allows."""
     runtime = current.get()
-    return await _attempts(Run(plan, operation, runtime, runtime.monotonic()), None, function, args, kwargs)
+    run = Run(plan, operation, runtime, runtime.monotonic())
+    return await _attempts(run, None, function, args, kwargs)
 
 
 def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]") -> "Callable[..., Awaitable[Any]]":
@@ -37,18 +38,18 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]"
 
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
         runtime = current.get()
-        started = runtime.monotonic()
+        started, reports = runtime.monotonic(), reports_made[0]
         try:
             value = await function(*args, **kwargs)
         except Exception as error:
-            run = Run(plan, operation, runtime, started)
+            run = Run(plan, operation, runtime, started, reports)
             delay = run.failed(error)
             if delay is None:
                 raise
         else:
             if plain:
                 return value
-            run = Run(plan, operation, runtime, started)
+            run = Run(plan, operation, runtime, started, reports)
             delay = run.returned(value)
             if delay is None:
                 return value

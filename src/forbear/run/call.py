@@ -2,7 +2,7 @@
 
 from forbear.run.functions import dress, refuse_awaitable
 from forbear.run.runtime import current
-from forbear.run.state import Run
+from forbear.run.state import Run, reports_made
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,8 @@ def call(
 ) -> "Any":
     """Call `function` as often as the plan allows."""
     runtime = current.get()
-    return _attempts(Run(plan, operation, runtime, runtime.monotonic()), None, function, args, kwargs)
+    run = Run(plan, operation, runtime, runtime.monotonic())
+    return _attempts(run, None, function, args, kwargs)
 
 
 def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
@@ -29,11 +30,11 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
 
     def retried(*args: "Any", **kwargs: "Any") -> "Any":
         runtime = current.get()
-        started = runtime.monotonic()
+        started, reports = runtime.monotonic(), reports_made[0]
         try:
             value = function(*args, **kwargs)
         except Exception as error:
-            run = Run(plan, operation, runtime, started)
+            run = Run(plan, operation, runtime, started, reports)
             delay = run.failed(error)
             if delay is None:
                 raise
@@ -42,7 +43,7 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
                 refuse_awaitable(value, operation)
             if plain:
                 return value
-            run = Run(plan, operation, runtime, started)
+            run = Run(plan, operation, runtime, started, reports)
             delay = run.returned(value)
             if delay is None:
                 return value

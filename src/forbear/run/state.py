@@ -1,8 +1,10 @@
 """Run: the state of one run; after a failed attempt every loop and adapter asks it how long to wait, if at all."""
 
+from _thread import allocate_lock  # threading.Lock itself, without the import cost of threading
+
 from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import Attempt, Report, attach, report
+from forbear.core.report import Attempt, Report, attach, report, text_of
 from forbear.core.verdict import TRANSIENT, Kind
 from forbear.run.errors import AttemptTimeout
 from forbear.run.switch import is_off
@@ -42,16 +44,29 @@ if TYPE_CHECKING:
         def judge_value(self, value: object) -> Verdict | None: ...
 
 
+reports_made = [0]
+"""How many reports there are: tells an error that was retried within a run from an old one that is raised again."""
+_counting = allocate_lock()
+
+
 class Run:
-    """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way."""
+    """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way.
 
-    __slots__ = ("plan", "operation", "runtime", "started", "attempt", "previous", "in_doubt", "failures", "report")
+    `started` is the time before the first attempt and `reports` the number of reports made by then (default: now).
+    """
 
-    def __init__(self, plan: "Plan", operation: str, runtime: "Runtime", started: float) -> None:
+    __slots__ = (
+        "plan", "operation", "runtime", "started", "reports", "attempt", "previous", "in_doubt", "failures", "report",
+    )  # fmt: skip
+
+    def __init__(
+        self, plan: "Plan", operation: str, runtime: "Runtime", started: float, reports: int | None = None
+    ) -> None:
         self.plan = plan
         self.operation = operation
         self.runtime = runtime
         self.started = started
+        self.reports = reports_made[0] if reports is None else reports
         self.attempt = 1
         self.previous: float | None = None
         self.in_doubt = False  # an earlier attempt may have been executed
@@ -62,7 +77,7 @@ class Run:
         """Seconds to wait before the next attempt, None to let `error` out (it is annotated)."""
         plan = self.plan
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.judge_error(error)
-        return self.after(verdict, error, type(error).__qualname__, str(error), repeatable=plan.repeatable)
+        return self.after(verdict, error, type(error).__qualname__, text_of(error), repeatable=plan.repeatable)
 
     def returned(self, value: object) -> float | None:
         """Seconds to wait before the next attempt, None to hand `value` out: it is right, or the run gave up."""
@@ -111,13 +126,13 @@ class Run:
     ) -> float | None:
         """Seconds to wait before the next attempt, None to give up.
 
-        `name` and `text` describe the failure; `response` is what came back where there is no `error`. `maybe_done` says
-        that this reply is what an earlier success would lead to. `blocked` forbids another attempt that the decision
-        would allow: the body is gone. `unsafe` says why the operation is not repeatable.
+        `name` and `text` describe the failure; `response` is what came back where there is no `error`. `maybe_done`
+        says that this reply is what an earlier success would lead to. `blocked` forbids another attempt that the
+        decision would allow: the body is gone. `unsafe` says why the operation is not repeatable.
         """
         plan = self.plan
-        inner = report(error or response)
-        if is_off() or (inner is not None and not plan.retry_exhausted and inner.made_since(self.started)):
+        inner = report(response if error is None else error)
+        if is_off() or (inner is not None and not plan.retry_exhausted and inner.made_after(self.reports)):
             return None
         elapsed = self.runtime.monotonic() - self.started
         step = decide(
@@ -168,6 +183,9 @@ class Run:
         if stop.reason is Reason.PERMANENT and self.attempt == 1:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         self.failures.append((self.attempt, name, text, elapsed, None))
+        with _counting:
+            reports_made[0] += 1
+            number = reports_made[0]
         self.report = Report(
             self.operation,
             tuple(Attempt(*failure) for failure in self.failures),
@@ -175,7 +193,7 @@ class Run:
             stop.reason,
             stop.text,
             maybe_done and self.in_doubt,
-            self.started + elapsed,
+            number,
         )
         if error is not None:
             attach(error, self.report)
@@ -192,4 +210,5 @@ class Run:
         except Exception as error:
             import warnings
 
-            warnings.warn(f"`on_event` raised {error!r} and missed {event!r}", RuntimeWarning, stacklevel=2)
+            told, kind = type(event).__name__, type(error).__qualname__
+            warnings.warn(f"`on_event` failed when told {told}: {kind}: {text_of(error)}", RuntimeWarning, stacklevel=2)
