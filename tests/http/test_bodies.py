@@ -93,6 +93,7 @@ def _refuse(*_: object) -> int:
         Odd(seek=lambda _: 0, tell=lambda: 0, seekable=lambda: False),
         Odd(seek=lambda _: 0, tell=_refuse, seekable=lambda: True),
         Odd(seek=lambda _: 0, tell=lambda: None),
+        Odd(seek=lambda _: 0, tell=lambda: "0"),
         b"bytes",
         None,
         3,
@@ -170,7 +171,8 @@ def test_the_default_limit_is_8_mib() -> None:
 
 
 @pytest.mark.parametrize(
-    ("limit", "text"), [(1024 * 1024, "1 MiB"), (1024 * 1024 + 1, "1048577 bytes"), (1, "1 bytes"), (0, "0 bytes")]
+    ("limit", "text"),
+    [(1024 * 1024, "1 MiB"), (1024 * 1024 + 1, "1048577 bytes"), (2048, "2048 bytes"), (1, "1 bytes"), (0, "0 bytes")],
 )
 def test_the_refusal_names_the_limit(limit: int, text: str) -> None:
     """Whole MiB are shown as such."""
@@ -187,11 +189,18 @@ def test_an_overflown_recording_keeps_nothing_and_stays_refused() -> None:
     assert replay.refusal == TOO_MUCH.format("2 bytes")
 
 
-@pytest.mark.parametrize("limit", [-1, 1.5, "8", None, True])
-def test_a_limit_is_a_whole_number(limit: object) -> None:
+@pytest.mark.parametrize(
+    ("limit", "why"),
+    [
+        (-1, "`limit` must be 0 or more, got -1"),
+        *((odd, f"`limit` must be a whole number of bytes, got {odd!r}") for odd in (1.5, "8", None, True)),
+    ],
+)
+def test_a_limit_is_a_whole_number(limit: object, why: str) -> None:
     """A limit that cannot be right is refused where it is given."""
-    with pytest.raises((TypeError, ValueError), match="`limit` must be"):
+    with pytest.raises((TypeError, ValueError)) as caught:
         Recording(limit)  # type: ignore[arg-type]
+    assert str(caught.value) == why
 
 
 def test_a_stream_that_failed_is_not_sent_again() -> None:

@@ -1,6 +1,7 @@
 """Retry-After: seconds or a date in three forms, read against the reply's own clock."""
 
 import math
+import time
 
 import pytest
 from hypothesis import given
@@ -73,6 +74,24 @@ def test_garbage_says_nothing(value: str) -> None:
 def test_dates_are_read_in_all_three_forms(value: str) -> None:
     """An HTTP-date in each of its forms is the seconds from now until then."""
     assert parse(value, now=EPOCH - 90) == 90.0
+
+
+@pytest.mark.parametrize(
+    ("value", "ahead"),
+    [
+        ("Sun Nov  6 08:49:37 1994", 0),
+        ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
+        ("Sun, 06 Nov 1994 08:49:37 +0100", -3600),
+    ],
+)
+def test_dates_are_in_utc_wherever_the_client_is(monkeypatch: pytest.MonkeyPatch, value: str, ahead: int) -> None:
+    """The local time zone has no say; a zone that the date names has."""
+    with monkeypatch.context() as patch:
+        patch.setenv("TZ", "XXX-9")
+        time.tzset()
+        seconds = parse(value, now=EPOCH - 7200)
+    time.tzset()
+    assert seconds == 7200 + ahead
 
 
 def test_a_date_is_read_against_the_replys_own_date() -> None:

@@ -105,7 +105,7 @@ def begin(method: str, status: int, headers: "Mapping[str, str]") -> Part:
             f"the server decodes {stored} while it sends, and then ignores ranges; "
             f"ask for the stored bytes with `Accept-Encoding: {stored}`"
         )
-    if headers.get("accept-ranges", "") == "none":
+    if headers.get("accept-ranges") == "none":
         raise Unresumable("the server does not serve ranges")
     etag, generation = headers.get("etag", ""), headers.get("x-goog-generation")
     strong = etag if is_strong(etag) else None

@@ -13,7 +13,7 @@ def parse(value: str, date: str | None = None, now: float | None = None) -> floa
     if _is_number(value):
         return float(value)
     until = _epoch(value)
-    since = None if date is None else _epoch(date)
+    since = _epoch(date or "")
     if since is None:
         since = now
     if until is None or since is None:
