@@ -5,7 +5,7 @@ from typing import NamedTuple, TypeGuard
 
 from forbear.core import check
 from forbear.run.runtime import current
-from forbear.testing.virtual_time import VirtualRuntime, VirtualTime
+from forbear.testing.virtual_time import clock
 
 
 class ScriptEnded(BaseException):
@@ -38,7 +38,7 @@ class Script:
         """Play the next outcome."""
         outcome = self._next(args, kwargs)
         if self.takes:
-            _clock().sleep(self.takes)
+            clock().sleep(self.takes)
         return _play(outcome, args, kwargs)
 
     def _next(self, args: tuple[object, ...], kwargs: dict[str, object]) -> object:
@@ -55,7 +55,7 @@ class AsyncScript(Script):
         """Play the next outcome."""
         outcome = self._next(args, kwargs)
         if self.takes:
-            await _clock().asleep(self.takes)
+            await clock().asleep(self.takes)
         value = _play(outcome, args, kwargs)
         return await value if isawaitable(value) else value
 
@@ -69,10 +69,3 @@ def _play(outcome: object, args: tuple[object, ...], kwargs: dict[str, object]) 
 
 def _is_error(outcome: object) -> TypeGuard[BaseException | type[BaseException]]:
     return isinstance(outcome, BaseException) or (isinstance(outcome, type) and issubclass(outcome, BaseException))
-
-
-def _clock() -> VirtualTime:
-    runtime = current.get()
-    if not isinstance(runtime, VirtualRuntime):
-        raise RuntimeError("`takes` needs a clock that a script can move; call it within `with virtual_time():`")
-    return runtime.time

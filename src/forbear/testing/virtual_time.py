@@ -189,6 +189,14 @@ def _event() -> "asyncio.Event | trio.Event":
     return asyncio.Event()
 
 
+def clock() -> VirtualTime:
+    """The clock by which the caller's runs go; RuntimeError where that is the real one."""
+    runtime = current.get()
+    if not isinstance(runtime, VirtualRuntime):
+        raise RuntimeError("there is no virtual time here: do this within `with virtual_time():`")
+    return runtime.time
+
+
 @contextmanager
 def virtual_time(seed: int | None = None) -> Generator[VirtualTime]:
     """Within the block no retry waits: it moves a virtual clock instead, in this thread or task and what they start.
@@ -196,9 +204,9 @@ def virtual_time(seed: int | None = None) -> Generator[VirtualTime]:
     With a `seed` the jitter is the same every time; without one (default) it stays random. Blocks may be nested; each
     has a clock of its own. Threads see the clock if they run in a copy of the context (`asyncio.to_thread` does).
     """
-    clock = VirtualTime()
-    token = current.set(VirtualRuntime(clock, seed))
+    time = VirtualTime()
+    token = current.set(VirtualRuntime(time, seed))
     try:
-        yield clock
+        yield time
     finally:
         current.reset(token)
