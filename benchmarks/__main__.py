@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import blocks, building, calls, imports, memory
+from benchmarks import blocks, building, calls, classify, imports, memory, transport
 from benchmarks.measure import FULL, QUICK, Effort
 from benchmarks.table import Table
 
@@ -23,6 +23,10 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "derive": building.derive,
     "import": imports.imports,
     "memory": memory.memory,
+    "httpx": transport.alone,
+    "httpx-loopback": transport.loopback,
+    "httpx-loopback-async": transport.loopback_async,
+    "classify": classify.classify,
 }
 
 

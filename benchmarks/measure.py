@@ -53,13 +53,15 @@ def arepeated(runner: asyncio.Runner, operation: Callable[[], Awaitable[object]]
 
 @contextmanager
 def no_gc() -> Generator[None, None, None]:
-    """Collect now and not again inside the block."""
+    """Collect now and not by itself inside the block; what is there already is left out of any collection."""
     was_enabled = gc.isenabled()
     gc.collect()
+    gc.freeze()
     gc.disable()
     try:
         yield
     finally:
+        gc.unfreeze()
         if was_enabled:
             gc.enable()
 
@@ -69,17 +71,21 @@ def race(samplers: dict[str, Sampler], effort: Effort) -> dict[str, list[float]]
     counts = {name: _count(sampler, effort.seconds) for name, sampler in samplers.items()}
     seconds: dict[str, list[float]] = {name: [] for name in samplers}
     names = list(samplers)
-    for round_number in range(effort.rounds):
-        first = round_number % len(names)
-        with no_gc():
+    with no_gc():
+        for round_number in range(effort.rounds):
+            first = round_number % len(names)
+            gc.collect()
             for name in names[first:] + names[:first]:
                 seconds[name].append(samplers[name](counts[name]) / counts[name])
     return seconds
 
 
 def _count(sampler: Sampler, seconds: float) -> int:
-    """How many operations take about so many seconds; finding out also warms up."""
+    """How many operations take about so many seconds.
+
+    The quickest of three counts: the very first operation may import or connect, and any may be interrupted.
+    """
     count = 1
-    while (took := sampler(count)) < seconds / 4:
+    while (took := min(sampler(count) for _ in range(3))) < seconds / 4:
         count *= 2
     return max(1, round(count * seconds / took))

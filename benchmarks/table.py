@@ -1,5 +1,6 @@
 """What a benchmark found: figures per contender, ratios to the yardsticks, and whether the targets are met."""
 
+from math import ceil, floor, sqrt
 from statistics import median, quantiles
 from typing import NamedTuple
 
@@ -13,6 +14,20 @@ class Target(NamedTuple):
     contender: str
     limit: float
     against: str | None = None
+
+
+class Outcome(NamedTuple):
+    """The median of what a target limits, and the bounds between which it lies with 95 % confidence."""
+
+    median: float
+    low: float
+    high: float
+
+    def judged(self, limit: float) -> str:
+        """Met or missed, where the noise leaves no doubt."""
+        if self.low <= limit < self.high:
+            return "too close to call"
+        return "met" if self.high <= limit else "MISSED"
 
 
 class Table(NamedTuple):
@@ -42,16 +57,19 @@ class Table(NamedTuple):
 
     def ratio(self, contender: str, against: str) -> float:
         """The median of the ratios within each round: what slowed a whole round down cancels out."""
-        return median(a / b for a, b in zip(self.samples[contender], self.samples[against], strict=True))
+        return median(self._ratios(contender, against))
 
-    def reached(self, target: Target) -> float:
-        """What a target limits."""
+    def _ratios(self, contender: str, against: str) -> list[float]:
+        return [a / b for a, b in zip(self.samples[contender], self.samples[against], strict=True)]
+
+    def outcome(self, target: Target) -> Outcome:
+        """What was reached of a target."""
         if target.against is None:
-            return self.figure(target.contender)
-        against = target.against
-        if against == PEERS:
-            against = min(self.peers, key=self.figure)
-        return self.ratio(target.contender, against)
+            measured = [self.scale * sample for sample in self.samples[target.contender]]
+        else:
+            against = min(self.peers, key=self.figure) if target.against == PEERS else target.against
+            measured = self._ratios(target.contender, against)
+        return Outcome(median(measured), *_interval(measured))
 
     def as_json(self) -> dict[str, object]:
         """Plain data for other programs."""
@@ -68,8 +86,9 @@ class Table(NamedTuple):
                 for name in self.samples
             },
             "targets": [
-                {**target._asdict(), "reached": self.reached(target), "met": self.reached(target) <= target.limit}
+                {**target._asdict(), **outcome._asdict(), "judged": outcome.judged(target.limit)}
                 for target in self.targets
+                for outcome in [self.outcome(target)]
             ],
             "notes": list(self.notes),
         }
@@ -87,10 +106,20 @@ class Table(NamedTuple):
         return "\n".join([*lines, *(f"  {note}" for note in self.notes)])
 
     def _judged(self, target: Target) -> str:
-        reached = self.reached(target)
-        verdict = "met" if reached <= target.limit else "MISSED"
+        found = self.outcome(target)
         what = self.unit if target.against is None else f"x {target.against}"
-        return f"target {verdict}: {target.contender} at most {target.limit:g} {what}, measured {reached:.2f}"
+        bounds = f" ({found.low:.2f} to {found.high:.2f})" if found.low < found.high else ""
+        verdict = found.judged(target.limit)
+        return (
+            f"target {verdict}: {target.contender} at most {target.limit:g} {what}, measured {found.median:.2f}{bounds}"
+        )
+
+
+def _interval(samples: list[float]) -> tuple[float, float]:
+    """Bounds of the median by its neighbours in order, so many to either side (95 %, binomial); no shape is assumed."""
+    ordered = sorted(samples)
+    middle, reach = (len(ordered) - 1) / 2, 0.98 * sqrt(len(ordered))
+    return ordered[max(0, floor(middle - reach))], ordered[min(len(ordered) - 1, ceil(middle + reach))]
 
 
 def _places(figure: float) -> int:
