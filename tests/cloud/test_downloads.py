@@ -101,11 +101,18 @@ def test_transcoding(cloud: Cloud, http: httpx.Client) -> None:
         assert b"".join(stored.iter_raw()) == packed
 
 
-def test_a_false_gzip_comes_as_it_is(cloud: Cloud, http: httpx.Client) -> None:
+@pytest.mark.parametrize("stored", [b"not packed", gzip.compress(b"cut short")[:-3], gzip.compress(b"a") + b"garbage"])
+def test_a_false_gzip_comes_as_it_is(cloud: Cloud, http: httpx.Client, stored: bytes) -> None:
     """What only claims to be gzip cannot be unpacked, and is sent as stored."""
-    cloud.store.put("bkt", "o", b"not packed", {"contentEncoding": "gzip"})
+    cloud.store.put("bkt", "o", stored, {"contentEncoding": "gzip"})
     with http.stream("GET", MEDIA, headers={"Accept-Encoding": "identity"}) as reply:
-        assert b"".join(reply.iter_raw()) == b"not packed"
+        assert b"".join(reply.iter_raw()) == stored
+
+
+def test_gzip_in_several_members(cloud: Cloud, http: httpx.Client) -> None:
+    """Packed pieces that were joined are unpacked as one."""
+    cloud.store.put("bkt", "o", gzip.compress(b"hel") + gzip.compress(b"lo"), {"contentEncoding": "gzip"})
+    assert http.get(MEDIA, headers={"Accept-Encoding": "identity"}).content == b"hello"
 
 
 def test_alt(cloud: Cloud, http: httpx.Client) -> None:

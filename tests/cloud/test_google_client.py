@@ -2,7 +2,8 @@
 
 import gzip
 import io
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import IO, cast
 
 import pytest
 from google.auth.credentials import AnonymousCredentials
@@ -12,18 +13,21 @@ from forbear.testing.cloud import Cloud
 
 DATA = bytes(range(256)) * 2734
 CHUNK = 262_144
+ANONYMOUS = cast("Callable[[], object]", AnonymousCredentials)()
 
 
 @pytest.fixture
 def client(cloud: Cloud) -> Iterator[storage.Client]:
+    """The real client, pointed at the cloud."""
     options = {"api_endpoint": cloud.url}
-    client = storage.Client(project="p", credentials=AnonymousCredentials(), client_options=options)
+    client = storage.Client(project="p", credentials=ANONYMOUS, client_options=options)
     yield client
     client.close()
 
 
 @pytest.fixture
 def bucket(client: storage.Client) -> storage.Bucket:
+    """A bucket made by it."""
     return client.create_bucket("bucket", location="EU")
 
 
@@ -45,7 +49,9 @@ def test_small_objects(bucket: storage.Bucket) -> None:
     blob.metadata = {"k": "v"}
     blob.upload_from_string("hello", content_type="text/plain", if_generation_match=0)
     assert bucket.blob("a/ä.txt").download_as_bytes(checksum="crc32c") == b"hello"
-    assert bucket.get_blob("a/ä.txt").metadata == {"k": "v"}
+    found = bucket.get_blob("a/ä.txt")
+    assert found is not None
+    assert found.metadata == {"k": "v"}
     blob.content_language = "en"
     blob.patch()
     assert blob.metageneration == 2
@@ -59,7 +65,7 @@ def test_resumable_uploads(cloud: Cloud, bucket: storage.Bucket) -> None:
     bucket.blob("known", chunk_size=CHUNK).upload_from_file(io.BytesIO(DATA), size=len(DATA), checksum="md5")
     bucket.blob("unknown", chunk_size=CHUNK).upload_from_file(io.BytesIO(DATA))
     bucket.blob("empty", chunk_size=CHUNK).upload_from_file(io.BytesIO())
-    with bucket.blob("written").open("wb", chunk_size=CHUNK) as file:
+    with cast("IO[bytes]", bucket.blob("written").open("wb", chunk_size=CHUNK)) as file:
         file.write(DATA)
     assert cloud.requests.count("storage.objects.insert.send") >= 6
     assert cloud.effects.count("storage.objects.insert") == 4

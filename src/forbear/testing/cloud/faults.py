@@ -49,7 +49,7 @@ class Fault:
         **match: Unpack[Matching],
     ) -> "Fault":
         """Answer with a status; `retry_after` in seconds or as an HTTP-date, `body` instead of the API's JSON."""
-        whole("status", code, minimum=300, maximum=599)
+        whole("code", code, minimum=300, maximum=599)
         sent = _headers(headers)
         if retry_after is not None:
             if not isinstance(retry_after, str):
@@ -120,15 +120,17 @@ class Fault:
         given = dict(cast("Mapping[str, object]", value))
         action = one_of("action", given.pop("action", None), _ACTIONS)
         make: Callable[..., Fault] = getattr(cls, action)
-        own = {name for name, p in inspect.signature(make).parameters.items() if p.kind is not p.VAR_KEYWORD}
-        known = own | Matching.__annotations__.keys()
+        own = {
+            name: each for name, each in inspect.signature(make).parameters.items() if each.kind is not each.VAR_KEYWORD
+        }
+        known = own.keys() | Matching.__annotations__.keys()
         for name in given:
             if name not in known:
                 raise TypeError(f"`{name}` is not a parameter of {action!r}; it takes {', '.join(sorted(known))}")
-        try:
-            return make(**given)
-        except TypeError as error:
-            raise TypeError(str(error).removeprefix(f"Fault.{action}() ")) from None
+        for name, each in own.items():
+            if each.default is each.empty and name not in given:
+                raise TypeError(f"`{name}` is missing: {action!r} needs it")
+        return make(**given)
 
 
 def _when(value: object) -> When:

@@ -124,21 +124,29 @@ def listen(host: str, port: int) -> socket.socket:
 
 async def serve_until(stop: asyncio.Event, app: App, sock: socket.socket, body_limit: int) -> None:
     """Serve connections on `sock` until `stop` is set, then end them all."""
-    tasks: set[asyncio.Task[None]] = set()
+    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
 
     def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.get_running_loop().create_task(Connection(app, reader, writer, body_limit).run())
-        tasks.add(task)
-        task.add_done_callback(tasks.discard)
+        connections[task] = writer
+        task.add_done_callback(connections.pop)
 
     server = await asyncio.start_server(connected, sock=sock, limit=_STREAM_BUFFER)
     try:
         await stop.wait()
     finally:
+        # A connection that asyncio is just accepting when the server closes would be left open: first no more of them,
+        # then those to their end, then the close.
+        asyncio.get_running_loop().remove_reader(sock.fileno())
+        accepting = asyncio.all_tasks() - connections.keys() - {asyncio.current_task()}
+        await asyncio.gather(*accepting, return_exceptions=True)
         server.close()
-        for task in tasks:
+        left = dict(connections)
+        for task, writer in left.items():
+            # Both, because a task that has not begun yet would not get to close its connection.
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+            writer.transport.abort()
+        await asyncio.gather(*left, *(writer.wait_closed() for writer in left.values()), return_exceptions=True)
         await server.wait_closed()
 
 
@@ -151,7 +159,7 @@ class _Server:
         self._app = app
         self._sock = sock
         self._body_limit = body_limit
-        self._loop = asyncio.new_event_loop()
+        self._loop = asyncio.SelectorEventLoop()  # on Windows too: the other kind cannot stop accepting
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="forbear-cloud", daemon=True)
         self._thread.start()

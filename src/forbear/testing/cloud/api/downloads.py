@@ -1,7 +1,5 @@
 """The bytes of an object as a reply: ranges, validators, hashes and decompressive transcoding; changes nothing."""
 
-import gzip
-import io
 import re
 import zlib
 from email.utils import formatdate
@@ -92,9 +90,14 @@ def _accepts_gzip(request: Request) -> bool:
 
 def _unpacked(data: bytes) -> bytes | None:
     """The content of a gzip file; None when it is none, or unreasonably large."""
+    out = bytearray()
     try:
-        with gzip.GzipFile(fileobj=io.BytesIO(data)) as file:
-            content = file.read(_MOST_UNPACKED)
-            return content if not file.read(1) else None
-    except (OSError, EOFError, zlib.error):
+        while data and len(out) < _MOST_UNPACKED:
+            unpacker = zlib.decompressobj(wbits=31)
+            out += unpacker.decompress(data, _MOST_UNPACKED - len(out))
+            if not unpacker.eof:
+                return None
+            data = unpacker.unused_data
+    except zlib.error:
         return None
+    return bytes(out) if not data else None

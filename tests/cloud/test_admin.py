@@ -1,0 +1,74 @@
+"""The administration over HTTP: what can be seen and scripted from another process."""
+
+import httpx
+import pytest
+
+from forbear.testing.cloud import Cloud
+
+UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
+
+
+def test_state_and_logs(cloud: Cloud, http: httpx.Client) -> None:
+    """State, effects and requests can be read, and reading them leaves no trace."""
+    http.post(UPLOAD, content=b"x", headers={"Authorization": "Bearer secret", "X-Goog-Gcs-Idempotency-Token": "t"})
+    http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable&name=p")
+    assert http.get("/_cloud/health").json() == {"status": "ok"}
+    state = http.get("/_cloud/state").json()
+    assert [item["name"] for item in state["buckets"][0]["objects"]] == ["o"]
+    assert state["uploads"] == [{"id": "upload-1", "bucket": "bkt", "name": "p", "received": 0}]
+    (effect,) = http.get("/_cloud/effects").json()["effects"]
+    assert (effect["operation"], effect["resource"], effect["token"]) == ("storage.objects.insert", "bkt/o", "t")
+    requests = http.get("/_cloud/requests").json()
+    assert (requests["total"], requests["requests"][0]["status"]) == (2, 200)
+    assert "authorization" not in requests["requests"][0]["headers"]
+
+
+def test_faults(cloud: Cloud, http: httpx.Client) -> None:
+    """Faults are armed one by one or as a list, and all disarmed at once."""
+    assert http.post("/_cloud/faults", json={"action": "status", "code": 503}).json()["armed"] == 1
+    many = [
+        {"action": "reset", "header": ["x-a", "b"]},
+        {"action": "storm", "seed": 1, "unavailable": 0.1, "path": "zzz"},
+    ]
+    assert http.post("/_cloud/faults", json=many).json()["armed"] == 2
+    assert http.get("/storage/v1/b/bkt").status_code == 503
+    assert http.get("/_cloud/state").json()["pendingFaults"] == 1
+    assert http.delete("/_cloud/faults").status_code == 200
+    assert cloud.pending_faults == 0
+
+
+@pytest.mark.parametrize(
+    ("body", "text"),
+    [
+        ("{", "Parse Error"),
+        ("5", "a fault must be a JSON object, got 5"),
+        ('{"action": "explode"}', "`action` must be one of"),
+        ('[{"action": "reset"}, {"action": "status"}]', "faults[1]: `code` is missing: 'status' needs it"),
+        ('{"action": "storm"}', "`seed` is missing: a storm needs one, such as 1"),
+        ('{"action": "storm", "seed": 1, "rain": 1}', "`rain` is not a parameter of 'storm'; it takes header,"),
+        ('{"action": "storm", "seed": 1, "times": 1}', "`times` does not fit a storm"),
+        ('{"action": "status", "code": 503, "path": ["x"]}', "`path` must be a string or None"),
+    ],
+)
+def test_bad_faults(cloud: Cloud, http: httpx.Client, body: str, text: str) -> None:
+    """A fault that makes no sense is a 400 that names the field, and none of a list is armed then."""
+    reply = http.post("/_cloud/faults", content=body)
+    assert reply.status_code == 400
+    assert reply.json()["error"]["message"].startswith(text)
+    assert cloud.pending_faults == 0
+
+
+def test_reset(cloud: Cloud, http: httpx.Client) -> None:
+    """A reset leaves nothing but the server."""
+    http.post(UPLOAD, content=b"x")
+    http.post("/_cloud/faults", json={"action": "reset"})
+    assert http.post("/_cloud/reset").status_code == 200
+    assert (len(cloud.effects), len(cloud.requests), cloud.pending_faults) == (0, 0, 0)
+    assert http.get("/storage/v1/b?project=p").json() == {"kind": "storage#buckets"}
+
+
+def test_unknown(http: httpx.Client) -> None:
+    """Other paths and methods are refused with those that exist."""
+    assert "health, state" in http.get("/_cloud/nope").json()["error"]["message"]
+    reply = http.get("/_cloud/reset")
+    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")

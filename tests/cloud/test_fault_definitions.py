@@ -1,0 +1,88 @@
+"""Faults that make no sense are refused when they are defined, by a text that says what to change."""
+
+import re
+from collections.abc import Callable
+from typing import cast
+
+import pytest
+
+from forbear.testing.cloud import Cloud, Fault, storm
+
+BAD: list[tuple[Callable[[], object], str]] = [
+    (lambda: Fault.status(200), "`code` must be a whole number from 300 to 599, got 200"),
+    (lambda: Fault.status(503, times=0), "`times` must be a whole number of at least 1, got 0"),
+    (lambda: Fault.status(503, skip=-1), "`skip` must be a whole number of at least 0, got -1"),
+    (lambda: Fault.status(503, nth=0), "`nth` must be a whole number of at least 1, got 0"),
+    (lambda: Fault.status(503, nth=2, times=1), "`nth` is short for skip=nth-1"),
+    (lambda: Fault.status(503, probability=1.5), "`probability` must be a number from 0 to 1, got 1.5"),
+    (lambda: Fault.status(503, probability=float("nan")), "`probability` must be a number from 0 to 1, got nan"),
+    (lambda: Fault.status(503, retry_after=-1), "`retry_after` must be a number of at least 0, got -1"),
+    (lambda: Fault.status(503, operation="storage.object.insert"), "`operation` must be one of storage.batch, "),
+    (lambda: Fault.status(503, path=""), "`path` must not be empty; leave it out to match everything"),
+    (lambda: Fault.status(503, path_regex="("), "`path_regex` must be a regular expression, got '('"),
+    (lambda: Fault.truncate(-1), "`keep` must be a whole number of at least 0, got -1"),
+    (lambda: Fault.truncate(5, share=0.5), "`share` and `keep` exclude each other"),
+    (lambda: Fault.delay(float("inf")), "`seconds` must be a number of at least 0, got inf"),
+    (lambda: Fault.partial(5, operation="storage.buckets.get"), "`operation` must be storage.objects.insert.send for"),
+    (lambda: Fault.partial(5, status=200), "`status` must be a whole number from 400 to 599, got 200"),
+    (lambda: Fault.expire_session(status=500), "`status` must be 404 or 410, as the service answers"),
+    (lambda: storm(1, unavailable=0.9, throttled=0.9), "the rates of a storm must add up to at most 1, got 1.95"),
+    (lambda: storm(1, unavailable=2), "`unavailable` must be a number from 0 to 1, got 2"),
+    (lambda: Cloud(port=70_000), "`port` must be a whole number from 0 to 65535, got 70000"),
+    (lambda: Cloud(body_limit=0), "`body_limit` must be a whole number of at least 1, got 0"),
+]
+BAD_JSON: list[tuple[object, str]] = [
+    ([], "a fault must be a JSON object, got []"),
+    ({}, "`action` must be a string, got None"),
+    ({"action": "explode"}, "`action` must be one of close, corrupt, delay, expire_session, partial, reset, stall"),
+    ({"action": "status"}, "`code` is missing: 'status' needs it"),
+    ({"action": "status", "code": "503"}, "`code` must be a whole number from 300 to 599, got '503'"),
+    ({"action": "status", "code": True}, "`code` must be a whole number from 300 to 599, got True"),
+    ({"action": "status", "code": 503, "when": "during"}, "`when` must be one of after, before; got 'during'"),
+    ({"action": "status", "code": 503, "when": 5}, "`when` must be a string, got 5"),
+    ({"action": "status", "code": 503, "statsu": 1}, "`statsu` is not a parameter of 'status'; it takes body, code,"),
+    ({"action": "status", "code": 503, "headers": {"a b": "c"}}, "`headers` must map header names to strings"),
+    ({"action": "status", "code": 503, "headers": []}, "`headers` must map names to values, got []"),
+    ({"action": "status", "code": 503, "body": 5}, "`body` must be a string or None, got 5"),
+    ({"action": "status", "code": 503, "method": 5}, "`method` must be a string or None, got 5"),
+    ({"action": "truncate", "when": "before"}, "`when` is not a parameter of 'truncate'"),
+    ({"action": "truncate", "reset": "yes"}, "`reset` must be True or False, got 'yes'"),
+    ({"action": "reset", "header": "x"}, "`header` must be a pair of a name and a part of its value, got 'x'"),
+    ({"action": "delay", "seconds": "1"}, "`seconds` must be a number of at least 0, got '1'"),
+]
+
+
+@pytest.mark.parametrize(("define", "text"), BAD)
+def test_definitions(define: Callable[[], object], text: str) -> None:
+    """Each wrong value is named with its rule."""
+    with pytest.raises(ValueError, match=f"^{re.escape(text)}"):
+        define()
+
+
+@pytest.mark.parametrize(("given", "text"), BAD_JSON)
+def test_json_definitions(given: object, text: str) -> None:
+    """JSON goes through the same checks, and unknown names are refused with those that are known."""
+    with pytest.raises((TypeError, ValueError), match=f"^{re.escape(text)}"):
+        Fault.from_json(given)
+
+
+@pytest.mark.parametrize("name", ["skip", "nth", "times", "probability"])
+def test_a_storm_has_rates_instead(name: str) -> None:
+    """Counting parameters do not fit a storm."""
+    make = cast("Callable[..., object]", storm)
+    with pytest.raises(TypeError, match="does not fit a storm"):
+        make(1, **{name: 1})
+
+
+def test_only_faults_can_be_armed(cloud: Cloud) -> None:
+    """An action without a matcher, or a mere number, is refused."""
+    arm = cast("Callable[..., None]", cloud.fault)
+    with pytest.raises(TypeError, match=r"`fault` takes what Fault.status"):
+        arm(503)
+
+
+def test_unknown_matchers() -> None:
+    """A misspelt matcher is refused from Python too, with those that exist."""
+    make = cast("Callable[..., object]", Fault.reset)
+    with pytest.raises(TypeError, match="`pth` is not a parameter of this fault; requests are matched by operation,"):
+        make(pth="x")

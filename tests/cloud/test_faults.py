@@ -1,0 +1,220 @@
+"""Scripted faults: each does what it says at its moment, to the requests it is meant for, as often as it should."""
+
+import socket
+import threading
+
+import httpx
+import pytest
+
+from forbear.testing.cloud import Cloud, Fault
+
+UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
+MEDIA = "/download/storage/v1/b/bkt/o/o?alt=media"
+INSERT = "storage.objects.insert"
+
+
+@pytest.mark.parametrize(("when", "effects"), [("before", 0), ("after", 1)])
+def test_status(cloud: Cloud, http: httpx.Client, when: str, effects: int) -> None:
+    """A status replaces the reply, with or without the effect, in the API's form and with the headers asked for."""
+    fault = Fault.from_json({"action": "status", "code": 429, "when": when, "retry_after": 7, "headers": {"X-A": "b"}})
+    cloud.fault(fault)
+    reply = http.post(UPLOAD, content=b"x")
+    assert (reply.status_code, reply.headers["retry-after"], reply.headers["x-a"]) == (429, "7", "b")
+    assert reply.json()["error"]["errors"][0]["reason"] == "rateLimitExceeded"
+    assert cloud.effects.count(INSERT) == effects
+    assert http.post(UPLOAD, content=b"x").status_code == 200
+    assert cloud.requests[0].fault == f"status 429 {when}"
+    assert (cloud.requests[0].status, cloud.requests[1].fault) == (429, None)
+
+
+def test_status_with_a_body_and_words(http: httpx.Client, cloud: Cloud) -> None:
+    """Reason, message and even the whole body can be chosen, and Retry-After can be a date."""
+    cloud.fault(
+        Fault.status(403, reason="userRateLimitExceeded", message="slow down"),
+        Fault.status(
+            502, body="<html>", headers={"Content-Type": "text/html"}, retry_after="Wed, 21 Oct 2026 07:28:00 GMT"
+        ),
+    )
+    first, second = http.get("/storage/v1/b/bkt"), http.get("/storage/v1/b/bkt")
+    assert first.json()["error"]["errors"][0] == {
+        "message": "slow down",
+        "domain": "global",
+        "reason": "userRateLimitExceeded",
+    }
+    assert (second.text, second.headers["content-type"]) == ("<html>", "text/html")
+    assert second.headers["retry-after"].startswith("Wed")
+
+
+@pytest.mark.parametrize("action", ["reset", "close"])
+@pytest.mark.parametrize(("when", "effects"), [("before", 0), ("after", 1)])
+def test_lost_replies(cloud: Cloud, http: httpx.Client, action: str, when: str, effects: int) -> None:
+    """The connection ends without a reply, by RST or by FIN, before or after the effect."""
+    cloud.fault(Fault.from_json({"action": action, "when": when}))
+    expected = httpx.ReadError if action == "reset" else httpx.RemoteProtocolError
+    with pytest.raises(expected):
+        http.post(UPLOAD, content=b"x")
+    assert cloud.effects.count(INSERT) == effects
+    assert cloud.requests[0].status is None
+
+
+@pytest.mark.parametrize("reset", [False, True])
+@pytest.mark.parametrize("keep", [0, 1, 100_000, 3_000_000])
+def test_truncate_delivers_exactly(cloud: Cloud, reset: bool, keep: int) -> None:
+    """All headers and exactly the bytes promised arrive, even when the end is an RST."""
+    cloud.store.put("bkt", "o", bytes(4_000_000))
+    cloud.fault(Fault.truncate(keep, reset=reset))
+    host, port = cloud.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sock:
+        sock.sendall(f"GET {MEDIA} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        got, broken = bytearray(), False
+        try:
+            while piece := sock.recv(65_536):
+                got += piece
+        except ConnectionResetError:
+            broken = True
+    head, _, body = bytes(got).partition(b"\r\n\r\n")
+    assert b"content-length: 4000000" in head.lower()
+    assert (len(body), broken) == (keep, reset)
+
+
+def test_truncate_a_share(cloud: Cloud, http: httpx.Client) -> None:
+    """A share cuts in proportion, whatever the size."""
+    cloud.store.put("bkt", "o", b"x" * 1000)
+    cloud.fault(Fault.truncate(share=0.25))
+    with http.stream("GET", MEDIA) as reply:
+        pieces = reply.iter_raw()
+        assert len(next(pieces)) == 250
+        with pytest.raises(httpx.RemoteProtocolError):
+            next(pieces)
+
+
+def test_stall_lasts_until_the_client_goes(cloud: Cloud, http: httpx.Client) -> None:
+    """The beginning of the body arrives, then nothing; other connections are served meanwhile."""
+    cloud.store.put("bkt", "o", b"hello")
+    cloud.fault(Fault.stall(2))
+    with httpx.Client(base_url=cloud.url, timeout=0.2) as hasty, hasty.stream("GET", MEDIA) as reply:
+        pieces = reply.iter_raw()
+        assert next(pieces) == b"he"
+        assert http.get("/storage/v1/b/bkt").status_code == 200
+        with pytest.raises(httpx.ReadTimeout):
+            next(pieces)
+
+
+def test_stall_has_a_limit(cloud: Cloud, http: httpx.Client) -> None:
+    """A client that is patient sees the connection close."""
+    cloud.store.put("bkt", "o", b"hello")
+    cloud.fault(Fault.stall(limit=0.02))
+    with pytest.raises(httpx.RemoteProtocolError):
+        http.get(MEDIA)
+
+
+def test_stopping_ends_stalls_and_delays() -> None:
+    """Nobody has to wait for a fault when the cloud stops."""
+    with Cloud() as cloud:
+        cloud.fault(Fault.stall(limit=600), Fault.delay(600))
+        failures = list[Exception]()
+
+        def ask() -> None:
+            try:
+                httpx.get(f"{cloud.url}/storage/v1/b?project=p", timeout=60)
+            except httpx.HTTPError as error:
+                failures.append(error)
+
+        threads = [threading.Thread(target=ask) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        wait = threading.Event()
+        while cloud.pending_faults:
+            wait.wait(0.005)
+    for thread in threads:
+        thread.join(20)
+    assert len(failures) == 2
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_delay(cloud: Cloud, http: httpx.Client, when: str) -> None:
+    """A delayed request is answered all the same."""
+    cloud.fault(Fault.from_json({"action": "delay", "seconds": 0.01, "when": when}))
+    assert http.post(UPLOAD, content=b"x").status_code == 200
+    assert cloud.requests[0].fault == f"delay {when}"
+
+
+def test_corrupt(cloud: Cloud, http: httpx.Client) -> None:
+    """One byte of the body is not what was stored; a place beyond the body is none."""
+    cloud.store.put("bkt", "o", b"hello")
+    cloud.fault(Fault.corrupt(1), Fault.corrupt(99))
+    assert http.get(MEDIA).content == b"h\x9allo"
+    assert http.get(MEDIA).content == b"hello"
+
+
+def test_matching(cloud: Cloud, http: httpx.Client) -> None:
+    """Operation, method, path, expression and header all have to fit."""
+    cloud.store.put("bkt", "o", b"x")
+    cloud.fault(
+        Fault.status(
+            500,
+            operation="storage.objects.get",
+            method="get",
+            path="alt=media",
+            path_regex=r"/o/o\?",
+            header=("X-Test", "ab"),
+            times=None,
+        )
+    )
+    assert http.get(MEDIA, headers={"x-test": "cabd"}).status_code == 500
+    assert http.get(MEDIA).status_code == 200
+    assert http.head(MEDIA, headers={"x-test": "ab"}).status_code == 200
+    assert http.get("/storage/v1/b/bkt/o/o", headers={"x-test": "ab"}).status_code == 200
+    assert http.get("/storage/v1/b/bkt", headers={"x-test": "ab"}).status_code == 200
+
+
+def test_counting(cloud: Cloud, http: httpx.Client) -> None:
+    """`skip` lets requests pass, `times` limits the hits, `nth` hits one, and the first fault that fires wins."""
+
+    def statuses() -> str:
+        return "".join(str(http.get("/storage/v1/b/bkt").status_code)[0] for _ in range(6))
+
+    cloud.fault(Fault.status(503, skip=1, times=2))
+    assert statuses() == "255222"
+    cloud.fault(Fault.status(404, nth=3))
+    assert statuses() == "224222"
+    cloud.fault(Fault.status(400, nth=2), Fault.status(503, times=None))
+    assert statuses() == "545555"
+    assert cloud.pending_faults == 1
+    cloud.clear_faults()
+    assert statuses() == "222222"
+
+
+def test_probability_follows_the_seed() -> None:
+    """Chance is the same for the same seed, and roughly what was asked for."""
+
+    def draw(seed: int) -> list[int]:
+        with Cloud(seed=seed) as cloud, httpx.Client(base_url=cloud.url, verify=False) as http:
+            cloud.fault(Fault.status(503, times=None, probability=0.5))
+            return [http.get("/storage/v1/b?project=p").status_code for _ in range(60)]
+
+    first, again, other = draw(1), draw(1), draw(2)
+    assert first == again != other
+    assert 15 < first.count(503) < 45
+
+
+def test_faults_meet_unknown_paths_too(cloud: Cloud, http: httpx.Client) -> None:
+    """A request that no operation serves can be hit, but not by a fault for an operation."""
+    cloud.fault(Fault.status(503, operation="storage.buckets.get"), Fault.status(500, path="/nowhere"))
+    assert http.get("/nowhere").status_code == 500
+    assert http.get("/nowhere").status_code == 404
+    assert cloud.requests[0].operation is None
+
+
+def test_exactly_once_can_be_proved(cloud: Cloud, http: httpx.Client) -> None:
+    """A blind repeat after a lost reply shows as two effects, a guarded one as one; tokens are noted, not honoured."""
+    cloud.fault(Fault.status(503, when="after", operation=INSERT, times=2))
+    token = {"x-goog-gcs-idempotency-token": "one-and-the-same"}
+    for _ in range(2):
+        http.post(UPLOAD, content=b"x", headers=token)
+    assert cloud.effects.count(INSERT, "bkt/o") == 2
+    assert [effect.token for effect in cloud.effects] == ["one-and-the-same"] * 2
+    assert [effect.request for effect in cloud.effects] == [1, 2]
+    guarded = UPLOAD.replace("name=o", "name=p&ifGenerationMatch=0")
+    assert [http.post(guarded, content=b"x").status_code for _ in range(2)] == [200, 412]
+    assert cloud.effects.count(INSERT, "bkt/p") == 1

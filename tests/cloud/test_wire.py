@@ -1,0 +1,377 @@
+"""What holds on the wire: connections are kept, bodies may come in any framing, nonsense is answered and survived."""
+
+import asyncio
+import gc
+import json
+import signal
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+
+import httpx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from forbear.testing.cloud import Cloud, serve
+
+UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
+SMALL_UPLOAD = f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n".encode()
+
+
+def connect(cloud: Cloud) -> socket.socket:
+    """A bare connection."""
+    host, port = cloud.url.removeprefix("http://").rsplit(":", 1)
+    return socket.create_connection((host, int(port)), timeout=20)
+
+
+def talk(cloud: Cloud, data: bytes) -> bytes:
+    """Send bytes and the end of them; return all that comes back."""
+    got = bytearray()
+    with connect(cloud) as sock, suppress(ConnectionError):
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        while piece := sock.recv(65_536):
+            got += piece
+    return bytes(got)
+
+
+def test_requests_share_a_connection(cloud: Cloud) -> None:
+    """Pipelined requests are answered in order on one connection, which closes when asked to."""
+    one = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: x\r\n\r\n"
+    last = b"GET /storage/v1/b/nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    answer = talk(cloud, one + one + last + one)
+    assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404"]
+
+
+def test_old_clients(cloud: Cloud) -> None:
+    """HTTP/1.0 works, without Host and without keep-alive."""
+    assert talk(cloud, b"GET /storage/v1/b/bkt HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_absolute_targets(cloud: Cloud) -> None:
+    """A request as to a proxy is understood."""
+    request = b"GET http://storage.example/storage/v1/b/bkt HTTP/1.1\r\nHost: storage.example\r\n\r\n"
+    answer = talk(cloud, request)
+    assert answer.startswith(b"HTTP/1.1 200 ")
+    assert b"http://storage.example/storage/v1/b/bkt" in answer
+
+
+def test_expect_continue(cloud: Cloud) -> None:
+    """A client that waits for "100 Continue" gets it before it sends the body, and the reply after."""
+    with connect(cloud) as sock:
+        sock.sendall(SMALL_UPLOAD + b"Expect: 100-continue\r\n\r\n")
+        assert sock.recv(65_536).startswith(b"HTTP/1.1 100 ")
+        sock.sendall(b"hello")
+        assert sock.recv(65_536).startswith(b"HTTP/1.1 200 ")
+
+
+def test_chunked_bodies(cloud: Cloud, http: httpx.Client) -> None:
+    """A body of unknown length arrives whole."""
+    assert http.post(UPLOAD, content=iter([b"he", b"", b"llo"])).status_code == 200
+    assert cloud.store.object("bkt", "o").data == b"hello"
+
+
+@pytest.mark.parametrize("chunked", [False, True])
+def test_large_bodies_are_refused(chunked: bool) -> None:
+    """A body beyond the limit is refused with 413 as soon as that is known, and the answer can be read."""
+    with Cloud(body_limit=100_000) as cloud, httpx.Client(base_url=cloud.url, verify=False) as http:
+        cloud.store.create_bucket("bkt")
+        assert http.post(UPLOAD, content=bytes(100_000)).status_code == 200
+        body = bytes(100_001)
+        reply = http.post(UPLOAD, content=iter([body]) if chunked else body)
+        assert reply.status_code == 413
+        assert "100000" in reply.json()["error"]["message"]
+        with connect(cloud) as sock:
+            sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\nExpect: 100-continue\r\n\r\n")
+            assert sock.recv(65_536).startswith(b"HTTP/1.1 413 ")
+        assert http.get("/_cloud/health").status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("garbage", "status"),
+    [
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", None),
+        (b"hello\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", b"501"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 600_000 + b"\r\n\r\n", b"431"),
+        (SMALL_UPLOAD + b"\r\nhe", b"400"),
+        (b"GET /%zz/%ff\xff HTTP/1.1\r\nHost: x\r\n\r\n", b"400"),
+        (b"GET /storage/v1/b/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
+        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", b"400"),
+        (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
+    ],
+)
+def test_garbage(cloud: Cloud, garbage: bytes, status: bytes | None) -> None:
+    """What is not a proper request is answered in the API's form or cut off, and the next client is served."""
+    answer = talk(cloud, garbage)
+    if status is not None:
+        assert answer.split(b" ")[1] == status
+        assert json.loads(answer.partition(b"\r\n\r\n")[2])["error"]["code"] == int(status)
+    assert httpx.get(f"{cloud.url}/_cloud/health").status_code == 200
+
+
+@pytest.mark.parametrize("ending", ["close", "reset"])
+def test_a_broken_upload_keeps_whole_quarters(cloud: Cloud, http: httpx.Client, ending: str) -> None:
+    """When the client goes in the middle of a chunk, whole multiples of 256 KiB stay, and the upload can go on."""
+    session = http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable&name=o").headers["location"]
+    data = bytes(range(256)) * 3000
+    path = session.removeprefix(cloud.url)
+    head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+    with connect(cloud) as sock:
+        sock.sendall(head + data[:600_000])
+        if ending == "reset":
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+    wait = threading.Event()
+    while cloud.requests.count("storage.objects.insert.send") == 0:
+        wait.wait(0.005)
+    kept = http.put(session, headers={"Content-Range": "bytes */*"}).headers.get("range", "bytes=0--1")
+    have = int(kept.rpartition("=0-")[2]) + 1
+    # An RST may overtake what was on its way; a FIN does not.
+    assert have == 524_288 if ending == "close" else have in (0, 262_144, 524_288)
+    rest = {"Content-Range": f"bytes {have}-{len(data) - 1}/{len(data)}"}
+    assert http.put(session, content=data[have:], headers=rest).status_code == 200
+    assert cloud.store.object("bkt", "o").data == data
+
+
+def test_method_override(cloud: Cloud, http: httpx.Client) -> None:
+    """A POST can be another method in disguise; another method cannot."""
+    override = {"X-HTTP-Method-Override": "delete"}
+    assert http.get("/storage/v1/b/bkt", headers=override).status_code == 200
+    assert http.post("/storage/v1/b/bkt", headers=override).status_code == 204
+    assert cloud.effects.count("storage.buckets.delete") == 1
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/", 404),
+        ("GET", "/storage/v1/b/bkt/o/a/b", 404),
+        ("GET", "/storage/v1/b//o", 404),
+        ("GET", "/storage/v1/b/bkt/", 200),
+        ("DELETE", "/storage/v1/b", 405),
+        ("PROPFIND", "/storage/v1/b", 405),
+        ("POST", "/storage/v1/b/bkt/o", 400),
+        ("GET", "/storage/v1/b/nope/o", 404),
+        ("GET", "/storage/v1/b/bkt/o?maxResults=-1", 400),
+        ("GET", "/storage/v1/b/bkt/o?maxResults=x", 400),
+        ("GET", "/storage/v1/b/bkt/o?versions=perhaps", 400),
+    ],
+)
+def test_paths(http: httpx.Client, method: str, path: str, status: int) -> None:
+    """Unknown paths are 404, wrong methods 405, wrong parameters 400, always with the API's own JSON."""
+    reply = http.request(method, path)
+    assert reply.status_code == status
+    assert status == 200 or reply.json()["error"]["code"] == status
+
+
+SEGMENTS = st.sampled_from(
+    [
+        "storage",
+        "upload",
+        "download",
+        "v1",
+        "b",
+        "bkt",
+        "o",
+        "%00",
+        "..",
+        "acl",
+        "iam",
+        "compose",
+        "%ff",
+        "ü",
+        "projects",
+    ]
+)
+QUERIES = st.dictionaries(
+    st.sampled_from(
+        [
+            "uploadType",
+            "name",
+            "upload_id",
+            "project",
+            "generation",
+            "pageToken",
+            "alt",
+            "versions",
+            "ifGenerationMatch",
+        ]
+    ),
+    st.sampled_from(["", "media", "resumable", "multipart", "p", "0", "-1", "x", "\x00", "\ud7ff", "upload-1", "true"]),
+    max_size=4,
+)
+BODIES = st.one_of(
+    st.binary(max_size=40),
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(max_size=5),
+        lambda inner: (
+            st.lists(inner, max_size=3)
+            | st.dictionaries(
+                st.sampled_from(["name", "acl", "metadata", "etag", "bindings", "state", "sourceObjects", "topic"]),
+                inner,
+            )
+        ),
+        max_leaves=6,
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+@pytest.fixture(scope="module")
+def battered() -> Iterator[Cloud]:
+    """One cloud for everything that is thrown at it."""
+    with Cloud() as cloud:
+        yield cloud
+
+
+@settings(max_examples=300)
+@given(
+    method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]),
+    segments=st.lists(SEGMENTS, max_size=8),
+    query=QUERIES,
+    headers=st.dictionaries(
+        st.sampled_from(
+            ["Range", "If-Match", "If-Range", "Content-Range", "Content-Type", "x-goog-hash", "Accept-Encoding"]
+        ),
+        st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20),
+        max_size=3,
+    ),
+    body=BODIES,
+)
+def test_no_request_makes_it_fail(
+    battered: Cloud, method: str, segments: list[str], query: dict[str, str], headers: dict[str, str], body: bytes
+) -> None:
+    """Whatever is asked, the answer is a proper one, and never a 5xx: the state stays sound."""
+    if "bkt" not in battered.store.buckets:
+        battered.store.create_bucket("bkt")
+        battered.store.put("bkt", "o", b"x")
+    with httpx.Client(base_url=battered.url, verify=False) as http:
+        reply = http.request(method, "/" + "/".join(segments), params=query, headers=headers, content=body)
+    assert reply.status_code < 500
+    if reply.status_code >= 400 and method != "HEAD":
+        assert reply.json()["error"]["code"] == reply.status_code
+
+
+@settings(max_examples=150)
+@given(
+    st.lists(
+        st.binary(max_size=30)
+        | st.sampled_from(
+            [
+                b"GET ",
+                b"POST ",
+                b"/storage/v1/b",
+                b" HTTP/1.1",
+                b"\r\n",
+                b"\r\n\r\n",
+                b"Host: x\r\n",
+                b"Content-Length: 5\r\n",
+            ]
+        ),
+        max_size=12,
+    ).map(b"".join)
+)
+def test_no_bytes_make_it_fail(battered: Cloud, data: bytes) -> None:
+    """Whatever bytes come, each answer is well-formed or none, the connection ends, and the next client is served."""
+    answer = talk(battered, data)
+    assert not answer or answer.startswith(b"HTTP/1.1 ")
+    assert b"Traceback" not in answer
+    assert talk(battered, b"GET /_cloud/health HTTP/1.1\r\nHost: x\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+
+
+def test_many_clients_at_once(cloud: Cloud) -> None:
+    """Effects from many connections are all counted, and generations never repeat."""
+
+    def write() -> None:
+        with httpx.Client(base_url=cloud.url, verify=False) as http:
+            for _ in range(20):
+                http.post(UPLOAD, content=b"x")
+
+    threads = [threading.Thread(target=write) for _ in range(5)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len({effect.generation for effect in cloud.effects}) == cloud.effects.count() == 100
+    assert [effect.sequence for effect in cloud.effects] == list(range(1, 101))
+
+
+def test_life_cycle() -> None:
+    """The URL exists only while it runs; starting and stopping twice is harmless; the state outlives a stop."""
+    cloud = Cloud()
+    with pytest.raises(RuntimeError, match="no `url` before it runs"):
+        _ = cloud.url
+    cloud.start()
+    url = cloud.url
+    assert cloud.start().url == url
+    cloud.store.create_bucket("kept")
+    with connect(cloud) as idle:
+        idle.sendall(b"GET /_cloud/health HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert idle.recv(65_536).startswith(b"HTTP/1.1 200 ")
+        cloud.stop()
+        assert idle.recv(1) == b""
+    cloud.stop()
+    with cloud:
+        assert httpx.get(f"{cloud.url}/storage/v1/b/kept").status_code == 200
+
+
+async def test_async_with() -> None:
+    """It serves async code as well, in a thread of its own."""
+    async with Cloud() as cloud, httpx.AsyncClient(base_url=cloud.url) as http:
+        replies = await asyncio.gather(*(http.get("/_cloud/health") for _ in range(3)))
+    assert [reply.status_code for reply in replies] == [200, 200, 200]
+
+
+def test_a_taken_port_is_an_error(cloud: Cloud) -> None:
+    """A port in use is told, with the cure."""
+    port = int(cloud.url.rpartition(":")[2])
+    with pytest.raises(OSError, match=rf"`port` {port} on 127.0.0.1 cannot be listened on .*choose another, or 0"):
+        Cloud(port=port).start()
+
+
+@pytest.mark.parametrize("busy", [b"", b"GET /_cloud/health HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /x HTTP/1.1\r\nHost"])
+def test_stopping_leaves_nothing_open(busy: bytes) -> None:
+    """Connections that are only just being accepted, served or read are closed with the rest."""
+    for _ in range(20):
+        with Cloud() as cloud:
+            socks = [connect(cloud) for _ in range(5)]
+            for sock in socks:
+                sock.sendall(busy)
+        for sock in socks:
+            with sock, suppress(ConnectionError):
+                while sock.recv(65_536):
+                    pass
+    gc.collect()
+
+
+def test_ipv6() -> None:
+    """It listens on the IPv6 loopback too."""
+    with Cloud(host="::1") as cloud:
+        assert cloud.url.startswith("http://[::1]:")
+        assert httpx.get(f"{cloud.url}/_cloud/health").status_code == 200
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_serve_stops_on_signals(number: signal.Signals) -> None:
+    """In the foreground it runs until it is interrupted or terminated, and ends cleanly."""
+    code = "from forbear.testing.cloud import serve; serve(on_ready=lambda cloud: print(cloud.url, flush=True))"
+    process = subprocess.Popen([sys.executable, "-X", "dev", "-c", code], stdout=-1, stderr=-1, text=True)
+    with process:
+        assert process.stdout is not None
+        url = process.stdout.readline().strip()
+        assert httpx.get(f"{url}/_cloud/health").status_code == 200
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=20)
+    assert (process.returncode, errors) == (0, "")
+
+
+def test_serve_tells_of_a_taken_port(cloud: Cloud) -> None:
+    """In the foreground, too, a port in use is an error at once."""
+    with pytest.raises(OSError, match="choose another"):
+        serve(port=int(cloud.url.rpartition(":")[2]))
