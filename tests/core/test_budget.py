@@ -1,0 +1,233 @@
+"""Budget rules: what they count and when they refuse, token by token and slot by slot."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.core.budget import Ratio, Throttle, TokenBucket
+
+Rule = TokenBucket | Throttle | Ratio
+
+
+def takes(rule: Rule, state: list[int], now: float = 0, at_most: int = 10_000) -> int:
+    """How many retries are granted in a row."""
+    granted = 0
+    while granted < at_most and rule.take(state, now):
+        granted += 1
+    return granted
+
+
+def puts(rule: Rule, state: list[int], times: int, now: float = 0, *, retried: bool = False) -> None:
+    """Enter so many successes."""
+    for _ in range(times):
+        rule.put(state, now, retried=retried)
+
+
+def test_token_bucket_defaults() -> None:
+    """Ten tokens; a retry takes one, ten successes earn one."""
+    rule = TokenBucket()
+    assert rule == TokenBucket(capacity=10, deposit=0.1, cost=1, refund=False)
+    state = rule.start()
+    assert takes(rule, state) == 10
+    puts(rule, state, 9)
+    assert takes(rule, state) == 0
+    puts(rule, state, 1)
+    assert takes(rule, state) == 1
+    puts(rule, state, 1000, retried=True)
+    assert takes(rule, state) == 10
+
+
+def test_token_bucket_with_refund() -> None:
+    """A success after a retry gives back what one took; one at the first attempt puts in the deposit."""
+    rule = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
+    state = rule.start()
+    assert takes(rule, state) == 100
+    puts(rule, state, 1, retried=True)
+    assert takes(rule, state) == 1
+    puts(rule, state, 4)
+    assert takes(rule, state) == 0
+    puts(rule, state, 1)
+    assert takes(rule, state) == 1
+
+
+def test_a_full_bucket_stays_full() -> None:
+    """Successes do not add up beyond the capacity."""
+    rule = TokenBucket(capacity=2, deposit=0.5)
+    state = rule.start()
+    puts(rule, state, 1)
+    assert takes(rule, state) == 2
+    puts(rule, state, 5)
+    assert takes(rule, state) == 2
+
+
+def test_a_bucket_too_small_for_its_price() -> None:
+    """A retry that costs more than the bucket holds is never granted."""
+    rule = TokenBucket(capacity=1, cost=2)
+    assert takes(rule, rule.start()) == 0
+
+
+def test_throttle_defaults() -> None:
+    """Ten tokens; each failure takes one, and retries stop while half or less are left."""
+    rule = Throttle()
+    assert rule == Throttle(max_tokens=10, token_ratio=0.1)
+    state = rule.start()
+    assert takes(rule, state) == 4
+    puts(rule, state, 9)
+    assert not rule.take(state, 0)  # 5 + 0.9 - 1 are left after the refused one counted, too
+    puts(rule, state, 21)
+    assert rule.take(state, 0)
+
+
+def test_throttle_bottoms_out() -> None:
+    """Refused failures count, but there are no debts: six tokens' worth of successes bring retries back."""
+    rule = Throttle()
+    state = rule.start()
+    for _ in range(100):
+        rule.take(state, 0)
+    puts(rule, state, 60)
+    assert not rule.take(state, 0)
+    puts(rule, state, 11)
+    assert rule.take(state, 0)
+
+
+def test_throttle_fills_up_to_its_maximum() -> None:
+    """More successes than tokens change nothing."""
+    rule = Throttle(max_tokens=4, token_ratio=1)
+    state = rule.start()
+    puts(rule, state, 100)
+    assert takes(rule, state) == 1
+
+
+def test_ratio_defaults() -> None:
+    """A retry for every five successes of the last ten seconds, and none without any."""
+    rule = Ratio()
+    assert rule == Ratio(ratio=0.2, window=10, floor=0)
+    state = rule.start()
+    assert takes(rule, state) == 0
+    puts(rule, state, 4)
+    assert takes(rule, state) == 0
+    puts(rule, state, 1)
+    assert takes(rule, state) == 1
+    puts(rule, state, 20, retried=True)
+    assert takes(rule, state) == 4
+
+
+def test_ratio_with_a_floor() -> None:
+    """So many retries per second are granted without any success."""
+    rule = Ratio(floor=0.5)
+    assert takes(rule, rule.start()) == 5
+
+
+@pytest.mark.parametrize(("later", "granted"), [(0, 2), (5, 2), (8.9, 2), (9, 2), (9.9, 2), (10, 0), (1000, 0)])
+def test_successes_leave_the_window(later: float, granted: int) -> None:
+    """What happened is forgotten with its slot, a tenth of the window."""
+    rule = Ratio()
+    state = rule.start()
+    puts(rule, state, 10, now=100)
+    assert takes(rule, state, now=100 + later) == granted
+
+
+@pytest.mark.parametrize(("later", "granted"), [(0, 0), (9.9, 0), (10, 3), (1000, 3)])
+def test_retries_leave_the_window(later: float, granted: int) -> None:
+    """Retries are forgotten as successes are; the floor stays."""
+    rule = Ratio(floor=0.3)
+    state = rule.start()
+    assert takes(rule, state, now=100) == 3
+    assert takes(rule, state, now=100 + later) == granted
+
+
+def test_the_window_moves_slot_by_slot() -> None:
+    """Successes of every second: the sum is that of the last ten."""
+    rule = Ratio(ratio=1)
+    state = rule.start()
+    for second in range(30):
+        puts(rule, state, 1, now=second)
+    assert takes(rule, state, now=29) == 10
+    assert takes(rule, state, now=33) == 0
+    puts(rule, state, 5, now=39)
+    assert takes(rule, state, now=39.5) == 5
+
+
+def test_a_clock_that_jumps_back_is_survived() -> None:
+    """Another clock, as in virtual time, may be behind: what it brings counts as of the newest slot."""
+    rule = Ratio(ratio=1)
+    state = rule.start()
+    puts(rule, state, 3, now=1000)
+    assert takes(rule, state, now=5) == 3
+    puts(rule, state, 1, now=5)
+    assert takes(rule, state, now=1009) == 1
+
+
+def test_another_window() -> None:
+    """The slots are tenths of whatever the window is."""
+    rule = Ratio(ratio=1, window=1)
+    state = rule.start()
+    puts(rule, state, 2, now=5)
+    assert takes(rule, state, now=5.85, at_most=1) == 1
+    assert takes(rule, state, now=6.05) == 0
+
+
+@given(
+    st.floats(min_value=0.01, max_value=1),
+    st.lists(st.tuples(st.floats(min_value=0, max_value=3), st.booleans()), max_size=60),
+)
+def test_a_ratio_is_never_exceeded(ratio: float, steps: list[tuple[float, bool]]) -> None:
+    """Whatever comes when: within the window as it is kept, retries never outnumber their share of the successes."""
+    rule = Ratio(ratio)
+    state = rule.start()
+    now = 0.0
+    events: list[tuple[int, bool]] = []
+    for pause, success in steps:
+        now += pause
+        slot = int(now / 10 * 10)
+        if success:
+            rule.put(state, now, retried=False)
+            events.append((slot, True))
+        else:
+            recent = [kind for at, kind in events if at > slot - 10]
+            successes, retries = recent.count(True), recent.count(False)
+            granted = rule.take(state, now)
+            assert granted == (retries + 1 <= ratio * successes)
+            if granted:
+                events.append((slot, False))
+
+
+@pytest.mark.parametrize(
+    ("make", "arguments", "error", "text"),
+    [
+        (TokenBucket, {"capacity": 0}, ValueError, "`capacity` must be positive and finite, got 0"),
+        (TokenBucket, {"capacity": float("inf")}, ValueError, "`capacity` must be positive and finite, got inf"),
+        (TokenBucket, {"capacity": "10"}, TypeError, "`capacity` must be a number, got '10'"),
+        (TokenBucket, {"deposit": -0.1}, ValueError, "`deposit` must be 0 or more and finite, got -0.1"),
+        (TokenBucket, {"deposit": float("nan")}, TypeError, "`deposit` must be a number, got nan"),
+        (TokenBucket, {"cost": 0}, ValueError, "`cost` must be positive and finite, got 0"),
+        (TokenBucket, {"cost": True}, TypeError, "`cost` must be a number, got True"),
+        (Throttle, {"max_tokens": 0}, ValueError, "`max_tokens` must be positive and finite, got 0"),
+        (Throttle, {"token_ratio": 0}, ValueError, "`token_ratio` must be positive and finite, got 0"),
+        (Ratio, {"ratio": 0}, ValueError, "`ratio` must be positive and finite, got 0"),
+        (Ratio, {"ratio": None}, TypeError, "`ratio` must be a number, got None"),
+        (Ratio, {"window": 0}, ValueError, "`window` must be positive and finite, got 0"),
+        (Ratio, {"window": "10"}, TypeError, "`window` must be a number of seconds, got '10'"),
+        (Ratio, {"floor": -1}, ValueError, "`floor` must be 0 or more and finite, got -1"),
+    ],
+)
+def test_bad_values_are_refused_by_name(
+    make: Callable[..., Any], arguments: dict[str, object], error: type[Exception], text: str
+) -> None:
+    """Every text names the parameter, the rule and the value."""
+    with pytest.raises(error) as caught:
+        make(**arguments)
+    assert str(caught.value) == text
+
+
+def test_zero_deposits_and_floors_are_allowed() -> None:
+    """A bucket that never fills again, a window without a floor."""
+    rule = TokenBucket(1, deposit=0)
+    state = rule.start()
+    assert takes(rule, state) == 1
+    puts(rule, state, 1000)
+    assert takes(rule, state) == 0
+    assert Ratio(floor=0).floor == 0
