@@ -32,6 +32,7 @@ def test_generation_zero_means_must_not_exist(cloud: Cloud, http: httpx.Client) 
         ("ifMetagenerationNotMatch", "2", 200, 200),
         ("ifGenerationMatch", "one", 400, 400),
         ("ifGenerationMatch", "", 400, 400),
+        ("ifGenerationMatch", "--1", 400, 400),
         ("ifMetagenerationNotMatch", "1.5", 400, 400),
         ("ifGenerationMatch", "9" * 40, 400, 400),
     ],

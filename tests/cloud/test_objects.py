@@ -46,7 +46,18 @@ def test_metadata(cloud: Cloud, http: httpx.Client) -> None:
     assert updated["etag"] != patched["etag"]
 
 
-@pytest.mark.parametrize("body", [b"{", b"[]", b'"x"', b'{"metadata": 5}', b'{"metadata": {"a": NaN}}', b"[" * 5000])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"{",
+        b"[]",
+        b'"x"',
+        b'{"metadata": 5}',
+        b'{"metadata": {"a": NaN}}',
+        b"[" * 5000,
+        b'{"a":' * 200 + b"5" + b"}" * 200,
+    ],
+)
 def test_bad_bodies(cloud: Cloud, http: httpx.Client, body: bytes) -> None:
     """A body that is not the JSON expected is a 400 in the API's own form."""
     cloud.store.put("bkt", "o", b"x")

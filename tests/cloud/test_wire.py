@@ -5,11 +5,13 @@ import gc
 import json
 import signal
 import socket
+import struct
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from typing import cast
 
 import httpx
 import pytest
@@ -105,6 +107,7 @@ def test_large_bodies_are_refused(chunked: bool) -> None:
         (b"GET /storage/v1/b/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
         (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
         (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", b"400"),
+        (b"GET /x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", b"404"),
         (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
     ],
 )
@@ -127,7 +130,7 @@ def test_a_broken_upload_keeps_whole_quarters(cloud: Cloud, http: httpx.Client, 
     with connect(cloud) as sock:
         sock.sendall(head + data[:600_000])
         if ending == "reset":
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, bytes([1, 0, 0, 0, 0, 0, 0, 0]))
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     wait = threading.Event()
     while cloud.requests.count("storage.objects.insert.send") == 0:
         wait.wait(0.005)
@@ -138,6 +141,25 @@ def test_a_broken_upload_keeps_whole_quarters(cloud: Cloud, http: httpx.Client, 
     rest = {"Content-Range": f"bytes {have}-{len(data) - 1}/{len(data)}"}
     assert http.put(session, content=data[have:], headers=rest).status_code == 200
     assert cloud.store.object("bkt", "o").data == data
+
+
+def test_head_is_never_answered_with_a_body(cloud: Cloud) -> None:
+    """Errors too have none, and the connection serves what follows."""
+    head = b"HEAD /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
+    first, second = talk(cloud, head + b"nonsense\r\n\r\n").split(b"HTTP/1.1 ")[1:]
+    assert (first[:3], first.partition(b"\r\n\r\n")[2]) == (b"404", b"")
+    assert (second[:3], json.loads(second.partition(b"\r\n\r\n")[2])["error"]["code"]) == (b"400", 400)
+    large = talk(cloud, b"HEAD / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
+    assert (large[9:12], large.partition(b"\r\n\r\n")[2]) == (b"413", b"")
+
+
+def test_a_failure_inside_is_a_500(cloud: Cloud, http: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
+    """Should the cloud itself fail, the client gets a 500 without a traceback, and the log gets the traceback."""
+    cloud.store.bucket("bkt").fields["labels"] = cast("str", object())
+    reply = http.get("/storage/v1/b/bkt")
+    assert (reply.status_code, reply.json()["error"]["errors"][0]["reason"]) == (500, "backendError")
+    assert "Traceback" in caplog.text
+    assert "Traceback" not in reply.text
 
 
 def test_method_override(cloud: Cloud, http: httpx.Client) -> None:
@@ -230,7 +252,7 @@ def battered() -> Iterator[Cloud]:
         yield cloud
 
 
-@settings(max_examples=300)
+@settings(max_examples=max(300, settings().max_examples))
 @given(
     method=st.sampled_from(["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"]),
     segments=st.lists(SEGMENTS, max_size=8),
@@ -258,7 +280,7 @@ def test_no_request_makes_it_fail(
         assert reply.json()["error"]["code"] == reply.status_code
 
 
-@settings(max_examples=150)
+@settings(max_examples=max(150, settings().max_examples))
 @given(
     st.lists(
         st.binary(max_size=30)

@@ -104,8 +104,6 @@ def _guarded(act: Callable[[], Reply]) -> Reply:
         return act()
     except ApiError as error:
         return error.reply()
-    except RecursionError:
-        return ApiError(400, "The request body is nested too deeply.").reply()
     except Exception:
         _log.exception("the embedded cloud failed to answer")
         return error_reply(500, "Backend Error", "backendError")

@@ -1,6 +1,7 @@
 """One client connection: bytes in, requests out to the app, deliveries back; knows HTTP/1.1 but no operation."""
 
 import asyncio
+import logging
 import re
 import socket
 import struct
@@ -19,6 +20,8 @@ from forbear.testing.cloud.wire import Reply, Request, read_request
 
 _PIECE = 262_144
 _LINGER = 2.0
+_LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+_log = logging.getLogger(__name__)
 _RESET_TICKS = 5_000
 
 
@@ -41,6 +44,9 @@ class Connection:
             while await self._serve_one():
                 self._http.start_next_cycle()
         except OSError:
+            self._writer.transport.abort()
+        except Exception:
+            _log.exception("a connection of the embedded cloud failed")
             self._writer.transport.abort()
         except asyncio.CancelledError:
             # The server ends: what the peer has not read by now it will not get.
@@ -72,6 +78,7 @@ class Connection:
 
     async def _receive(self) -> Request | None:
         """The next whole request, or None at the end of the connection."""
+        self._head_only = False
         head: h11.Request | None = None
         body: list[bytes] = []
         size = 0
@@ -79,6 +86,7 @@ class Connection:
             while True:
                 match await self._next_event():
                     case h11.Request() as head:
+                        self._head_only = head.method == b"HEAD"
                         # Refused before the body is asked for: a client waiting for "100 Continue" need not send it.
                         self._check_size(_content_length(head))
                     case h11.Data(data=data):
@@ -102,7 +110,6 @@ class Connection:
         return event
 
     def _request(self, head: h11.Request, body: bytes) -> Request:
-        self._head_only = head.method == b"HEAD"
         headers: dict[str, str] = {}
         for name, value in head.headers:
             text = value.decode("latin-1")
@@ -181,7 +188,7 @@ class Connection:
             if not unacknowledged(sock):
                 break
             await self._pause(0.001)
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
         self._writer.transport.abort()
 
 
@@ -196,9 +203,10 @@ else:
     import termios
 
     def unacknowledged(sock: socket.socket) -> int:
-        """How many bytes sent are not yet with the peer."""
+        """How many bytes sent are not yet with the peer; 0 on systems that do not tell of sockets."""
         count = array("i", [0])
-        fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
+        with suppress(OSError):
+            fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
         return count[0]
 
 

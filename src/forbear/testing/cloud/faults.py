@@ -1,6 +1,7 @@
 """Faults: an action, the moment it strikes and the requests it meets, checked when defined; carries nothing out."""
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Literal, Unpack, cast
@@ -12,6 +13,8 @@ from forbear.testing.cloud.operations import QUERY, SEND
 from forbear.testing.cloud.wire import Headers
 
 When = Literal["before", "after"]
+_HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
+_FRAMING = ("content-length", "transfer-encoding", "connection")
 _ACTIONS = ("status", "reset", "close", "truncate", "stall", "partial", "expire_session", "corrupt", "delay")
 
 
@@ -154,6 +157,10 @@ def _headers(value: object) -> Headers:
         raise TypeError(f"`headers` must map names to values, got {value!r}")
     pairs = tuple(cast("Mapping[object, object]", value).items())
     for name, text in pairs:
-        if not isinstance(name, str) or not isinstance(text, str) or not name.replace("-", "").isalnum():
+        if not isinstance(name, str) or not isinstance(text, str) or not _HEADER_NAME.fullmatch(name):
             raise TypeError(f"`headers` must map header names to strings, got {name!r}: {text!r}")
+        if name.lower() in _FRAMING:
+            raise ValueError(
+                f"`headers` must leave {name} to the server: use truncate, close or reset to break a reply"
+            )
     return cast("Headers", pairs)

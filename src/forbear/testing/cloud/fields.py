@@ -8,6 +8,7 @@ from forbear.testing.cloud.errors import ApiError, invalid, required
 from forbear.testing.cloud.wire import Json, JsonObject
 
 _INT64 = 2**63
+_DEEPEST = 100
 
 
 def _no_constant(text: str) -> float:
@@ -17,9 +18,23 @@ def _no_constant(text: str) -> float:
 def json_value(body: bytes) -> Json:
     """The body as JSON of any kind."""
     try:
-        return cast("Json", json.loads(body, parse_constant=_no_constant))
+        value = cast("Json", json.loads(body, parse_constant=_no_constant))
     except (ValueError, RecursionError):
         raise ApiError(400, "Parse Error: the request body is not valid JSON.", "parseError") from None
+    if _too_deep(value):
+        raise ApiError(400, f"Parse Error: the request body is nested more than {_DEEPEST} levels deep.", "parseError")
+    return value
+
+
+def _too_deep(value: Json) -> bool:
+    """Whether handling the value could exhaust the stack, on the way in or when it is written out again."""
+    level = [value]
+    for _ in range(_DEEPEST):
+        nested = [each for each in level if isinstance(each, list | dict)]
+        level = [child for each in nested for child in (each.values() if isinstance(each, dict) else each)]
+        if not level:
+            return False
+    return True
 
 
 def json_object(body: bytes) -> JsonObject:
