@@ -22,6 +22,12 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Fault.status(503, path_regex="("), "`path_regex` must be a regular expression, got '('"),
     (lambda: Fault.status(503, headers={"Content-Length": "5"}), "`headers` must leave Content-Length to the server"),
     (lambda: Fault.truncate(-1), "`keep` must be a whole number of at least 0, got -1"),
+    (
+        lambda: Fault.truncate(operation="storage.objects.delete"),
+        "`operation` storage.objects.delete has no reply body",
+    ),
+    (lambda: Fault.stall(operation="storage.objects.insert.start"), "`operation` storage.objects.insert.start has no"),
+    (lambda: Fault.corrupt(operation="storage.objects.insert.cancel"), "`operation` storage.objects.insert.cancel has"),
     (lambda: Fault.truncate(5, share=0.5), "`share` and `keep` exclude each other"),
     (lambda: Fault.delay(float("inf")), "`seconds` must be a number of at least 0, got inf"),
     (lambda: Fault.partial(5, operation="storage.buckets.get"), "`operation` must be storage.objects.insert.send for"),

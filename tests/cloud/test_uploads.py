@@ -243,6 +243,7 @@ def test_expired_session(cloud: Cloud, http: httpx.Client) -> None:
     cloud.fault(Fault.expire_session(status=404))
     assert send(http, session, b"hello", None).status_code == 404
     assert send(http, session, b"", "bytes */*").status_code == 404
+    assert cloud.requests[1].fault == "expire_session before"
 
 
 @settings(max_examples=25)

@@ -176,6 +176,7 @@ def test_method_override(cloud: Cloud, http: httpx.Client) -> None:
         ("GET", "/", 404),
         ("GET", "/storage/v1/b/bkt/o/a/b", 404),
         ("GET", "/storage/v1/b//o", 404),
+        ("GET", "/storage/v1/b/bkt/o/http://x/storage/v1/b/bkt", 404),
         ("GET", "/storage/v1/b/bkt/", 200),
         ("DELETE", "/storage/v1/b", 405),
         ("PROPFIND", "/storage/v1/b", 405),
@@ -397,3 +398,11 @@ def test_serve_tells_of_a_taken_port(cloud: Cloud) -> None:
     """In the foreground, too, a port in use is an error at once."""
     with pytest.raises(OSError, match="choose another"):
         serve(port=int(cloud.url.rpartition(":")[2]))
+
+
+@pytest.mark.parametrize("package", ["h11", "google_crc32c"])
+def test_a_missing_package_is_told(package: str) -> None:
+    """Without the extra, importing the cloud says what to install."""
+    code = f"import sys; sys.modules[{package!r}] = None; import forbear.testing.cloud"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert 'pip install "forbear[cloud]"' in done.stderr

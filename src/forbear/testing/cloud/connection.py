@@ -11,18 +11,23 @@ from collections.abc import Iterable
 from contextlib import suppress
 from email.utils import formatdate
 
-import h11
+try:
+    import h11
+except ModuleNotFoundError as error:
+    text = 'forbear.testing.cloud needs h11; install it with: pip install "forbear[cloud]"'
+    raise ModuleNotFoundError(text, name="h11") from error
 
 from forbear.testing.cloud.app import App
 from forbear.testing.cloud.delivery import Delivery, Ending
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.wire import Reply, Request, read_request
 
-_PIECE = 262_144
-_LINGER = 2.0
-_LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 _log = logging.getLogger(__name__)
-_RESET_TICKS = 5_000
+_PIECE = 262_144
+_UNSENDABLE = re.compile(rb"[\x00-\x1f\x7f]")
+_SECONDS_TO_READ_A_REFUSAL = 2.0
+_MILLISECONDS_TO_ARRIVE = 5_000
+_LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 
 class Connection:
@@ -167,7 +172,7 @@ class Connection:
         # Closing with unread data would reset the connection, and the client would lose the answer.
         if self._writer.can_write_eof():
             self._writer.write_eof()
-        await self._gone(_LINGER)
+        await self._gone(_SECONDS_TO_READ_A_REFUSAL)
 
     async def _gone(self, limit: float) -> None:
         """Wait until the client has left, dropping what it sends, or until the limit in seconds."""
@@ -184,7 +189,7 @@ class Connection:
     async def _reset(self) -> None:
         """End the connection with RST, after everything sent has arrived: an RST discards what is still queued."""
         sock: socket.socket = self._writer.get_extra_info("socket")
-        for _ in range(_RESET_TICKS):
+        for _ in range(_MILLISECONDS_TO_ARRIVE):
             if not unacknowledged(sock):
                 break
             await self._pause(0.001)
@@ -217,6 +222,3 @@ def _content_length(head: h11.Request) -> int:
 def _clean(headers: Iterable[tuple[str, str]]) -> list[tuple[bytes, bytes]]:
     """Headers as bytes the wire can carry: stored metadata may hold anything."""
     return [(name.encode(), _UNSENDABLE.sub(b"?", value.encode("ascii", "replace")).strip()) for name, value in headers]
-
-
-_UNSENDABLE = re.compile(rb"[\x00-\x1f\x7f]")

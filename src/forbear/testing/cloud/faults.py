@@ -9,7 +9,7 @@ from typing import Literal, Unpack, cast
 from forbear.testing.cloud import actions
 from forbear.testing.cloud.check import flag, number, one_of, optional_text, whole
 from forbear.testing.cloud.matching import Match, Matching, checked_match
-from forbear.testing.cloud.operations import QUERY, SEND
+from forbear.testing.cloud.operations import INSERT, QUERY, SEND
 from forbear.testing.cloud.wire import Headers
 
 When = Literal["before", "after"]
@@ -35,6 +35,8 @@ class Fault:
         match self.action:
             case actions.Status(code=code):
                 return f"status {code} {self.when}"
+            case actions.ExpireSession():
+                return f"expire_session {self.when}"
             case other:
                 return f"{type(other).__name__.lower()} {self.when}"
 
@@ -55,9 +57,7 @@ class Fault:
         whole("code", code, minimum=300, maximum=599)
         sent = _headers(headers)
         if retry_after is not None:
-            if not isinstance(retry_after, str):
-                number("retry_after", retry_after)
-            sent = (*sent, ("Retry-After", f"{retry_after:g}" if not isinstance(retry_after, str) else retry_after))
+            sent = (*sent, ("Retry-After", _retry_after(retry_after)))
         text = (optional_text("reason", reason), optional_text("message", message))
         if body is not None and not isinstance(body, str):
             raise TypeError(f"`body` must be a string or None, got {body!r}")
@@ -83,12 +83,15 @@ class Fault:
             number("share", share, maximum=1)
             if keep:
                 raise ValueError(f"`share` and `keep` exclude each other, got share={share!r} and keep={keep!r}")
-        return cls(actions.Truncate(keep, share, flag("reset", reset)), "after", checked_match(match))
+        return cls(
+            actions.Truncate(keep, share, flag("reset", reset)), "after", checked_match(_on_a_body(match, "truncate"))
+        )
 
     @classmethod
     def stall(cls, keep: int = 0, *, limit: float = 60, **match: Unpack[Matching]) -> "Fault":
         """Send `keep` bytes of the body, then hang until the client goes away or `limit` seconds pass."""
-        return cls(actions.Stall(whole("keep", keep), number("limit", limit)), "after", checked_match(match))
+        action = actions.Stall(whole("keep", keep), number("limit", limit))
+        return cls(action, "after", checked_match(_on_a_body(match, "stall")))
 
     @classmethod
     def partial(cls, keep: int, *, status: int | None = None, **match: Unpack[Matching]) -> "Fault":
@@ -99,16 +102,16 @@ class Fault:
 
     @classmethod
     def expire_session(cls, *, status: int = 410, **match: Unpack[Matching]) -> "Fault":
-        """Forget the upload session that a chunk or a query is for; it answers 404 or 410 from then on."""
+        """Forget the session of a chunk (or, if `operation` says so, of a query): 404 or 410 from then on."""
         if status not in (404, 410):
             raise ValueError(f"`status` must be 404 or 410, as the service answers for a session gone, got {status!r}")
-        expected = (SEND, QUERY)
-        return cls(actions.ExpireSession(status), "before", checked_match(_on(match, "expire_session", *expected)))
+        checked = checked_match(_on(match, "expire_session", SEND, QUERY))
+        return cls(actions.ExpireSession(status), "before", checked)
 
     @classmethod
     def corrupt(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
         """Flip the bits of byte `at` of the body sent."""
-        return cls(actions.Corrupt(whole("at", at)), "after", checked_match(match))
+        return cls(actions.Corrupt(whole("at", at)), "after", checked_match(_on_a_body(match, "corrupt")))
 
     @classmethod
     def delay(cls, seconds: float, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
@@ -140,9 +143,23 @@ def _when(value: object) -> When:
     return cast("When", one_of("when", value, ("before", "after")))
 
 
+def _retry_after(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    seconds = number("retry_after", value)
+    return str(int(seconds) if seconds.is_integer() else seconds)
+
+
+def _on_a_body(match: Matching, action: str) -> Matching:
+    operation = match.get("operation")
+    if isinstance(operation, str) and operation.endswith((".delete", ".start", ".cancel")):
+        raise ValueError(f"`operation` {operation} has no reply body for {action!r}: use close, reset or delay there")
+    return match
+
+
 def _on(match: Matching, action: str, *steps: str) -> Matching:
     operation = match.get("operation")
-    if operation is None or operation == "storage.objects.insert":
+    if operation is None or operation == INSERT:
         # A query has no chunk, and a start no session yet, so the step is known.
         return {**match, "operation": steps[0]}
     if operation not in steps:

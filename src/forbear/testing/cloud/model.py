@@ -6,7 +6,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import cast
 
-import google_crc32c
+try:
+    import google_crc32c
+except ModuleNotFoundError as error:
+    text = 'forbear.testing.cloud needs google-crc32c; install it with: pip install "forbear[cloud]"'
+    raise ModuleNotFoundError(text, name="google_crc32c") from error
 
 from forbear.testing.cloud.wire import Json, JsonObject
 

@@ -45,7 +45,7 @@ class Reply:
 def read_request(method: str, target: str, headers: Mapping[str, str], body: bytes, host: str) -> Request:
     """Build a Request from the parts of the wire, honouring `X-HTTP-Method-Override` on a POST."""
     path, _, query_text = target.partition("?")
-    if "://" in path:
+    if "://" in path and not path.startswith("/"):
         path = "/" + path.split("://", 1)[1].partition("/")[2]
     if method == "POST" and headers.get("x-http-method-override"):
         method = headers["x-http-method-override"].strip().upper()
