@@ -69,6 +69,8 @@ class Policy(Record):
         service: "Service | None" = None,
     ) -> None:
         _check_on(on)
+        if limits is not None and not isinstance(limits, Limits):
+            raise TypeError(f"`limits` must be a forbear.Limits or None (the defaults), got {limits!r}")
         if not callable(getattr(backoff, "delay", None)):
             raise TypeError(
                 f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
@@ -79,10 +81,14 @@ class Policy(Record):
                 raise TypeError(f"`{hook}` must be callable or None, got {value!r}")
         if budget is not None and not isinstance(budget, Budget):
             raise TypeError(f"`budget` must be a forbear.Budget or None, got {budget!r}")
+        check.flag("repeatable", repeatable)
+        check.flag("retry_exhausted", retry_exhausted)
+        if name is not None and not isinstance(name, str):
+            raise TypeError(f"`name` must be a string or None (the function's name), got {name!r}")
         self._set(
-            on=on, limits=limits or Limits(), backoff=backoff, attempt_timeout=attempt_timeout, on_result=on_result,
-            on_event=on_event, budget=budget, repeatable=repeatable, retry_exhausted=retry_exhausted, name=name,
-            service=service,
+            on=on, limits=Limits() if limits is None else limits, backoff=backoff, attempt_timeout=attempt_timeout,
+            on_result=on_result, on_event=on_event, budget=budget, repeatable=repeatable,
+            retry_exhausted=retry_exhausted, name=name, service=service,
         )  # fmt: skip
 
     # Using it.
@@ -90,7 +96,8 @@ class Policy(Record):
     def __call__(self, function: "F") -> "F":
         """Decorate a function or method, sync or async; its signature, name and type stay."""
         if isinstance(function, staticmethod | classmethod):
-            return _rewrap(self, function)
+            rewrapped: F = _rewrap(self, function)
+            return rewrapped
         check_retryable(function)
         wrap = _acall.wrap if is_async(function) else _call.wrap
         if wrap is _call.wrap:
@@ -237,7 +244,7 @@ def _rewrap(policy: Policy, method: "Any") -> "Any":
 def _check_on(on: "Any") -> None:
     listed: tuple[Any, ...]
     if isinstance(on, tuple):
-        listed = on
+        listed = on  # pyright: ignore[reportUnknownVariableType] - checked below
     elif isinstance(on, type):
         listed = (on,)
     elif callable(on):

@@ -205,6 +205,7 @@ def test_a_ratio_is_never_exceeded(ratio: float, steps: list[tuple[float, bool]]
         (TokenBucket, {"deposit": float("nan")}, TypeError, "`deposit` must be a number, got nan"),
         (TokenBucket, {"cost": 0}, ValueError, "`cost` must be positive and finite, got 0"),
         (TokenBucket, {"cost": True}, TypeError, "`cost` must be a number, got True"),
+        (TokenBucket, {"refund": 1}, TypeError, "`refund` must be True or False, got 1"),
         (Throttle, {"max_tokens": 0}, ValueError, "`max_tokens` must be positive and finite, got 0"),
         (Throttle, {"token_ratio": 0}, ValueError, "`token_ratio` must be positive and finite, got 0"),
         (Ratio, {"ratio": 0}, ValueError, "`ratio` must be positive and finite, got 0"),

@@ -55,6 +55,8 @@ def test_good_values_are_kept(arguments: dict[str, object]) -> None:
         ({"max_retry_after": -1}, ValueError, "`max_retry_after` must be zero or more and finite, got -1"),
         ({"max_retry_after": INFINITY}, ValueError, "`max_retry_after` must be zero or more and finite, got inf"),
         ({"max_retry_after": None}, TypeError, "`max_retry_after` must be a number of seconds, got None"),
+        ({"clamp": 1}, TypeError, "`clamp` must be True or False, got 1"),
+        ({"unlimited": "yes"}, TypeError, "`unlimited` must be True or False, got 'yes'"),
         (
             {"attempts": None, "timeout": None},
             ValueError,

@@ -100,9 +100,9 @@ def test_a_sync_function_that_returns_an_awaitable_is_refused(make: Callable[[],
         with pytest.raises(TypeError) as caught:
             run()
         assert str(caught.value) == (
-            f"{__name__}.test_a_sync_function_that_returns_an_awaitable_is_refused.<locals>.sync is not an async "
-            "function and yet returned an awaitable, which would go unretried; make it `async def`, or call it with "
-            "`policy.acall`"
+            f"{__name__}.test_a_sync_function_that_returns_an_awaitable_is_refused.<locals>.sync was called as a sync "
+            "function, but returned an awaitable, which would go unretried; call it with `policy.acall`, or make it "
+            "`async def` if it is decorated"
         )
 
 

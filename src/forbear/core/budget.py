@@ -28,6 +28,7 @@ class TokenBucket(Record):
         check.positive("capacity", capacity)
         check.at_least("deposit", deposit, 0)
         check.positive("cost", cost)
+        check.flag("refund", refund)
         self._set(capacity=capacity, deposit=deposit, cost=cost, refund=refund)
 
     def start(self) -> list[int]:

@@ -32,6 +32,12 @@ def at_least(name: str, value: object, least: float, *, what: str = "a number", 
         raise ValueError(f"`{name}` must be {least} or more{'' if whole else ' and finite'}, got {value!r}")
 
 
+def flag(name: str, value: object) -> None:
+    """Refuse all but True and False: a word such as "never" would count as true."""
+    if not isinstance(value, bool):
+        raise TypeError(f"`{name}` must be True or False, got {value!r}")
+
+
 def positive(name: str, value: object, *, what: str = "a number") -> None:
     """Refuse all but a positive finite number."""
     if not _is_number(value):

@@ -43,7 +43,9 @@ class Limits(Record):
         if attempts is not None:
             check.at_least("attempts", attempts, 1, what="a whole number or None (no limit)", whole=True)
         check.positive_seconds("timeout", timeout, none="no limit")
+        check.flag("clamp", clamp)
         check.seconds("max_retry_after", max_retry_after)
+        check.flag("unlimited", unlimited)
         if attempts is None and timeout is None and not unlimited:
             raise ValueError(
                 "`attempts` and `timeout` must not both be None, or a run may never end; "

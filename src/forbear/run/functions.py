@@ -77,6 +77,6 @@ def refuse_awaitable(value: object, name: str) -> None:
     if close is not None:
         close()
     raise TypeError(
-        f"{name} is not an async function and yet returned an awaitable, which would go unretried; "
-        "make it `async def`, or call it with `policy.acall`"
+        f"{name} was called as a sync function, but returned an awaitable, which would go unretried; "
+        "call it with `policy.acall`, or make it `async def` if it is decorated"
     )

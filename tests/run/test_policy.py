@@ -1,0 +1,263 @@
+"""Policies are values: checked when made, immutable, picklable, comparable; derived ones leave the original alone."""
+
+import copy
+import inspect
+import pickle
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from forbear.core.backoff import Constant, Exponential
+from forbear.core.decide import Limits
+from forbear.core.events import Event
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.policy import Policy, retry
+from forbear.run.budget import Budget
+from tests.run.cases import Broken, Busy
+
+BUDGET = Budget()
+
+
+def judge(error: Exception) -> bool:
+    """A predicate that can be pickled."""
+    return isinstance(error, Busy)
+
+
+def unfit(value: object) -> bool:
+    """A predicate on values that can be pickled."""
+    return value is None
+
+
+def listen(event: Event) -> None:
+    """A listener that can be pickled."""
+
+
+FULL = retry(
+    on=judge,
+    attempts=7,
+    timeout=30,
+    attempt_timeout=3,
+    backoff=Constant(2),
+    on_result=unfit,
+    on_event=listen,
+    clamp=True,
+    max_retry_after=10,
+    repeatable=False,
+    retry_exhausted=True,
+    name="fetch",
+)
+
+
+def test_defaults() -> None:
+    """Five attempts in a minute, full jitter under 1, 2, 4 … 64 seconds, and nothing else."""
+    assert retry(on=OSError) == Policy(
+        on=OSError,
+        limits=Limits(attempts=5, timeout=60, clamp=False, max_retry_after=900, unlimited=False),
+        backoff=Exponential(1, 2, 64, "full"),
+        attempt_timeout=None,
+        on_result=None,
+        on_event=None,
+        budget=None,
+        repeatable=True,
+        retry_exhausted=False,
+        name=None,
+        service=None,
+    )
+    assert Policy(OSError) == retry(on=OSError)
+
+
+def test_every_argument_arrives() -> None:
+    """`retry()` hands each one to the policy or its limits."""
+    assert Policy(judge, Limits(7, 30, True, 10), Constant(2), 3, unfit, listen, None, False, True, "fetch") == FULL
+    assert retry(on=Busy, budget=BUDGET).budget is BUDGET
+    assert retry(on=Busy, attempts=None, timeout=None, unlimited=True).limits == Limits(None, None, unlimited=True)
+
+
+def test_what_to_retry_is_mandatory() -> None:
+    """Nobody else knows; and it is never positional, so that `@retry` alone fails at once."""
+    make: Any = retry
+    with pytest.raises(TypeError, match="'on'"):
+        make()
+    with pytest.raises(TypeError, match="positional"):
+        make(OSError)
+
+
+def test_retry_and_limits_agree() -> None:
+    """Each default of `retry()` is that of the limits or of the policy."""
+    known = {**inspect.signature(Policy).parameters, **inspect.signature(Limits).parameters}
+    for name, parameter in inspect.signature(retry).parameters.items():
+        assert parameter.default == known[name].default, name
+
+
+ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs or tasks"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "text"),
+    [
+        ({"on": None}, TypeError, "`on` must be exception types or a callable that judges an error, got None"),
+        ({"on": 503}, TypeError, "`on` must be exception types or a callable that judges an error, got 503"),
+        (
+            {"on": [OSError]},
+            TypeError,
+            f"`on` must be exception types or a callable that judges an error, got {[OSError]}",
+        ),
+        ({"on": ()}, ValueError, "`on` must list at least one exception type, got none"),
+        ({"on": (OSError, 5)}, TypeError, "`on` must list exception types, got 5"),
+        ({"on": (OSError, "x")}, TypeError, "`on` must list exception types, got 'x'"),
+        ({"on": ((OSError,),)}, TypeError, f"`on` must list exception types, got {(OSError,)}"),
+        ({"on": int}, TypeError, "`on` must list exception types, got <class 'int'>"),
+        ({"on": BaseException}, TypeError, ON_TYPES.format("BaseException")),
+        ({"on": KeyboardInterrupt}, TypeError, ON_TYPES.format("KeyboardInterrupt")),
+        ({"on": (OSError, SystemExit)}, TypeError, ON_TYPES.format("SystemExit")),
+        ({"attempts": 0}, ValueError, "`attempts` must be 1 or more, got 0"),
+        ({"timeout": 0}, ValueError, "`timeout` must be positive and finite or None (no limit), got 0"),
+        ({"attempt_timeout": 0}, ValueError, "`attempt_timeout` must be positive and finite or None (no limit), got 0"),
+        (
+            {"attempt_timeout": -1},
+            ValueError,
+            "`attempt_timeout` must be positive and finite or None (no limit), got -1",
+        ),
+        (
+            {"attempt_timeout": "5"},
+            TypeError,
+            "`attempt_timeout` must be a number of seconds or None (no limit), got '5'",
+        ),
+        (
+            {"backoff": 5},
+            TypeError,
+            "`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got 5",
+        ),
+        (
+            {"backoff": None},
+            TypeError,
+            "`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got None",
+        ),
+        ({"on_result": 5}, TypeError, "`on_result` must be callable or None, got 5"),
+        ({"on_event": "log"}, TypeError, "`on_event` must be callable or None, got 'log'"),
+        ({"budget": 10}, TypeError, "`budget` must be a forbear.Budget or None, got 10"),
+        ({"max_retry_after": -1}, ValueError, "`max_retry_after` must be zero or more and finite, got -1"),
+        ({"repeatable": "never"}, TypeError, "`repeatable` must be True or False, got 'never'"),
+        ({"retry_exhausted": 1}, TypeError, "`retry_exhausted` must be True or False, got 1"),
+        ({"clamp": None}, TypeError, "`clamp` must be True or False, got None"),
+        ({"name": 5}, TypeError, "`name` must be a string or None (the function's name), got 5"),
+    ],
+)
+def test_bad_arguments_are_refused_by_name(arguments: dict[str, Any], error: type[Exception], text: str) -> None:
+    """Every text names the parameter, the rule and the value."""
+    make: Callable[..., Policy] = retry
+    with pytest.raises(error) as caught:
+        make(**{"on": OSError, **arguments})
+    assert str(caught.value) == text
+
+
+def test_limits_must_be_limits() -> None:
+    """The policy's own argument is checked, too."""
+    wrong: Any = 5
+    with pytest.raises(TypeError) as caught:
+        Policy(OSError, wrong)
+    assert str(caught.value) == "`limits` must be a forbear.Limits or None (the defaults), got 5"
+
+
+DERIVED: list[tuple[str, Callable[[Policy], Policy], Any]] = [
+    ("on", lambda policy: policy.with_on(Broken), Broken),
+    ("limits", lambda policy: policy.with_attempts(3), Limits(3, 30, True, 10)),
+    ("limits", lambda policy: policy.with_attempts(None), Limits(None, 30, True, 10)),
+    ("limits", lambda policy: policy.with_timeout(9), Limits(7, 9, True, 10)),
+    ("limits", lambda policy: policy.with_timeout(None), Limits(7, None, True, 10)),
+    ("limits", lambda policy: policy.with_limits(Limits()), Limits()),
+    ("attempt_timeout", lambda policy: policy.with_attempt_timeout(4), 4),
+    ("attempt_timeout", lambda policy: policy.with_attempt_timeout(None), None),
+    ("backoff", lambda policy: policy.with_backoff(Exponential()), Exponential()),
+    ("on_result", lambda policy: policy.with_on_result(None), None),
+    ("on_event", lambda policy: policy.with_on_event(None), None),
+    ("budget", lambda policy: policy.with_budget(BUDGET), BUDGET),
+    ("name", lambda policy: policy.with_name("other"), "other"),
+    ("name", lambda policy: policy.with_name(None), None),
+    ("repeatable", lambda policy: policy.replace(repeatable=True), True),
+]
+
+
+@pytest.mark.parametrize(("name", "derive", "value"), DERIVED)
+def test_derived_policies_differ_in_one_thing(name: str, derive: Callable[[Policy], Policy], value: object) -> None:
+    """The original stays as it was."""
+    before = {field: getattr(FULL, field) for field in Policy.__slots__}
+    derived = derive(FULL)
+    assert {field: getattr(derived, field) for field in Policy.__slots__} == before | {name: value}
+    assert {field: getattr(FULL, field) for field in Policy.__slots__} == before
+    assert derived != FULL
+
+
+def test_derived_policies_are_checked() -> None:
+    """A bad value is refused wherever it comes in."""
+    with pytest.raises(ValueError, match="`timeout` must be positive"):
+        FULL.with_timeout(0)
+    with pytest.raises(ValueError, match="must not both be None"):
+        FULL.with_timeout(None).with_attempts(None)
+
+
+@pytest.mark.parametrize("policy", [FULL, retry(on=OSError), retry(on=(OSError, Busy))], ids=["full", "plain", "tuple"])
+@pytest.mark.parametrize("protocol", range(pickle.HIGHEST_PROTOCOL + 1))
+def test_pickled(policy: Policy, protocol: int) -> None:
+    """A policy goes to another process as it is."""
+    assert pickle.loads(pickle.dumps(policy, protocol)) == policy
+
+
+def test_copied() -> None:
+    """Copies are equal, hash alike and share the budget."""
+    policy = FULL.with_budget(BUDGET)
+    assert copy.copy(policy) == copy.deepcopy(policy) == policy
+    assert len({policy, copy.copy(policy), copy.deepcopy(policy)}) == 1
+    assert copy.deepcopy(policy).budget is BUDGET
+
+
+def test_frozen() -> None:
+    """Nothing can be set; the text says what to do instead."""
+    policy: Any = FULL
+    with pytest.raises(AttributeError) as caught:
+        policy.limits = Limits()
+    assert str(caught.value) == "Policy is immutable; derive a changed copy instead of setting `limits`"
+
+
+def test_printed() -> None:
+    """Every field by name."""
+    assert repr(FULL).startswith("Policy(on=<function judge at ")
+    assert repr(FULL).endswith("repeatable=False, retry_exhausted=True, name='fetch', service=None)")
+
+
+def test_judging_errors() -> None:
+    """By type, by types, or by whatever the callable says."""
+    delayed = Verdict(Kind.TRANSIENT, delay=2.5)
+    assert retry(on=OSError).judge_error(ConnectionError()) is TRANSIENT
+    assert retry(on=OSError).judge_error(Busy()) is PERMANENT
+    assert retry(on=(OSError, Busy)).judge_error(Busy()) is TRANSIENT
+    assert retry(on=lambda error: 2.5).judge_error(Busy()) == delayed
+    assert retry(on=lambda error: delayed).judge_error(Busy()) is delayed
+
+
+def test_judging_values() -> None:
+    """None says that a value is right; without `on_result` all are."""
+    assert not retry(on=OSError).judges_values
+    assert retry(on=OSError).judge_value("any") is None
+    assert FULL.judges_values
+    assert FULL.judge_value("any") is None
+    assert FULL.judge_value(None) is TRANSIENT
+
+
+SYNC_TIMEOUT = (
+    "`attempt_timeout` cannot be enforced on {}, which is sync: a thread cannot be stopped; "
+    "give the client that it calls a timeout of its own, or make it async"
+)
+
+
+def test_attempt_timeouts_are_refused_for_sync_code() -> None:
+    """A thread cannot be stopped, and leaking one is worse."""
+    uses: list[Callable[[Any], object]] = [FULL, FULL.call]
+    for use in uses:
+        with pytest.raises(TypeError) as caught:
+            use(judge)
+        assert str(caught.value) == SYNC_TIMEOUT.format("tests.run.test_policy.judge")
+    with pytest.raises(TypeError) as caught:
+        iter(FULL)
+    assert str(caught.value) == SYNC_TIMEOUT.format("a block")
