@@ -96,10 +96,12 @@ class Table(NamedTuple):
     def as_text(self) -> str:
         """The table for people."""
         width = max(map(len, self.samples))
-        head = f"{'':{width}}  {self.unit:>9}  spread" + "".join(f"  {f'x {other}':>12}" for other in self.yardsticks)
+        columns = {other: max(12, len(f"x {other}")) for other in self.yardsticks}
+        head = f"{'':{width}}  {self.unit:>9}  spread"
+        head += "".join(f"  {f'x {other}':>{column}}" for other, column in columns.items())
         lines = [f"{self.title}  [{self.name}]", head]
         for name in self.samples:
-            ratios = "".join(f"  {self.ratio(name, other):>12.2f}" for other in self.yardsticks)
+            ratios = "".join(f"  {self.ratio(name, other):>{column}.2f}" for other, column in columns.items())
             figure = self.figure(name)
             lines.append(f"{name:{width}}  {figure:>9.{_places(figure)}f}  {self.spread(name):>6.0%}{ratios}")
         lines += [f"  {self._judged(target)}" for target in self.targets]
