@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from benchmarks import blocks, building, calls, classify, imports, memory, transport
+from benchmarks.contenders import SETUP
 from benchmarks.measure import FULL, QUICK, Effort
 from benchmarks.table import Table
 
@@ -46,6 +47,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     machine += f", {os.cpu_count()} CPUs"
     if not options.json:
         print(f"{machine}; medians of {effort.rounds} interleaved rounds, spread is half the distance of the quartiles")
+        print(SETUP)
     for name in names:
         table = BENCHMARKS[name](effort)
         if options.json:
@@ -53,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         else:
             print(f"\n{table.as_text()}", flush=True)
     if options.json:
-        print(json.dumps({"machine": machine, "benchmarks": found}, indent=2))
+        print(json.dumps({"machine": machine, "setup": SETUP, "benchmarks": found}, indent=2))
     return 0
 
 

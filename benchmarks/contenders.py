@@ -1,9 +1,4 @@
-"""The registry: how each contender wraps a function, all set up alike as far as they can be.
-
-Alike means: retry on OSError, 5 attempts within 60 s, waits that double from 1 s up to 64 s with full jitter, and no
-listener. google-api-core knows no limit of attempts and redis-py no deadline; opnieuw derives its waits from the
-deadline, stamina adds its jitter instead of multiplying by it, and redress decorrelates.
-"""
+"""The registry: how each contender wraps a function, all set up alike as far as they can be (see SETUP)."""
 
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import AbstractContextManager
@@ -26,6 +21,12 @@ import forbear
 from benchmarks import by_hand
 from benchmarks.table import OURS
 from benchmarks.work import ATTEMPTS, ERROR, AsyncWork, Work
+
+SETUP = """\
+All retry on OSError, 5 attempts within 60 s, waits that double from 1 s up to 64 s with full jitter, and nobody listens.
+google-api-core knows no limit of attempts and redis-py no deadline; opnieuw derives its waits from the deadline, stamina
+adds its jitter instead of multiplying by it, and redress decorrelates. L0: the bare call. L1: only catches and calls
+again. L2: written by hand with all of the above."""
 
 Blocks = Callable[[], Iterable[AbstractContextManager[object]]]
 AsyncBlocks = Callable[[], AsyncIterable[AbstractContextManager[object]]]
