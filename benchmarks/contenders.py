@@ -23,10 +23,10 @@ from benchmarks.table import OURS
 from benchmarks.work import ATTEMPTS, ERROR, AsyncWork, Work
 
 SETUP = """\
-All retry on OSError, 5 attempts within 60 s, waits that double from 1 s up to 64 s with full jitter, and nobody listens.
-google-api-core knows no limit of attempts and redis-py no deadline; opnieuw derives its waits from the deadline, stamina
-adds its jitter instead of multiplying by it, and redress decorrelates. L0: the bare call. L1: only catches and calls
-again. L2: written by hand with all of the above."""
+All retry on OSError, 5 attempts within 60 s, waits that double from 1 s up to 64 s with full jitter; nobody listens.
+google-api-core knows no limit of attempts and redis-py no deadline; opnieuw derives its waits from the deadline,
+stamina adds its jitter instead of multiplying by it, and redress decorrelates. L0: the bare call. L1: only catches and
+calls again. L2: written by hand with all of the above."""
 
 Blocks = Callable[[], Iterable[AbstractContextManager[object]]]
 AsyncBlocks = Callable[[], AsyncIterable[AbstractContextManager[object]]]
