@@ -1,0 +1,196 @@
+"""Budgets: the one thing that policies share, between threads, tasks and copies."""
+
+import copy
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from forbear.core.backoff import Constant
+from forbear.core.budget import Ratio, Throttle, TokenBucket
+from forbear.core.decide import Reason
+from forbear.core.report import report
+from forbear.policy import retry
+from forbear.run.budget import Budget
+from forbear.testing.script import Script
+from forbear.testing.virtual_time import virtual_time
+from tests.run.cases import BUSY, JUDGING, Broken, Busy
+
+THREADS = 8
+
+
+@pytest.fixture
+def _switching() -> Iterator[None]:
+    """Have threads take turns as often as they can."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
+@pytest.mark.parametrize(
+    ("budget", "rule"),
+    [
+        (Budget(), TokenBucket(capacity=10, deposit=0.1, cost=1)),
+        (Budget.brooker(), TokenBucket(capacity=10, deposit=0.1, cost=1)),
+        (Budget.brooker(100, 0.5), TokenBucket(capacity=100, deposit=0.5, cost=1)),
+        (Budget.aws(), TokenBucket(capacity=500, deposit=1, cost=5, refund=True)),
+        (Budget.grpc(), Throttle(max_tokens=10, token_ratio=0.1)),
+        (Budget.grpc(4, 0.5), Throttle(max_tokens=4, token_ratio=0.5)),
+        (Budget.ratio(), Ratio(ratio=0.2, window=10, floor=0)),
+        (Budget.ratio(0.1, 60, 1), Ratio(ratio=0.1, window=60, floor=1)),
+    ],
+)
+def test_presets(budget: Budget, rule: object) -> None:
+    """The published budgets, by their published numbers."""
+    assert repr(budget) == f"Budget({rule!r})"
+
+
+def granted(budget: Budget) -> int:
+    """How many retries are left."""
+    count = 0
+    while budget.take():
+        count += 1
+    return count
+
+
+def test_aws_figures() -> None:
+    """A hundred retries; a success after one gives back its price, one at the first attempt a fifth of it."""
+    budget = Budget.aws()
+    assert granted(budget) == 100
+    budget.put(retried=True)
+    assert granted(budget) == 1
+    for _ in range(5):
+        budget.put(retried=False)
+    assert granted(budget) == 1
+
+
+def test_the_window_goes_by_the_runs_clock() -> None:
+    """In virtual time the window moves as the clock does."""
+    with virtual_time() as time:
+        budget = Budget.ratio(1)
+        for _ in range(3):
+            budget.put(retried=False)
+        time.advance(9)
+        assert granted(budget) == 3
+        time.advance(11)
+        assert granted(budget) == 0
+        budget.put(retried=False)
+        assert granted(budget) == 1
+
+
+def test_copies_are_the_same_budget() -> None:
+    """A policy that was copied still shares it."""
+    budget = Budget()
+    assert copy.copy(budget) is copy.deepcopy(budget) is budget
+    assert copy.deepcopy({"policy": BUSY.with_budget(budget)})["policy"].budget is budget
+
+
+def test_pickled_budgets_are_new_and_full() -> None:
+    """Another process cannot share it, so it starts with one of its own, by the same rule."""
+    budget = Budget.brooker(3)
+    assert granted(budget) == 3
+    other = pickle.loads(pickle.dumps(budget))
+    assert repr(other) == repr(budget)
+    assert granted(other) == 3
+    assert granted(budget) == 0
+
+
+def test_policies_share_it() -> None:
+    """Retries of one leave fewer for the other; successes of either earn new ones."""
+    budget = Budget(TokenBucket(2, deposit=1))
+    one, other = BUSY.with_budget(budget), JUDGING.with_budget(budget)
+    with virtual_time():
+        assert one.call(Script(Busy, "done")) == "done"  # takes one, earns one
+        with pytest.raises(Busy) as caught:
+            one.call(Script(Busy, Busy, Busy))
+        found = report(caught.value)
+        assert found is not None
+        assert found.reason is Reason.BUDGET
+        assert other.call(Script("bad")) == "bad"
+        assert other.call(Script("done")) == "done"
+        assert other.call(Script("bad", "done")) == "done"
+
+
+@pytest.mark.parametrize("judging", [False, True])
+def test_first_successes_earn_retries_in_every_form(judging: bool) -> None:
+    """Decorated, called or in a block."""
+    budget = Budget(TokenBucket(10, deposit=1))
+    policy = (JUDGING if judging else BUSY).with_budget(budget)
+    assert granted(budget) == 10
+    policy(Script("done"))()
+    policy.call(Script("done"))
+    assert granted(budget) == 2
+    if not judging:
+        for attempt in policy:
+            with attempt:
+                pass
+        assert granted(budget) == 1
+
+
+def test_what_would_not_be_retried_takes_nothing() -> None:
+    """Only a retry that the decision allows asks the budget."""
+    budget = Budget(TokenBucket(1, deposit=0))
+    policy = BUSY.with_budget(budget)
+    with virtual_time():
+        for stopped, error in (
+            (policy, Broken),
+            (policy.with_attempts(1), Busy),
+            (policy.replace(repeatable=False), Busy),
+            (policy.with_timeout(0.5), Busy),
+        ):
+            with pytest.raises(error):
+                stopped.call(Script(error))
+    assert granted(budget) == 1
+
+
+def in_threads(work: Callable[[], object]) -> None:
+    """Run the same in eight threads at once."""
+    barrier = threading.Barrier(THREADS)
+
+    def start() -> None:
+        barrier.wait()
+        work()
+
+    threads = [threading.Thread(target=start) for _ in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+@pytest.mark.usefixtures("_switching")
+def test_threads_take_no_token_twice() -> None:
+    """Eight threads get exactly what is there, and put back exactly what they put."""
+    budget = Budget(TokenBucket(1000, deposit=1))
+    counts: list[int] = []
+    in_threads(lambda: counts.append(granted(budget)))
+    assert sum(counts) == 1000
+
+    def put() -> None:
+        for _ in range(100):
+            budget.put(retried=False)
+
+    in_threads(put)
+    assert granted(budget) == 800
+
+
+@pytest.mark.usefixtures("_switching")
+def test_threads_share_it_through_policies() -> None:
+    """Under eight threads of failing calls, not one retry too many is made."""
+    policy = retry(on=Busy, attempts=None, backoff=Constant(0), budget=Budget(TokenBucket(400, deposit=0)))
+    calls: list[int] = []
+
+    def fail() -> None:
+        calls.append(1)
+        raise Busy
+
+    def work() -> None:
+        for _ in range(10):
+            with pytest.raises(Busy):
+                policy.call(fail)
+
+    in_threads(work)
+    assert len(calls) == 400 + 10 * THREADS
