@@ -1,0 +1,39 @@
+"""`forbear cloud`: the embedded cloud in the foreground. What it serves is not known here."""
+
+import os
+
+import click
+
+from forbear.cli.output import BadInput, tell
+
+
+@click.command()
+@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 for a free one."
+)
+@click.option("--storm", type=int, metavar="SEED", help="Fail some requests; the same ones for the same seed.")
+def command(host: str, port: int, storm: int | None) -> None:
+    """Serve an embedded Cloud Storage on this machine, until Ctrl-C.
+
+    It keeps everything in memory, enforces preconditions, and counts effects (GET /_cloud/effects). Faults can be
+    planned (POST /_cloud/faults). Its URL goes to stdout.
+    """
+    from forbear.testing import cloud  # needs h11 and google-crc32c
+    from forbear.testing.cloud.serve import serve
+
+    def announce(running: cloud.Cloud) -> None:
+        if storm is not None:
+            running.fault(cloud.storm(storm))
+        click.echo(running.url)
+        tell(f"point clients at it: export STORAGE_EMULATOR_HOST={running.url}")
+        tell("stop it with Ctrl-C")
+
+    try:
+        serve(host, port, on_ready=announce)
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno and error.errno > 0 else "the host is not known"
+        cure = "choose another --port, or 0 for a free one" if port else "choose another --host"
+        raise BadInput(f"cannot listen on {host}, port {port}: {reason}", cure) from None

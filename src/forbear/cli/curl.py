@@ -1,0 +1,205 @@
+"""Reading a curl command line as the request that it would send. Nothing is sent, and curl need not be there.
+
+Options that do not change what matters of a request are left out of account; one that is not known is an error, for it
+might.
+"""
+
+import shlex
+from collections.abc import Iterator, Sequence
+from urllib.parse import quote
+
+from forbear.cli.draft import Draft
+from forbear.cli.output import BadInput
+from forbear.http.request import Request
+
+_LONG_NAMES = {
+    "A": "user-agent", "b": "cookie", "C": "continue-at", "c": "cookie-jar", "D": "dump-header", "d": "data",
+    "E": "cert", "e": "referer", "F": "form", "f": "fail", "G": "get", "g": "globoff", "H": "header", "I": "head",
+    "i": "include", "J": "remote-header-name", "k": "insecure", "L": "location", "m": "max-time", "N": "no-buffer",
+    "n": "netrc", "O": "remote-name", "o": "output", "q": "disable", "r": "range", "S": "show-error", "s": "silent",
+    "T": "upload-file", "U": "proxy-user", "u": "user", "v": "verbose", "w": "write-out", "X": "request", "x": "proxy",
+    "Y": "speed-limit", "y": "speed-time", "z": "time-cond", "#": "progress-bar", "0": "http1.0", "4": "ipv4",
+    "6": "ipv6",
+}  # fmt: skip
+
+_READ = frozenset({
+    "data", "data-ascii", "data-binary", "data-raw", "data-urlencode", "form", "form-string", "header", "json",
+    "request", "upload-file", "url", "url-query",
+})  # fmt: skip
+
+_READ_FLAGS = frozenset({"get", "head"})
+
+_IGNORED = frozenset({
+    "aws-sigv4", "cacert", "capath", "cert", "cert-type", "ciphers", "connect-timeout", "connect-to", "continue-at",
+    "cookie", "cookie-jar", "curves", "dns-servers", "dump-header", "etag-compare", "etag-save", "interface",
+    "keepalive-time", "key", "key-type", "limit-rate", "max-filesize", "max-redirs", "max-time", "netrc-file",
+    "noproxy", "oauth2-bearer", "output", "output-dir", "pass", "pinnedpubkey", "proto", "proxy", "proxy-header",
+    "proxy-user", "range", "referer", "resolve", "retry", "retry-delay", "retry-max-time", "socks5",
+    "socks5-hostname", "speed-limit", "speed-time", "stderr", "time-cond", "tls-max", "trace", "trace-ascii",
+    "unix-socket", "user", "user-agent", "write-out",
+})  # fmt: skip
+
+_IGNORED_FLAGS = frozenset({
+    "anyauth", "basic", "compressed", "create-dirs", "digest", "disable", "fail", "fail-early", "fail-with-body",
+    "globoff", "http1.0", "http1.1", "http2", "http2-prior-knowledge", "http3", "include", "insecure", "ipv4", "ipv6",
+    "location", "location-trusted", "negotiate", "netrc", "netrc-optional", "no-buffer", "no-keepalive",
+    "no-progress-meter", "path-as-is", "progress-bar", "raw", "remote-header-name", "remote-name", "retry-all-errors",
+    "retry-connrefused", "show-error", "show-headers", "silent", "ssl-reqd", "styled-output", "tcp-nodelay",
+    "tlsv1", "tlsv1.2", "tlsv1.3", "trace-time", "verbose",
+})  # fmt: skip
+
+_WITH_VALUE = _READ | _IGNORED
+_FLAGS = _READ_FLAGS | _IGNORED_FLAGS
+_END_OF_COMMAND = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
+
+
+def is_curl(words: Sequence[str]) -> bool:
+    """Whether this is a curl command line, as words or all of it as one."""
+    first = words[0].split(maxsplit=1)[:1] if words else []
+    return first != [] and first[0].replace("\\", "/").rpartition("/")[2] in ("curl", "curl.exe")
+
+
+def parse(words: Sequence[str]) -> tuple[Request, list[str]]:
+    """The request that a curl command line would send, and the options that were left out of account."""
+    line = _Line()
+    for name, value in _options(_shell_words(words)):
+        line.take(name, value)
+    return line.request(), line.ignored
+
+
+def _shell_words(words: Sequence[str]) -> list[str]:
+    """The words after "curl"; a line pasted as one word is split as a shell would, up to where the command ends."""
+    if len(words) > 1:
+        return list(words[1:])
+    try:
+        split = shlex.split(words[0].replace("\\\r\n", " ").replace("\\\n", " "))[1:]
+    except ValueError as error:
+        raise BadInput(f"the curl line cannot be read: {error}".lower(), "see that every quote is closed") from None
+    end = next((index for index, word in enumerate(split) if word in _END_OF_COMMAND), len(split))
+    return split[:end]
+
+
+def _options(words: list[str]) -> Iterator[tuple[str, str]]:
+    """The options by their long names with their values ("" for flags); a URL counts as `--url`."""
+    left = iter(words)
+    for word in left:
+        if word.startswith("--") and word != "--":
+            name = word[2:].partition("=")[0]
+            if word[2:] in _WITH_VALUE:
+                yield name, _value(left, word)
+            elif word[2:] in _FLAGS or (word.startswith("--no-") and word[5:] in _FLAGS):
+                yield name, ""
+            else:
+                raise _unknown(f"--{name}")
+        elif word.startswith("-") and len(word) > 1 and word != "--":
+            yield from _short_options(word[1:], left)
+        elif word != "--":
+            yield "url", word
+
+
+def _short_options(letters: str, left: Iterator[str]) -> Iterator[tuple[str, str]]:
+    """The options in a word such as `-sSXPATCH`."""
+    for index, letter in enumerate(letters):
+        name = _LONG_NAMES.get(letter)
+        if name is None:
+            raise _unknown(f"-{letter}")
+        if name in _WITH_VALUE:
+            yield name, letters[index + 1 :] or _value(left, f"-{letter}")
+            return
+        yield name, ""
+
+
+def _value(left: Iterator[str], option: str) -> str:
+    value = next(left, None)
+    if value is None:
+        cure = "put options of forbear before curl" if option == "--json" else "see that nothing was cut off"
+        raise BadInput(f"the curl option {option} needs a value", cure)
+    return value
+
+
+def _unknown(option: str) -> BadInput:
+    return BadInput(f"the curl option {option} is not known here", "leave it out if it does not change the request")
+
+
+class _Line:
+    """A curl command line as far as it has been read."""
+
+    def __init__(self) -> None:
+        self.ignored: list[str] = []
+        self._draft = Draft()
+        self._urls: list[str] = []
+        self._method: str | None = None
+        self._implied = "GET"
+        self._get = False
+        self._query: list[str] = []
+        self._file: str | None = None
+
+    def take(self, name: str, value: str) -> None:
+        """Take one option into account."""
+        if name == "header":
+            self._header(value)
+        elif name.startswith("data") or name == "json":
+            self._data(name, value)
+        elif name in ("form", "form-string"):
+            self._implied, self._draft.body = "POST", None
+        elif name == "upload-file":
+            self._implied, self._draft.body, self._file = "PUT", None, value
+        elif name == "request":
+            self._method = value
+        elif name == "head":
+            self._implied = "HEAD"
+        elif name == "get":
+            self._get = True
+        elif name == "url":
+            self._urls.append(value)
+        elif name == "url-query":
+            self._query.append(_query_of(value))
+        else:
+            self.ignored.append(f"--{name}")
+
+    def request(self) -> Request:
+        """The request of the whole line."""
+        if len(self._urls) != 1:
+            cure = "put the URL in quotes, and name one" if self._urls else "name the URL of the request"
+            raise BadInput(f"the curl line must name one URL, got {len(self._urls)}", cure)
+        method, query = self._method or self._implied, self._query
+        if self._get:
+            method = self._method or ("HEAD" if self._implied == "HEAD" else "GET")
+            query = [*query, (self._draft.body or b"").decode(errors="replace")]
+            self._draft.body = b""
+        return self._draft.build(method, self._address(), "&".join(filter(None, query)))
+
+    def _address(self) -> str:
+        """The URL; curl appends the name of an uploaded file to one that ends in a slash."""
+        url = self._urls[0]
+        if self._file in (None, "-", ".") or not url.endswith("/"):
+            return url
+        return url + quote(str(self._file).replace("\\", "/").rpartition("/")[2], safe="")
+
+    def _header(self, line: str) -> None:
+        name, colon, value = line.partition(":")
+        if line.startswith("@"):
+            raise BadInput("curl's headers from a file are not read", "name them with -H 'Name: value'")
+        if colon and not value.strip():  # takes away a header of curl's own
+            self._draft.without_header(name)
+        elif not colon and line.endswith(";"):  # curl's way to send an empty one
+            self._draft.header(f"{line[:-1]}:")
+        else:
+            self._draft.header(line)
+
+    def _data(self, name: str, value: str) -> None:
+        if self._implied == "GET":
+            self._implied = "POST"
+        if name == "data-urlencode":
+            self._draft.data(_query_of(value), files=False)
+        else:
+            as_it_is = name in ("data-binary", "json")
+            self._draft.data(value, files=name != "data-raw", as_it_is=as_it_is, joint=b"" if name == "json" else b"&")
+
+
+def _query_of(value: str) -> str:
+    """What curl makes of the value of `--data-urlencode`; what it would read from a file is not needed here."""
+    name, equals, content = value.partition("=")
+    if value.startswith("+"):
+        return value[1:]
+    return f"{name}={quote(content, safe='')}" if equals and name else quote(content if equals else value, safe="")

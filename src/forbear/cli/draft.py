@@ -1,0 +1,108 @@
+"""A request put together from what was typed. Errors say what is wrong with it and never repeat what may be secret."""
+
+import re
+from pathlib import Path
+from urllib.parse import SplitResult, quote, urlsplit
+
+from forbear.cli.output import BadInput
+from forbear.http.request import Request
+
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
+_SAFE = "/?:@!$&'()*+,;=%[]-._~|^{}`\"<>\\"  # left as typed: all but spaces, controls and what is not ASCII
+_CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
+
+
+class Draft:
+    """The parts of a request, in the order they are typed; `build` makes the request.
+
+    `body` is None once a part of it is not at hand, such as stdin.
+    """
+
+    def __init__(self) -> None:
+        self.headers: dict[str, str] = {}
+        self.body: bytes | None = b""
+        self._typed = 0
+
+    def header(self, line: str) -> None:
+        """Add a header typed as "Name: value"."""
+        self._typed += 1
+        name, colon, value = line.partition(":")
+        if not colon or not _TOKEN.fullmatch(name.strip()) or _CONTROL.search(value):
+            raise BadInput(
+                f"header {self._typed} is no header (its text is not shown, for it may be secret)",
+                "write it as 'Name: value', in quotes",
+            )
+        name, value = name.strip().lower(), value.strip()
+        self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
+
+    def without_header(self, name: str) -> None:
+        """Take a header away again."""
+        self.headers.pop(name.strip().lower(), None)
+
+    def data(self, text: str, *, files: bool = True, as_it_is: bool = False, joint: bytes = b"&") -> None:
+        """Add to the body: `text`, or with `files` the content of FILE for "@FILE"; line ends go unless `as_it_is`."""
+        part: bytes | None
+        if files and text == "@-":
+            part = None
+        elif files and text.startswith("@"):
+            part = _content(text[1:])
+            part = part if as_it_is else part.replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
+        else:
+            part = text.encode(errors="surrogateescape")
+        if part is None or self.body is None:
+            self.body = None
+        else:
+            self.body = self.body + joint + part if self.body else part
+
+    def build(self, method: str, url: str, query: str = "") -> Request:
+        """The request for `url`, with `query` added to its own."""
+        if not _TOKEN.fullmatch(method):
+            raise BadInput(f"`METHOD` must be an HTTP method such as GET or PATCH, got {method!r}", "put it first")
+        parts = _split(url)
+        target = quote(parts.path, safe=_SAFE, errors="replace") or "/"
+        both = "&".join(filter(None, (parts.query, query)))
+        if both:
+            target += f"?{quote(both, safe=_SAFE, errors='replace')}"
+        host = parts.netloc.rpartition("@")[2]
+        return Request(method, host.lower(), target, self.headers, self.body)
+
+
+def _split(url: str) -> SplitResult:
+    scheme = url.partition("://")[0].lower() if "://" in url else ""
+    if scheme == "gs":
+        raise BadInput("a gs:// URL names an object, not a request", f"use {_json_url(url)}")
+    if not scheme:
+        raise BadInput(f"the URL has no scheme: {_shown(url)}", f"use https://{_shown(url)}")
+    if scheme not in ("http", "https"):
+        raise BadInput(f"the URL must begin with https:// or http://, got {scheme}://", "name the URL of the HTTP API")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port  # which is checked only when it is read
+    except ValueError:
+        host, parts = None, urlsplit("")
+    if not host or _CONTROL.search(url) or any(map(str.isspace, parts.netloc)):
+        raise BadInput(f"this is no URL: {_shown(url)}", "write it as https://host/path, in quotes")
+    return parts
+
+
+def _json_url(url: str) -> str:
+    """The address in the JSON API of what a gs:// URL names."""
+    bucket, _, name = url.partition("://")[2].partition("/")
+    address = f"{_CLOUD_STORAGE}/{quote(bucket, safe='') or 'BUCKET'}"
+    return f"{address}/o/{quote(name, safe='')}" if name else address
+
+
+def _shown(url: str) -> str:
+    """As much of a URL as holds no secret: no query, no password."""
+    return url.partition("?")[0].partition("#")[0].rpartition("@")[2]
+
+
+def _content(name: str) -> bytes:
+    try:
+        return Path(name).read_bytes()
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        raise BadInput(
+            f"cannot read the body from {name}: {reason}", "name a file after @, or leave the @ out"
+        ) from None

@@ -1,0 +1,62 @@
+"""Signals as events to wait for, together with files and the clock; no code of ours runs in a handler."""
+
+import os
+import select
+import signal
+from collections.abc import Collection
+from types import FrameType, TracebackType
+from typing import NamedTuple, Self
+
+PASSED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
+"""What ends a program from outside; a program that `forbear run` started is told too."""
+
+_OTHERS = frozenset({signal.SIGCHLD, signal.SIGTSTP})
+
+
+class Woken(NamedTuple):
+    """Why a wait ended; nothing in it where the time was up."""
+
+    signals: list[signal.Signals]
+    readable: list[int]
+    writable: list[int]
+
+
+class Signals:
+    """`with Signals() as signals:` turns signals into events; afterwards they do what they did before.
+
+    Only for the main thread. Signals that were ignored, as by nohup, stay ignored.
+    """
+
+    def __enter__(self) -> Self:
+        self._reader, self._writer = os.pipe()
+        os.set_blocking(self._reader, False)
+        os.set_blocking(self._writer, False)
+        self._previous_fd = signal.set_wakeup_fd(self._writer, warn_on_full_buffer=False)
+        self._previous = {
+            signum: signal.signal(signum, _note)
+            for signum in PASSED_ON | _OTHERS
+            if signal.getsignal(signum) is not signal.SIG_IGN or signum is signal.SIGCHLD
+        }
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        for signum, handler in self._previous.items():
+            signal.signal(signum, handler)
+        signal.set_wakeup_fd(self._previous_fd)
+        os.close(self._reader)
+        os.close(self._writer)
+
+    def wait(self, seconds: float | None, reading: Collection[int] = (), writing: Collection[int] = ()) -> Woken:
+        """Wait for signals, for files that can be read or written, or until the time is up (None: without end)."""
+        readable, writable, _ = select.select([self._reader, *reading], writing, [], seconds)
+        signals: list[signal.Signals] = []
+        if self._reader in readable:
+            readable.remove(self._reader)
+            signals = [signal.Signals(number) for number in os.read(self._reader, 4096)]
+        return Woken(signals, readable, writable)
+
+
+def _note(signum: int, frame: FrameType | None) -> None:
+    """Python has written the signal's number to the pipe; nothing else is to be done."""

@@ -1,0 +1,83 @@
+"""Reading values from the command line: durations, counts, exit codes. It knows no command."""
+
+import re
+from enum import Enum
+from typing import Final, NoReturn
+
+import click
+
+_UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400}
+_NUMBER = r"(?:\d+(?:\.\d+)?|\.\d+)"
+_PLAIN = re.compile(_NUMBER, re.ASCII)
+_PART = re.compile(f"({_NUMBER})(ms|s|m|h|d)", re.ASCII)
+_PARTS = re.compile(f"(?:{_PART.pattern})+", re.ASCII)
+_CODES = re.compile(r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*", re.ASCII)
+
+
+class NoLimit(Enum):
+    """What "none" says on the command line; Python's None there means that nothing was said."""
+
+    NO_LIMIT = "none"
+
+
+NO_LIMIT: Final = NoLimit.NO_LIMIT
+
+
+def duration(text: str) -> float:
+    """Seconds in `text`, more than zero: plain (`90`, `0.5`) or with units (`1m30s`, `500ms`)."""
+    seconds = _seconds(text)
+    return seconds or _refuse("a duration must be more than zero, such as 90, 1m30s or 500ms", text)
+
+
+def duration_from_zero(text: str) -> float:
+    """Seconds in `text`, zero or more."""
+    seconds = _seconds(text)
+    if seconds is None:
+        _refuse("a duration must be zero or more, such as 90, 1m30s or 500ms", text)
+    return seconds
+
+
+def duration_or_none(text: str) -> float | NoLimit:
+    """Seconds in `text`, more than zero, or `none` for no limit."""
+    if text.strip().lower() == NO_LIMIT.value:
+        return NO_LIMIT
+    seconds = _seconds(text)
+    return seconds or _refuse("a duration must be more than zero, such as 90 or 1m30s, or none for no limit", text)
+
+
+def count_or_none(text: str) -> int | NoLimit:
+    """A whole number from 1, or `none` for no limit."""
+    text = text.strip().lower()
+    if text == NO_LIMIT.value:
+        return NO_LIMIT
+    if not re.fullmatch(r"0*[1-9]\d{0,11}", text, re.ASCII):
+        _refuse("a count must be a whole number from 1, or none for no limit", text)
+    return int(text)
+
+
+def exit_codes(text: str) -> frozenset[int]:
+    """Exit codes from 1 to 255, such as `1,75,100-110`."""
+    found: set[int] = set()
+    for part in text.split(","):
+        match = _CODES.fullmatch(part)
+        first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
+        if not 1 <= first <= last <= 255:
+            _refuse("exit codes must be from 1 to 255, such as 1,75,100-110", text)
+        found.update(range(first, last + 1))
+    return frozenset(found)
+
+
+def _seconds(text: str) -> float | None:
+    """None for what is no duration: a sign, an exponent, a name such as "inf", a number beyond all floats."""
+    text = text.strip().lower()
+    if _PLAIN.fullmatch(text):
+        seconds = float(text)
+    elif _PARTS.fullmatch(text):
+        seconds = sum(float(number) * _UNITS[unit] for number, unit in _PART.findall(text))
+    else:
+        return None
+    return seconds if seconds < float("inf") else None
+
+
+def _refuse(rule: str, text: str) -> NoReturn:
+    raise click.BadParameter(f"{rule}, got {text!r}")

@@ -1,0 +1,76 @@
+"""How the tests call the command line: in this process where that is enough, else in one of its own."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+import pytest
+from click.testing import CliRunner, Result
+
+from forbear.cli.app import app
+
+FORBEAR = (sys.executable, "-m", "forbear.cli")
+
+Invoke = Callable[..., Result]
+Finished = subprocess.CompletedProcess[str]
+Finish = Callable[..., Finished]
+Start = Callable[..., subprocess.Popen[str]]
+
+
+@pytest.fixture
+def invoke() -> Invoke:
+    """Call the command line in this process; a bug comes out as the exception that it is."""
+
+    def call(*args: str) -> Result:
+        return CliRunner().invoke(app, args, prog_name="forbear", catch_exceptions=False)
+
+    return call
+
+
+@pytest.fixture
+def env() -> dict[str, str]:
+    """The environment of programs under test, with nothing in it that changes colours or retries."""
+    unwanted = ("NO_COLOR", "FORCE_COLOR", "FORBEAR_DISABLED", "FORBEAR_ATTEMPT", "COLUMNS")
+    return {name: value for name, value in os.environ.items() if name not in unwanted}
+
+
+@pytest.fixture
+def finish(env: dict[str, str]) -> Finish:
+    """Run the command line as a program to its end."""
+
+    def call(*args: str, input: str | None = None, **more: str) -> Finished:
+        return subprocess.run(
+            [*FORBEAR, *args],
+            input=input,
+            stdin=subprocess.DEVNULL if input is None else None,
+            env=env | more,
+            capture_output=True,
+            text=True,
+            timeout=30,
+            check=False,
+        )
+
+    return call
+
+
+@pytest.fixture
+def start(env: dict[str, str]) -> Iterator[Start]:
+    """Start the command line as a program; whatever is left of it is killed in the end."""
+    with ExitStack() as stack:
+
+        def call(*args: str) -> subprocess.Popen[str]:
+            process = subprocess.Popen(
+                [*FORBEAR, *args],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+                env=env,
+                text=True,
+            )
+            stack.enter_context(process)
+            stack.callback(process.kill)
+            return process
+
+        yield call

@@ -1,0 +1,127 @@
+"""The command line as a whole: how it starts, where it writes, and how it says what is wrong."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from forbear.cli.app import COMMANDS, app
+from tests.cli.conftest import FORBEAR, Invoke
+
+
+def test_help_lists_the_commands_and_the_exit_codes(invoke: Invoke) -> None:
+    """`forbear --help` introduces every command with what its own help begins with."""
+    shown = invoke("--help")
+    assert shown.exit_code == 0
+    for name, summary in COMMANDS.items():
+        assert f"  {name} " in shown.stdout
+        assert summary in shown.stdout
+        assert invoke(name, "--help").exit_code == 0
+    assert "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted." in shown.stdout
+
+
+def test_the_version(invoke: Invoke) -> None:
+    """`--version` says which version is installed."""
+    assert invoke("--version").stdout.startswith("forbear ")
+
+
+def test_no_command_is_loaded_before_it_is_called() -> None:
+    """Starting up costs click and little else: no rich, no service, no asyncio, no server."""
+    script = "import sys; import forbear.cli.app; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    unwanted = {"rich", "asyncio", "httpx", "h11", "matplotlib", "csv", "subprocess", "forbear.services"}
+    assert not unwanted & set(loaded)
+    assert not {f"forbear.cli.{name}" for name in COMMANDS} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("module", "args", "hint"),
+    [
+        ("click", ("--help",), 'hint: pip install "forbear[cli]"'),
+        ("rich", ("schedule",), 'hint: pip install "forbear[cli]"'),
+        ("matplotlib", ("schedule", "--plot", "plot.png", "--csv"), 'hint: pip install "forbear[plot]"'),
+        ("h11", ("cloud",), 'hint: pip install "forbear[cloud]"'),
+    ],
+)
+def test_a_missing_package(module: str, args: tuple[str, ...], hint: str, env: dict[str, str]) -> None:
+    """Where an optional package is missing, two lines say which and how to install it, and the exit code is 2."""
+    script = f"import sys; sys.modules[{module!r}] = None; from forbear.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", script, *args], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert module in done.stderr.splitlines()[0]
+    assert done.stderr.splitlines()[1:] == [hint]
+
+
+BAD_INPUT = [
+    ((), "Usage: forbear"),
+    (("rum",), "error: no such command: rum\nhint: the commands are run, "),
+    (("--bogus",), "error: no such option '--bogus'\nhint: see `forbear --help`\n"),
+    (("run",), "error: missing argument 'COMMAND...'\nhint: see `forbear run --help`\n"),
+    (("run", "--attempt", "3", "true"), "hint: did you mean `--attempts` or `--attempt-timeout`?\n"),
+    (("run", "--timeout", "-5", "true"), "error: invalid value for '--timeout': a duration must be more than zero"),
+    (("run", "--jitter", "gaussian", "true"), "error: invalid value for '--jitter': 'gaussian' is not one of"),
+    (
+        ("run", "--attempts", "0", "true"),
+        "error: invalid value for '--attempts': a count must be a whole number from 1",
+    ),
+    (("run", "--attempts", "none", "true"), "error: `--attempts` and `--timeout` must not both be none"),
+    (("run", "--attempts", "none", "--timeout", "none", "true"), "hint: give one of them a limit\n"),
+    (("run", "--constant", "1", "--jitter", "full", "true"), "error: `--constant` does not go with `--jitter`\n"),
+    (("run", "--initial", "100", "true"), "error: `maximum` must be at least `initial`, which is 100.0, got 64.0\n"),
+    (("run", "--multiplier", "0.5", "true"), "error: `multiplier` must be 1 or more and finite, got 0.5\n"),
+    (("run", "--multiplier", "nan", "true"), "error: `multiplier` must be a number, got nan\n"),
+    (("run", "--on", "0", "true"), "error: invalid value for '--on': exit codes must be from 1 to 255"),
+    (("schedule", "bogus"), "error: no such profile: bogus\nhint: the profiles are default, cloud_storage, "),
+    (("schedule", "cloud_storage.bogus"), "error: no such profile: cloud_storage.bogus\n"),
+    (("schedule", "cloud_storage", "--timeout", "none"), "error: `--attempts` and `--timeout` must not both be none"),
+    (("schedule", "--json", "--csv"), "error: `--json` does not go with `--csv`\nhint: leave one of them out\n"),
+    (("schedule", "--plot", "plot.bogus"), "hint: name a file that ends in .png or .svg\n"),
+    (("schedule", "--plot", "no/such/folder/plot.png"), "error: cannot write no/such/folder/plot.png: No such file"),
+]
+
+
+@pytest.mark.parametrize(
+    ("args", "text"), BAD_INPUT, ids=lambda value: " ".join(value) if isinstance(value, tuple) else ""
+)
+def test_bad_input(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
+    """Bad input is refused in words, with a cure and exit code 2, on stderr."""
+    done = invoke(*args)
+    assert done.exit_code == 2
+    assert text in done.stderr
+
+
+def test_colours_are_for_terminals() -> None:
+    """Errors are coloured on a terminal unless NO_COLOR is set, and never elsewhere."""
+    for env, color, coloured in (({}, True, True), ({"NO_COLOR": "1"}, True, False), ({}, False, False)):
+        done = CliRunner(env={"NO_COLOR": None, **env}).invoke(app, ["rum"], color=color)
+        assert ("\x1b[" in done.stderr) == coloured
+
+
+def test_a_reader_that_has_seen_enough(env: dict[str, str]) -> None:
+    """When stdout is closed early, the program ends quietly."""
+    reader, writer = os.pipe()
+    os.close(reader)
+    done = subprocess.run(
+        [*FORBEAR, "schedule"], stdout=writer, stderr=subprocess.PIPE, env=env, text=True, check=False
+    )
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_full_disk(env: dict[str, str]) -> None:
+    """When stdout cannot be written, one line says why."""
+    with Path("/dev/full").open("w") as full:
+        done = subprocess.run(
+            [*FORBEAR, "schedule"], stdout=full, stderr=subprocess.PIPE, env=env, text=True, check=False
+        )
+    assert (done.returncode, done.stderr) == (1, "error: No space left on device\n")
+
+
+def test_closed_stdout(env: dict[str, str]) -> None:
+    """Who closes stdout wants no data, which is no error."""
+    command = " ".join((*FORBEAR, "schedule >&-"))
+    done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")

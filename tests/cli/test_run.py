@@ -1,0 +1,216 @@
+"""`forbear run` with real programs: what is repeated, what is said and which exit code comes out."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import FORBEAR, Finish, Invoke, Start
+
+QUICK = ("--constant", "0")
+
+
+def test_a_success_is_left_alone(finish: Finish) -> None:
+    """A program that works runs once, and nothing is added to what it says."""
+    done = finish("run", "--", "sh", "-c", "echo out; echo err >&2")
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "err\n")
+
+
+def test_a_failure_is_repeated(finish: Finish) -> None:
+    """A program that fails runs again until it works; each attempt knows its number, and stderr tells of it."""
+    done = finish("run", *QUICK, "sh", "-c", 'echo $FORBEAR_ATTEMPT; test "$FORBEAR_ATTEMPT" = 3')
+    assert (done.returncode, done.stdout) == (0, "1\n2\n3\n")
+    assert done.stderr.splitlines() == [
+        "forbear: exit code 1; attempt 2 of 5 in 0 s",
+        "forbear: exit code 1; attempt 3 of 5 in 0 s",
+        "forbear: attempt 3 worked",
+    ]
+
+
+def test_the_last_exit_code_is_passed_on(finish: Finish) -> None:
+    """When the limit is reached, the exit code is the program's and the note says why there is no further attempt."""
+    done = finish("run", *QUICK, "--attempts", "3", "sh", "-c", "exit $((10 + FORBEAR_ATTEMPT))")
+    assert done.returncode == 13
+    note = done.stderr.splitlines()[-1]
+    assert note.startswith("forbear: gave up after 3 attempts in ")
+    assert note.endswith("s: limit of 3 attempts reached; the last one: exit code 13")
+
+
+def test_quiet_says_nothing(finish: Finish) -> None:
+    """With `-q` stderr is the program's alone."""
+    done = finish("run", *QUICK, "-q", "sh", "-c", "exit 1")
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_a_wait_beyond_the_timeout_is_not_begun(finish: Finish) -> None:
+    """A wait that would end after `--timeout` ends the run at once."""
+    done = finish("run", "--constant", "1h", "--timeout", "1m30s", "false")
+    assert done.returncode == 1
+    assert "timeout of 90 s would be passed by the next wait of 3600 s" in done.stderr
+
+
+def test_a_death_by_signal_is_told_as_shells_do(finish: Finish) -> None:
+    """A program that signal n killed gives 128 + n, and crashing is worth another attempt."""
+    done = finish("run", *QUICK, "--attempts", "2", "sh", "-c", "kill -SEGV $$")
+    assert done.returncode == 139
+    assert "forbear: exit code 139 (SIGSEGV); attempt 2 of 2 in 0 s\n" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "attempts"),
+    [
+        ((), 1, 2),
+        ((), 75, 2),
+        ((), 124, 2),
+        ((), 137, 2),
+        ((), 255, 2),
+        ((), 2, 1),
+        ((), 126, 1),
+        ((), 127, 1),
+        ((), 129, 1),
+        ((), 130, 1),
+        ((), 131, 1),
+        ((), 141, 1),
+        ((), 143, 1),
+        (("--on", "2"), 2, 2),
+        (("--on", "2"), 1, 1),
+        (("--on", "1,100-110"), 105, 2),
+        (("--on", "1,100-110"), 111, 1),
+        (("--stop-on", "75"), 75, 1),
+        (("--stop-on", "75"), 74, 2),
+        (("--on", "1-10", "--stop-on", "3"), 3, 1),
+    ],
+)
+def test_which_exit_codes_are_repeated(
+    options: tuple[str, ...], code: int, attempts: int, invoke: Invoke, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """By default all but bad usage, what cannot run and what the user ended; otherwise as the user says."""
+    done = invoke("run", *QUICK, "--attempts", "2", *options, "sh", "-c", f"echo $FORBEAR_ATTEMPT; exit {code}")
+    assert done.exit_code == code
+    assert capfd.readouterr().out.split() == ["1", "2"][:attempts]
+
+
+def test_what_is_not_found_or_cannot_run(finish: Finish, tmp_path: Path) -> None:
+    """These get the exit codes that shells give, an error with a cure, and no second attempt."""
+    missing = finish("run", "no-such-program")
+    assert (missing.returncode, missing.stderr) == (
+        127,
+        "error: command not found: no-such-program\nhint: check its name, and that its folder is in PATH\n",
+    )
+    plain = tmp_path / "plain.txt"
+    plain.write_text("text")
+    denied = finish("run", str(plain))
+    assert denied.returncode == 126
+    assert denied.stderr.startswith(f"error: cannot run {plain}: ")
+
+
+def test_a_long_attempt_is_ended_with_all_its_processes(finish: Finish) -> None:
+    """An attempt timeout ends the whole process group, and counts as a failure that is worth another attempt."""
+    script = "sleep 60 & echo $!; wait"
+    done = finish("run", *QUICK, "--attempts", "2", "--attempt-timeout", "300ms", "sh", "-c", script)
+    assert done.returncode == 124
+    assert "forbear: ended after 0.3 s; attempt 2 of 2 in 0 s\n" in done.stderr
+    sleepers = done.stdout.split()
+    assert len(sleepers) == 2
+    assert not any(alive(sleeper) for sleeper in sleepers)
+
+
+def alive(pid: str) -> bool:
+    """Whether there is such a process, zombies aside."""
+    shown = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False).stdout
+    return bool(shown.strip()) and not shown.startswith("Z")
+
+
+def test_who_ignores_sigterm_is_killed(finish: Finish) -> None:
+    """After the grace the group is killed, and a program that ends with 0 just then has not worked either."""
+    stubborn = "trap '' TERM; for i in $(seq 999); do sleep 0.01; done"
+    done = finish("run", "--attempts", "1", "--attempt-timeout", "50ms", "--grace", "50ms", "sh", "-c", stubborn)
+    assert done.returncode == 124
+    polite = "trap 'exit 0' TERM; for i in $(seq 999); do sleep 0.01; done"
+    done = finish("run", "--attempts", "1", "--attempt-timeout", "200ms", "sh", "-c", polite)
+    assert done.returncode == 124
+
+
+def test_the_rest_of_the_group_has_its_grace_too(finish: Finish) -> None:
+    """When the program itself is gone, what it started may still clean up before the next attempt."""
+    worker = "trap 'sleep 0.1; echo clean; exit' TERM; echo ready; for i in $(seq 999); do sleep 0.01; done"
+    script = f"({worker}) & read nothing < /dev/null; exec sleep 60"
+    done = finish("run", "--attempts", "1", "--attempt-timeout", "500ms", "--grace", "5", "sh", "-c", script)
+    assert done.stdout.split() == ["ready", "clean"]
+
+
+def test_the_attempt_timeout_is_never_longer_than_what_is_left(finish: Finish) -> None:
+    """An attempt with a time limit ends when the timeout of the run is over."""
+    done = finish("run", "--attempt-timeout", "1h", "--timeout", "100ms", "sleep", "60")
+    assert done.returncode == 124
+    assert "forbear: gave up after 1 attempt" in done.stderr
+
+
+def test_stdin_from_a_pipe_is_replayed(finish: Finish) -> None:
+    """Every attempt reads the same input, however much of it the ones before have read."""
+    text = "".join(f"{number}\n" for number in range(60_000))
+    script = 'test "$FORBEAR_ATTEMPT" = 2 && head -n 1; test "$FORBEAR_ATTEMPT" = 3 && exec cat; exit 1'
+    done = finish("run", *QUICK, "sh", "-c", script, input=text)
+    assert done.returncode == 0
+    assert done.stdout == "0\n" + text
+
+
+def test_stdin_from_a_file_is_rewound(tmp_path: Path, env: dict[str, str]) -> None:
+    """A file is read again from where it stood when the run began."""
+    file = tmp_path / "input"
+    file.write_text("skipped\nkept\n")
+    with file.open("rb", buffering=0) as source:
+        source.seek(len("skipped\n"))
+        done = subprocess.run(
+            [*FORBEAR, "run", *QUICK, "--attempts", "2", "sh", "-c", "cat; exit 1"],
+            stdin=source, stdout=subprocess.PIPE, env=env, text=True, check=False,
+        )  # fmt: skip
+    assert done.stdout == "kept\nkept\n"
+
+
+def test_stdin_that_stays_open_holds_nothing_up(start: Start) -> None:
+    """The first attempt starts before the input ends, and a program that does not wait for its end ends the run."""
+    process = start("run", *QUICK, "--attempts", "2", "sh", "-c", "read line; echo $line; exit 1")
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("first line\n")
+    process.stdin.flush()
+    assert process.stdout.read() == "first line\nfirst line\n"
+    assert process.wait() == 1
+
+
+def test_closed_stdin_is_empty(env: dict[str, str]) -> None:
+    """Where stdin is closed, programs find it empty rather than broken."""
+    command = " ".join((*FORBEAR, "run", *QUICK, "--attempts", "2", "sh -c 'cat; exit 7' <&-"))
+    done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (7, "")
+    assert "descriptor" not in done.stderr
+
+
+def test_other_open_files_are_inherited(env: dict[str, str]) -> None:
+    """A shell's `<(...)` and `3>file` reach the program."""
+    command = " ".join((*FORBEAR, "run sh -c 'echo seen >&3' 3>&1"))
+    done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=False)
+    assert done.stdout == "seen\n"
+
+
+def test_a_reader_that_has_left_ends_the_run(env: dict[str, str]) -> None:
+    """A program that dies of SIGPIPE is not repeated, for nobody reads its output any more."""
+    command = " ".join((*FORBEAR, "run yes | head -n 1"))
+    done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, timeout=20, check=False)
+    assert (done.stdout, done.stderr) == ("y\n", "")
+
+
+def test_retries_can_be_turned_off(finish: Finish) -> None:
+    """FORBEAR_DISABLED=1 leaves one attempt."""
+    done = finish("run", *QUICK, "sh", "-c", "echo $FORBEAR_ATTEMPT; exit 1", FORBEAR_DISABLED="1")
+    assert (done.returncode, done.stdout, done.stderr) == (1, "1\n", "")
+
+
+def test_arguments_are_passed_as_they_are(finish: Finish) -> None:
+    """Options after the program's name are its own, `--help` included."""
+    done = finish(
+        "run", "python3", "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", "--help", "-q", "--on", ""
+    )
+    assert json.loads(done.stdout) == ["--help", "-q", "--on", ""]
