@@ -49,7 +49,7 @@ class Draft:
             part = _content(text[1:])
             part = part if as_it_is else part.replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
         else:
-            part = text.encode(errors="surrogateescape")
+            part = text.encode(errors="replace")
         if part is None or self.body is None:
             self.body = None
         else:
@@ -58,7 +58,7 @@ class Draft:
     def build(self, method: str, url: str, query: str = "") -> Request:
         """The request for `url`, with `query` added to its own."""
         if not _TOKEN.fullmatch(method):
-            raise BadInput(f"`METHOD` must be an HTTP method such as GET or PATCH, got {method!r}", "put it first")
+            raise BadInput("`METHOD` must be an HTTP method such as GET or PATCH", "put it first and the URL after it")
         parts = _split(url)
         target = quote(parts.path, safe=_SAFE, errors="replace") or "/"
         both = "&".join(filter(None, (parts.query, query)))
