@@ -1,7 +1,8 @@
-"""Virtual time: waits take no time, and end in their order. It knows clocks and event loops, and no retry rule."""
+"""Virtual time: waits take no time, and end in their order. It knows clocks and event loops, and no retry rule.
 
-import asyncio
-import random
+Event loops are imported only where they run: every pytest run loads this module, whether it waits or not.
+"""
+
 import time
 from collections.abc import AsyncGenerator, Callable, Generator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
@@ -15,6 +16,8 @@ from forbear.run.attempt_timeout import expired
 from forbear.run.runtime import Runtime, current, in_trio
 
 if TYPE_CHECKING:
+    import asyncio
+
     import trio
 
 # asyncio does not tell when all tasks are waiting. A task that hands on to others (by a queue, a group, a cancellation)
@@ -79,6 +82,8 @@ class VirtualTime:
             if scope.cancelled_caught:
                 raise expired(seconds)
         else:
+            import asyncio
+
             loop = asyncio.get_running_loop()
             timer = asyncio.timeout(None)
             try:
@@ -114,6 +119,8 @@ class VirtualTime:
                 self._driven_by = token
                 trio.lowlevel.spawn_system_task(self._drive_trio, name="forbear.virtual_time")
         else:
+            import asyncio
+
             loop = asyncio.get_running_loop()
             if self._driven_by is not loop:
                 self._driven_by = loop
@@ -127,7 +134,7 @@ class VirtualTime:
             self._ring_next()
         self._driven_by = None
 
-    def _drive_asyncio(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _drive_asyncio(self, loop: "asyncio.AbstractEventLoop") -> None:
         """One round of the loop; asyncio has no way to ask whether another callback is ready."""
         if not self._alarms:
             self._driven_by = None
@@ -156,7 +163,10 @@ class VirtualRuntime(Runtime):
 
     def __init__(self, time: VirtualTime, seed: int | None) -> None:
         self.time = time
-        self.random = random.random if seed is None else random.Random(seed).random
+        if seed is not None:
+            from random import Random
+
+            self.random = Random(seed).random
 
     def monotonic(self) -> float:
         """The virtual seconds."""
@@ -186,6 +196,8 @@ def _event() -> "asyncio.Event | trio.Event":
         import trio
 
         return trio.Event()
+    import asyncio
+
     return asyncio.Event()
 
 
