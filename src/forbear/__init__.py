@@ -10,6 +10,7 @@ from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.run.errors import AttemptTimeout
 from forbear.run.switch import disable, disabled, enable
+from forbear.update import aupdate, update
 
 __version__ = "0.1.0"
 
@@ -42,10 +43,12 @@ __all__ = [
     "TokenBucket",
     "Verdict",
     "Wait",
+    "aupdate",
     "decide",
     "disable",
     "disabled",
     "enable",
     "report",
     "retry",
+    "update",
 ]
