@@ -13,7 +13,7 @@ from forbear.run.iterate import AsyncAttempts, Attempts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Awaitable, Callable, Iterator
     from typing import Any, ParamSpec, TypeVar
 
     from forbear.core.backoff import Backoff
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
 
 _DEFAULT_BACKOFF = Exponential()
+_TYPES = (type, tuple)  # ready made: a union is made anew for each error
 
 
 class Policy(Record):
@@ -117,10 +118,10 @@ class Policy(Record):
         value: T = await _acall.acall(self, self.name or name_of(function), function, args, kwargs)
         return value
 
-    def __iter__(self) -> Attempts:
+    def __iter__(self) -> "Iterator[Attempts]":
         """`for attempt in policy: with attempt: ...` runs the block as often as the policy allows."""
         self._refuse_attempt_timeout("a block")
-        return Attempts(self, self.name or "block")
+        return iter(Attempts(self, self.name or "block"))
 
     def __aiter__(self) -> AsyncAttempts:
         """`async for attempt in policy: with attempt: ...`; `async with attempt` where there is an attempt timeout."""
@@ -178,7 +179,7 @@ class Policy(Record):
     def judge_error(self, error: Exception) -> Verdict:
         """What an error means."""
         on = self.on
-        if isinstance(on, type | tuple):
+        if isinstance(on, _TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
         return _verdict("on", on(error))
 

@@ -157,13 +157,6 @@ def test_entered_within_itself() -> None:
     assert str(caught.value) == ONCE
 
 
-def test_entered_outside_a_loop() -> None:
-    """An attempt begins with its loop."""
-    with pytest.raises(RuntimeError) as caught:
-        iter(BUSY).__enter__()
-    assert str(caught.value) == ONCE
-
-
 def test_a_loop_that_is_over_stays_over() -> None:
     """After a success there is no next attempt, however often one asks."""
     attempts = iter(BUSY)

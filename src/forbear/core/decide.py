@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 
 _INFINITY = float("inf")
+_NOT_EXECUTED, _PERMANENT, _CONFLICT = Kind.NOT_EXECUTED, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
 
 
 class Limits(Record):
@@ -110,10 +111,10 @@ def decide(
     attempt.
     """
     kind = verdict.kind
-    if kind is not Kind.NOT_EXECUTED:
-        if kind is Kind.PERMANENT:
+    if kind is not _NOT_EXECUTED:
+        if kind is _PERMANENT:
             return Stop(Reason.PERMANENT)
-        if kind is Kind.CONFLICT:
+        if kind is _CONFLICT:
             return Stop(Reason.CONFLICT)
         if not repeatable:
             return Stop(Reason.UNSAFE)

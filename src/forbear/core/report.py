@@ -106,7 +106,11 @@ def report(outcome: object) -> Report | None:
     """
     found: object = getattr(outcome, _ATTRIBUTE, None)
     if found is None:
-        response = getattr(outcome, "response", outcome)
+        response = getattr(outcome, "response", None)
+        if response is None:
+            if isinstance(outcome, BaseException):
+                return None  # nearly every error ends here
+            response = outcome
         extensions: dict[str, object] | None = getattr(response, "extensions", None)
         found = extensions.get(EXTENSION) if isinstance(extensions, dict) else getattr(response, _ATTRIBUTE, None)
     return found if isinstance(found, Report) else None

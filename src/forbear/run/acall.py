@@ -1,7 +1,7 @@
 """The async loop, for asyncio and trio: the sync one with `await`, and attempt timeouts. It decides nothing itself."""
 
 from forbear.run.functions import dress
-from forbear.run.runtime import current
+from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, reports_made
 
 TYPE_CHECKING = False
@@ -20,60 +20,15 @@ async def acall(
     kwargs: "dict[str, Any]",
 ) -> "Any":
     """Await `function` as often as the plan allows."""
-    runtime = current.get()
+    runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic())
-    return await _attempts(run, None, function, args, kwargs)
-
-
-def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]") -> "Callable[..., Awaitable[Any]]":
-    """The coroutine function that awaits `function` as often as the plan allows; the first attempt is made here."""
-    if plan.attempt_timeout is not None:
-
-        async def bounded(*args: "Any", **kwargs: "Any") -> "Any":
-            return await acall(plan, operation, function, args, kwargs)
-
-        return dress(bounded, function)
-
-    plain = plan.budget is None and not plan.judges_values
-
-    async def retried(*args: "Any", **kwargs: "Any") -> "Any":
-        runtime = current.get()
-        started, reports = runtime.monotonic(), reports_made[0]
-        try:
-            value = await function(*args, **kwargs)
-        except Exception as error:
-            run = Run(plan, operation, runtime, started, reports)
-            delay = run.failed(error)
-            if delay is None:
-                raise
-        else:
-            if plain:
-                return value
-            run = Run(plan, operation, runtime, started, reports)
-            delay = run.returned(value)
-            if delay is None:
-                return value
-        return await _attempts(run, delay, function, args, kwargs)
-
-    return dress(retried, function)
-
-
-async def _attempts(
-    run: Run,
-    delay: float | None,
-    function: "Callable[..., Awaitable[Any]]",
-    args: "tuple[Any, ...]",
-    kwargs: "dict[str, Any]",
-) -> "Any":
     while True:
-        if delay is not None:
-            await run.runtime.asleep(delay)
         try:
             limit = run.attempt_limit()
             if limit is None:
                 value = await function(*args, **kwargs)
             else:
-                async with run.runtime.within(limit):
+                async with runtime.within(limit):
                     value = await function(*args, **kwargs)
         except Exception as error:
             delay = run.failed(error)
@@ -83,3 +38,35 @@ async def _attempts(
             delay = run.returned(value)
             if delay is None:
                 return value
+        await runtime.asleep(delay)
+
+
+def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]") -> "Callable[..., Awaitable[Any]]":
+    """The coroutine function that awaits `function` as often as the plan allows."""
+    if plan.budget is not None or plan.judges_values or plan.attempt_timeout is not None:
+
+        async def counted(*args: "Any", **kwargs: "Any") -> "Any":
+            return await acall(plan, operation, function, args, kwargs)
+
+        return dress(counted, function)
+
+    async def retried(*args: "Any", **kwargs: "Any") -> "Any":
+        runtime = current_runtime()
+        started, reports = runtime.monotonic(), reports_made[0]
+        run = None  # nearly every call ends without a state
+        while True:
+            try:
+                value = await function(*args, **kwargs)
+            except Exception as error:
+                if run is None:
+                    run = Run(plan, operation, runtime, started, reports)
+                delay = run.failed(error)
+                if delay is None:
+                    raise
+            else:
+                if run is not None:
+                    run.succeeded()
+                return value
+            await runtime.asleep(delay)
+
+    return dress(retried, function)

@@ -1,11 +1,12 @@
 """The iterator forms, sync and async: `for attempt in policy: with attempt:`. One object is iterator and attempt."""
 
 from forbear.run.errors import AttemptTimeout
-from forbear.run.runtime import current
+from forbear.run.runtime import current_runtime
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from contextlib import AbstractAsyncContextManager
     from types import TracebackType
     from typing import Self
@@ -26,7 +27,7 @@ class _Block:
             raise TypeError(
                 "`on_result` needs a returned value, and a block has none; use policy.call or the decorator"
             )
-        runtime = current.get()
+        runtime = current_runtime()
         self._run = Run(plan, operation, runtime, runtime.monotonic())
         self._delay: float | None = None
         self._state = _READY
@@ -47,7 +48,7 @@ class _Block:
     ) -> bool:
         self._state = _DONE
         if error is None:
-            self._run.returned(None)
+            self._run.succeeded()
             return False
         if not isinstance(error, Exception):
             return False
@@ -72,16 +73,12 @@ class Attempts(_Block):
 
     __slots__ = ()
 
-    def __iter__(self) -> "Self":
-        return self
-
-    def __next__(self) -> "Self":
-        if not self._goes_on():
-            raise StopIteration
-        if self._delay is not None:
-            self._run.runtime.sleep(self._delay)
-        self._state = _STARTED
-        return self
+    def __iter__(self) -> "Iterator[Self]":
+        while self._goes_on():
+            if self._delay is not None:
+                self._run.runtime.sleep(self._delay)
+            self._state = _STARTED
+            yield self
 
 
 class AsyncAttempts(_Block):

@@ -49,3 +49,4 @@ class Runtime:
 
 
 current: ContextVar[Runtime] = ContextVar("forbear_runtime", default=Runtime())  # noqa: B039 - it has no state
+current_runtime = current.get  # bound once: every run begins with it

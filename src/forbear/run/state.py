@@ -44,6 +44,8 @@ if TYPE_CHECKING:
         def judge_value(self, value: object) -> Verdict | None: ...
 
 
+_TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
+
 reports_made = [0]
 """How many reports there are: tells an error that was retried within a run from an old one that is raised again."""
 _counting = allocate_lock()
@@ -164,7 +166,7 @@ class Run:
         if self.plan.on_event is not None:
             self._tell(Failed(self.operation, self.attempt, elapsed, error, text, verdict))
             self._tell(Scheduled(self.operation, self.attempt + 1, elapsed, delay))
-        if verdict.kind is Kind.TRANSIENT:
+        if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt += 1
         self.previous = delay
