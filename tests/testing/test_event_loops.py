@@ -267,7 +267,6 @@ def test_nothing_leaks() -> None:
         gc.enable()
 
 
-@pytest.mark.anyio
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_within_a_running_loop() -> None:
     """The block may be entered by a task, for itself and those it starts."""

@@ -1,0 +1,187 @@
+"""What type checkers see: a policy changes no type. mypy and basedpyright check these files, pytest runs them."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, TypeVar, assert_type
+
+import pytest
+
+import forbear
+from forbear.run.iterate import AsyncAttempts, Attempts
+from forbear.testing import AsyncScript, Call, Script, VirtualTime, virtual_time
+
+T = TypeVar("T")
+
+policy = forbear.retry(on=OSError)
+
+
+@policy
+def fetch(key: str, /, size: int = 0, *, strict: bool = False) -> bytes:
+    """A sync function."""
+    return key.encode()
+
+
+@policy
+async def afetch(key: str, *, strict: bool = False) -> bytes:
+    """A coroutine function."""
+    return key.encode()
+
+
+@forbear.retry(on=(OSError, LookupError), attempts=3)
+def generic(value: T) -> T:
+    """A generic function."""
+    return value
+
+
+class Client:
+    """Methods of all kinds."""
+
+    @policy
+    def method(self, key: str) -> bytes:
+        """A method."""
+        return key.encode()
+
+    @policy
+    async def amethod(self, key: str) -> bytes:
+        """An async method."""
+        return key.encode()
+
+    @classmethod
+    @policy
+    def of_class(cls, key: str) -> "Client":
+        """A class method."""
+        return cls()
+
+    @staticmethod
+    @policy
+    def of_none(key: str) -> int:
+        """A static method."""
+        return len(key)
+
+    @property
+    @policy
+    def size(self) -> int:
+        """A property."""
+        return 5
+
+
+def plain(key: str, *, strict: bool = False) -> bytes:
+    """A function to be called through a policy."""
+    return key.encode()
+
+
+async def aplain(key: str, *, strict: bool = False) -> bytes:
+    """A coroutine function to be called through a policy."""
+    return key.encode()
+
+
+def test_policies() -> None:
+    """Making and deriving gives policies."""
+    assert_type(policy, forbear.Policy)
+    assert_type(policy.with_timeout(5).with_backoff(forbear.Constant(0.1)), forbear.Policy)
+    assert_type(policy.with_attempts(None).replace(repeatable=False), forbear.Policy)
+    assert_type(policy.limits, forbear.Limits)
+    assert_type(policy.limits.replace(timeout=None), forbear.Limits)
+
+
+def test_decorated_functions() -> None:
+    """Parameters and results stay as they were, positional-only and keyword-only ones included."""
+    assert_type(fetch("a", 5, strict=True), bytes)
+    assert_type(generic(5), int)
+    wanted: Callable[[str, int], bytes] = fetch
+    assert wanted("a", 5) == b"a"
+
+
+def test_wrong_calls_are_refused() -> None:
+    """By the type checker: each line here needs its excuse, or mypy complains that it needs none."""
+    with pytest.raises(TypeError):
+        fetch(key="a")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError):
+        fetch("a", 5, True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError):
+        policy.call(plain)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError):
+        policy.call(plain, "a", string=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError):
+        forbear.retry()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+    with pytest.raises(TypeError):
+        forbear.retry(on=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+async def test_decorated_coroutine_functions() -> None:
+    """They still give coroutines."""
+    coroutine: Coroutine[Any, Any, bytes] = afetch("a", strict=True)
+    assert_type(await coroutine, bytes)
+
+
+async def test_decorated_methods() -> None:
+    """Bound as before."""
+    client = Client()
+    assert_type(client.method("a"), bytes)
+    assert_type(await client.amethod("a"), bytes)
+    assert_type(Client.of_class("a"), Client)
+    assert_type(client.of_none("a"), int)
+    assert_type(client.size, int)
+
+
+async def test_calls() -> None:
+    """`call` and `acall` take the function's arguments and give its result."""
+    assert_type(policy.call(plain, "a", strict=True), bytes)
+    assert_type(policy.call(Client().method, "a"), bytes)
+    assert_type(policy.call(len, "abc"), int)
+    assert_type(policy.call(partial(plain, "a")), bytes)
+    assert_type(policy.call(lambda: 5), int)
+    assert_type(await policy.acall(aplain, "a", strict=True), bytes)
+    assert_type(await policy.acall(Client().amethod, "a"), bytes)
+    assert_type(await policy.acall(lambda: aplain("a")), bytes)
+    assert_type(await policy.acall(awaitable, "a"), bytes)
+
+
+def awaitable(key: str) -> Awaitable[bytes]:
+    """A sync function that gives an awaitable, to be called with `acall`."""
+    return aplain(key)
+
+
+async def test_blocks() -> None:
+    """Loops give attempts, and so do their `with` statements."""
+    for attempt in policy:
+        assert_type(attempt, Attempts)
+        with attempt as same:
+            assert_type(same, Attempts)
+            assert_type(same.number, int)
+    async for aattempt in policy:
+        assert_type(aattempt, AsyncAttempts)
+        async with aattempt as asame:
+            assert_type(asame, AsyncAttempts)
+    async for aattempt in policy:
+        with aattempt as asame:
+            assert_type(asame, AsyncAttempts)
+
+
+def test_predicates_and_listeners() -> None:
+    """`on` answers with a bool, seconds or a verdict; listeners may return anything."""
+    told: list[forbear.Event] = []
+    forbear.retry(on=lambda error: isinstance(error, OSError))
+    forbear.retry(on=lambda error: 0.5)
+    forbear.retry(on=lambda error: forbear.NOT_EXECUTED)
+    forbear.retry(on=(OSError, LookupError), on_result=lambda value: value is None, on_event=told.append)
+    forbear.retry(on=OSError, backoff=forbear.Sequence([1, 2.5]), budget=forbear.Budget.aws())
+
+
+def test_reports() -> None:
+    """What an error carries."""
+    found = forbear.report(OSError())
+    assert_type(found, forbear.Report | None)
+    assert found is None
+
+
+async def test_testing() -> None:
+    """Scripts stay scripts when decorated, and give what cannot be known."""
+    with virtual_time(seed=1) as time:
+        assert_type(time, VirtualTime)
+        script = Script("done")
+        assert_type(policy(script), Script)
+        assert_type(policy.call(script), object)
+        assert_type(script.calls, list[Call])
+        assert_type(await policy.acall(AsyncScript("done")), object)
+        assert_type(time.slept, list[float])
