@@ -38,6 +38,20 @@ def test_a_proxy_may_be_returned() -> None:
         assert isinstance(judged.call(Yes), Yes)
 
 
+class Lazy:
+    """A proxy that does its work when it is asked for anything, and cannot."""
+
+    def __getattr__(self, name: str) -> object:
+        raise LookupError
+
+
+def test_a_lazy_value_is_left_alone() -> None:
+    """It may be loaded by whoever uses it, not by the retry around the function that made it."""
+    lazy = Lazy()
+    assert policy(lambda: lazy)() is lazy
+    assert policy.call(lambda: lazy) is lazy
+
+
 def test_a_proxy_may_be_retried() -> None:
     """It seems to be a method, a function and a partial, but is a callable object."""
     assert isinstance(policy(Yes())(), Yes)

@@ -144,6 +144,28 @@ def test_cancelled_sleepers_leave_nothing_behind(backend: str) -> None:
 
 
 @both
+def test_a_cancelled_sleeper_takes_nobody_along(backend: str) -> None:
+    """Who waits for the same instant is woken then."""
+    woke: list[float] = []
+
+    async def main() -> None:
+        async with anyio.create_task_group() as group, anyio.create_task_group() as cancelled:
+            group.start_soon(sleeper)
+            await asleep(0)
+            cancelled.start_soon(sleeper)
+            await asleep(5)
+            cancelled.cancel_scope.cancel()
+
+    async def sleeper() -> None:
+        await asleep(10)
+        woke.append(time.elapsed)
+
+    with virtual_time() as time:
+        anyio.run(main, backend=backend)
+    assert woke == [10]
+
+
+@both
 def test_attempt_timeouts_and_sleepers_in_one_order(backend: str) -> None:
     """Whichever instant comes first."""
     events: list[tuple[str, float]] = []

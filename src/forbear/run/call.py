@@ -20,13 +20,13 @@ def call(
     run = Run(plan, operation, runtime, runtime.monotonic())
     while True:
         try:
-            value = function(*args, **kwargs)
+            value: object = function(*args, **kwargs)
         except Exception as error:
             delay = run.failed(error)
             if delay is None:
                 raise
         else:
-            if hasattr(value, "__await__"):
+            if hasattr(type(value), "__await__"):
                 refuse_awaitable(value, operation)
             delay = run.returned(value)
             if delay is None:
@@ -61,7 +61,7 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
                     raise
             else:
                 if type(value) is not harmless:
-                    if hasattr(value, "__await__"):
+                    if hasattr(type(value), "__await__"):
                         refuse_awaitable(value, operation)
                     harmless = type(value)
                 if run is not None:

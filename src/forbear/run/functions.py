@@ -6,7 +6,7 @@ from types import FunctionType, MethodType
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, NoReturn
 
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # CO_COROUTINE, CO_GENERATOR, CO_ASYNC_GENERATOR
 _MARKS = ("_is_coroutine_mark", "_is_coroutine")  # by which inspect and asyncio know one that is so by promise
@@ -69,10 +69,8 @@ def check_retryable(function: object) -> None:
         )
 
 
-def refuse_awaitable(value: object, name: str) -> None:
+def refuse_awaitable(value: object, name: str) -> "NoReturn":
     """Refuse the awaitable that a sync function handed back: nothing would retry what happens when it is awaited."""
-    if not hasattr(type(value), "__await__"):
-        return  # a proxy that answers to any name
     close = getattr(value, "close", None)
     if close is not None:
         close()

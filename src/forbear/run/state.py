@@ -97,8 +97,9 @@ class Run:
         budget = self.plan.budget
         if budget is not None:
             budget.put(retried=retried)
-        if retried and self.plan.on_event is not None:
-            self._tell(Recovered(self.operation, self.attempt, self.runtime.monotonic() - self.started))
+        listener = self.plan.on_event
+        if retried and listener is not None:
+            _tell(listener, Recovered(self.operation, self.attempt, self.runtime.monotonic() - self.started))
 
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout.
@@ -163,9 +164,10 @@ class Run:
         self, delay: float, verdict: "Verdict", error: Exception | None, name: str, text: str, elapsed: float
     ) -> float:
         self.failures.append((self.attempt, name, text, elapsed, delay))
-        if self.plan.on_event is not None:
-            self._tell(Failed(self.operation, self.attempt, elapsed, error, text, verdict))
-            self._tell(Scheduled(self.operation, self.attempt + 1, elapsed, delay))
+        listener = self.plan.on_event
+        if listener is not None:
+            _tell(listener, Failed(self.operation, self.attempt, elapsed, error, text, verdict))
+            _tell(listener, Scheduled(self.operation, self.attempt + 1, elapsed, delay))
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt += 1
@@ -199,18 +201,18 @@ class Run:
         )
         if error is not None:
             attach(error, self.report)
-        if self.plan.on_event is not None:
-            self._tell(Failed(self.operation, self.attempt, elapsed, error, text, verdict))
-            self._tell(GaveUp(self.operation, self.report))
-
-    def _tell(self, event: "Event") -> None:
-        """A listener that fails must not turn a success into a failure, nor hide the error that it is told of."""
         listener = self.plan.on_event
-        try:
-            if listener is not None:
-                listener(event)
-        except Exception as error:
-            import warnings
+        if listener is not None:
+            _tell(listener, Failed(self.operation, self.attempt, elapsed, error, text, verdict))
+            _tell(listener, GaveUp(self.operation, self.report))
 
-            told, kind = type(event).__name__, type(error).__qualname__
-            warnings.warn(f"`on_event` failed when told {told}: {kind}: {text_of(error)}", RuntimeWarning, stacklevel=2)
+
+def _tell(listener: "Callable[[Event], object]", event: "Event") -> None:
+    """A listener that fails must not turn a success into a failure, nor hide the error that it is told of."""
+    try:
+        listener(event)
+    except Exception as error:
+        import warnings
+
+        told, kind = type(event).__name__, type(error).__qualname__
+        warnings.warn(f"`on_event` failed when told {told}: {kind}: {text_of(error)}", RuntimeWarning, stacklevel=2)
