@@ -19,7 +19,9 @@ def test_help_lists_the_commands_and_the_exit_codes(invoke: Invoke) -> None:
     for name, summary in COMMANDS.items():
         assert f"  {name} " in shown.stdout
         assert summary in shown.stdout
-        assert invoke(name, "--help").exit_code == 0
+        help_of_its_own = invoke(name, "--help")
+        assert help_of_its_own.exit_code == 0
+        assert "Exit codes:" in help_of_its_own.stdout
     assert "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted." in shown.stdout
 
 

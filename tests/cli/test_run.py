@@ -1,6 +1,8 @@
 """`forbear run` with real programs: what is repeated, what is said and which exit code comes out."""
 
 import json
+import socket
+import struct
 import subprocess
 from pathlib import Path
 
@@ -178,6 +180,23 @@ def test_stdin_that_stays_open_holds_nothing_up(start: Start) -> None:
     process.stdin.flush()
     assert process.stdout.read() == "first line\nfirst line\n"
     assert process.wait() == 1
+
+
+def test_stdin_that_breaks_is_no_end(env: dict[str, str]) -> None:
+    """Where the input cannot be read any more, the program is ended rather than told that this was all."""
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sender:
+        receiver, _ = server.accept()
+        command = [*FORBEAR, "run", "sh", "-c", "read line; echo $line; cat; echo all"]
+        with receiver, subprocess.Popen(
+            command, stdin=receiver.fileno(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env, text=True
+        ) as process:  # fmt: skip
+            sender.sendall(b"half\n")
+            assert process.stdout is not None
+            assert process.stdout.readline() == "half\n"
+            sender.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sender.close()
+            out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (1, "", "error: Connection reset by peer\n")
 
 
 def test_closed_stdin_is_empty(env: dict[str, str]) -> None:

@@ -79,6 +79,8 @@ class Child:
                     self._stdin.pump()
                 self._enforce()
         finally:
+            if self._code is None:  # its input is broken: it must not take for the end what is none
+                self._send(signal.SIGKILL)
             self._stdin.stop()
             self._terminal.close()
         return Outcome(TIMED_OUT if self._timed_out else self._code or 0, self._timed_out, self._interrupted)

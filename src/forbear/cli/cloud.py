@@ -4,10 +4,10 @@ import os
 
 import click
 
-from forbear.cli.output import BadInput, tell
+from forbear.cli.output import EXIT_CODES, BadInput, tell
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 for a free one."

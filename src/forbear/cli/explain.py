@@ -11,14 +11,16 @@ from forbear.cli import curl, profiles, wording
 from forbear.cli.draft import Draft
 from forbear.cli.forecast import forecast
 from forbear.cli.outcomes import Outcome, outcomes
-from forbear.cli.output import BadInput, columns, console, show_table, tell
+from forbear.cli.output import EXIT_CODES, BadInput, columns, console, show_table, tell
 from forbear.http.request import Judgement, Request
 from forbear.policy import Policy
 from forbear.run import switch
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
 
-_EPILOG = """\b
+_EPILOG = f"""{EXIT_CODES}
+
+\b
 Examples:
   forbear explain DELETE https://storage.googleapis.com/storage/v1/b/bkt/o/a
   forbear explain curl -X PATCH 'https://api.example.com/x' -H 'If-Match: "1"'"""

@@ -50,7 +50,7 @@ def forecast(limits: Limits, backoff: "Backoff") -> Forecast:
     ends = (end.retries for end in (latest, medium, earliest))
     shown = next((count for count in ends if count is not None), MOST)
     certain = shown if earliest.retries is None else earliest.retries
-    longest = float("inf") if limits.timeout is None else limits.timeout
+    longest = float("inf") if limits.timeout is None else float(limits.timeout)
     retries: list[Retry] = []
     low = high = None
     total_low = total_high = 0.0

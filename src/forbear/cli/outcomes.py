@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from forbear.core.decide import Reason
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.exchange.body import Fixed
-from forbear.exchange.exchange import Exchange
+from forbear.exchange.exchange import Exchange, Start
 from forbear.http.request import Judgement, Request
 from forbear.policy import Policy
 
@@ -44,7 +44,7 @@ def outcomes(request: Request, policy: Policy, service: "Service") -> list[Outco
 
 
 def _after_error(failure: str, verdict: Verdict, request: Request, policy: Policy, service: "Service") -> Outcome:
-    exchange = Exchange(policy, service, lambda: request, Fixed(b""))
+    exchange = Exchange(policy, service, lambda: request, Fixed(b""), Start())
     delay = exchange.failed(ConnectionError(failure), verdict)
     return _outcome(failure, None, verdict, delay, exchange)
 
@@ -52,7 +52,7 @@ def _after_error(failure: str, verdict: Verdict, request: Request, policy: Polic
 def _after_reply(
     status: int, headers: Mapping[str, str], request: Request, policy: Policy, service: "Service"
 ) -> Outcome:
-    exchange = Exchange(policy, service, lambda: request, Fixed(b""))
+    exchange = Exchange(policy, service, lambda: request, Fixed(b""), Start())
     verdict = service.verdict(exchange.judgement, status, headers)
     delay = exchange.answered(status, headers, None)
     failure = f"{status} with Retry-After: {headers['retry-after']}" if headers else str(status)

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
+EXIT_CODES = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted."
 _WIDE = 200  # columns where there is no terminal: nothing that a program reads is wrapped
 
 

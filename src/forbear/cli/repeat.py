@@ -1,6 +1,7 @@
 """The driver of a run whose attempts are programs. What follows a failure is the policy's to decide."""
 
 import signal
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -59,9 +60,8 @@ def repeat(
         on_event=None if quiet else _Narrator(limits.attempts),
     )
     runtime = current.get()
-    stdin = replayed(attempts=limits.attempts)
     run = Run(policy, Path(command[0]).name, runtime, runtime.monotonic())
-    with Signals() as signals:
+    with closing(replayed(attempts=limits.attempts)) as stdin, Signals() as signals:
         while True:
             limit = run.attempt_limit()
             outcome = _attempt(run, command, stdin, signals, limit, grace)

@@ -12,7 +12,7 @@ import click
 from forbear.cli import profiles, wording
 from forbear.cli.forecast import Forecast, forecast
 from forbear.cli.options import Chosen, laid_over, policy_options
-from forbear.cli.output import BadInput, columns, console, show_table, tell
+from forbear.cli.output import EXIT_CODES, BadInput, columns, console, show_table, tell
 from forbear.core.decide import Limits
 from forbear.core.record import Record
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from forbear.core.backoff import Backoff
 
 
-@click.command()
+@click.command(epilog=EXIT_CODES)
 @click.argument("profile", default=profiles.DEFAULT, metavar="[PROFILE]")
 @policy_options
 @click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Draw it, too.")

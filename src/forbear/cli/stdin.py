@@ -2,7 +2,6 @@
 
 import os
 import stat
-import tempfile
 from collections.abc import Collection
 
 _CHUNK = 65536
@@ -34,6 +33,9 @@ class Passed:
     def stop(self) -> None:
         """The attempt is over."""
 
+    def close(self) -> None:
+        """There is no further attempt."""
+
 
 class Recorded:
     """A stream: recorded on its way to the first attempt, so that the next one reads it from the start.
@@ -42,9 +44,11 @@ class Recorded:
     """
 
     def __init__(self, source: int) -> None:
+        import tempfile  # not needed for most runs, and not cheap to import
+
         self._source = source
         self._ended = False
-        self._record = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - it lives as long as the runs
+        self._record = tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY)  # noqa: SIM115 - see close
         self._length = 0
         self._sent = 0
         self._reader: int | None = None
@@ -75,13 +79,13 @@ class Recorded:
         return () if self._writer is None or self._sent == self._length else (self._writer,)
 
     def pump(self) -> None:
-        """Move what can be moved; to be called when a file in `reading` or `writing` is ready."""
+        """Move what can be moved, once a file to read or write is ready; OSError where the stream is broken."""
         if self._writer is None:
             return
-        if self._sent == self._length:
-            self._take()
-        self._record.seek(self._sent)
         try:
+            if self._sent == self._length:
+                self._take()
+            self._record.seek(self._sent)
             self._sent += os.write(self._writer, self._record.read(_CHUNK))
         except BlockingIOError:
             return
@@ -96,6 +100,10 @@ class Recorded:
         if self._writer is not None:
             os.close(self._writer)
             self._writer = None
+
+    def close(self) -> None:
+        """There is no further attempt."""
+        self._record.close()
 
     def _take(self) -> None:
         chunk = os.read(self._source, _CHUNK)

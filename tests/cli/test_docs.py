@@ -1,0 +1,81 @@
+"""docs/cli.md: its examples do what it says they do, and it leaves no option out."""
+
+import doctest
+import os
+import re
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+
+from forbear.cli.app import app
+
+PAGE = (Path(__file__).parents[2] / "docs" / "cli.md").read_text(encoding="utf-8")
+SECTIONS = dict(re.findall(r"^## forbear (\w+)\n(.*?)(?=^## |\Z)", PAGE, re.MULTILINE | re.DOTALL))
+EXAMPLES = [
+    (name, command, expected)
+    for name, section in SECTIONS.items()
+    for block in re.findall(r"^```console\n(.*?)^```", section, re.MULTILINE | re.DOTALL)
+    for command, expected in re.findall(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+]
+
+
+@pytest.fixture
+def shell_env(tmp_path: Path, env: dict[str, str]) -> dict[str, str]:
+    """An environment in which `forbear` is this one."""
+    program = tmp_path / "bin" / "forbear"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m forbear.cli "$@"\n')
+    program.chmod(0o755)
+    return env | {"PATH": f"{program.parent}{os.pathsep}{env['PATH']}"}
+
+
+def check(expected: str, got: str) -> None:
+    """Compare; "..." stands for anything."""
+    assert doctest.OutputChecker().check_output(expected, got, doctest.ELLIPSIS), got
+
+
+@pytest.mark.parametrize(("name", "command", "expected"), EXAMPLES, ids=[command for _, command, _ in EXAMPLES])
+def test_examples(name: str, command: str, expected: str, tmp_path: Path, shell_env: dict[str, str]) -> None:
+    """An example prints what stands below it; a server is told to stop once it has."""
+    process = subprocess.Popen(
+        ["sh", "-c", f"exec {command}" if name == "cloud" else command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        cwd=tmp_path,
+        env=shell_env,
+        text=True,
+    )
+    with process:
+        assert process.stdout is not None
+        got = ""
+        if name == "cloud":
+            got = "".join(process.stdout.readline() for _ in expected.splitlines())
+            process.send_signal(signal.SIGINT)
+        got += process.stdout.read()
+    check(expected, got)
+
+
+def command_named(name: str) -> click.Command:
+    """A command of the app."""
+    found = app.get_command(click.Context(app), name)
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_every_option_is_described(name: str) -> None:
+    """The section of a command names every option that its help names, and no other."""
+    options = {text for option in command_named(name).params for text in option.opts if text.startswith("--")}
+    named = set(re.findall(r"`(--[a-z-]+)", SECTIONS[name]))
+    assert options <= named
+    assert named <= options
+
+
+def test_the_page_has_all_commands_of_its_own() -> None:
+    """There are examples of each of these commands."""
+    assert {"run", "explain", "schedule", "cloud"} <= {name for name, _, _ in EXAMPLES}
