@@ -202,7 +202,7 @@ def test_async_loops_take_either_with(backend: str, time: VirtualTime) -> None:
             with attempt as this:
                 assert this is attempt
                 await script()
-        async for attempt in BUSY:
+        async for attempt in aiter(BUSY):
             async with attempt as this:
                 assert this is attempt
                 await script()
