@@ -9,20 +9,21 @@ from typing import Any
 
 import click
 
-from forbear.cli.output import BadInput, Problem, report
+from forbear.cli.output import EXIT_CODES, BadInput, Problem, report
 
 COMMANDS = {
     "run": "Run a program, and again while it fails.",
     "explain": "Say whether a request may be repeated, and why.",
     "schedule": "Show when the retries of a policy would come.",
     "cloud": "Serve an embedded Cloud Storage on this machine.",
+    "demo": "Show what retries do to data in a storm of faults.",
 }
 """A command is its name here, with its summary, and `command` in the module of that name."""
 
 EXTRAS = {"google_crc32c": "cloud", "h11": "cloud", "httpx": "httpx", "matplotlib": "plot", "rich": "cli"}
 """Which extra of forbear brings an optional package."""
 
-_EPILOG = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted. `run` passes on those of its program."
+_EPILOG = f"{EXIT_CODES} `run` passes on those of its program."
 
 
 class App(click.Group):
