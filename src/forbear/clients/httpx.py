@@ -9,10 +9,11 @@ except ImportError as error:
     raise ImportError('forbear.clients.httpx needs httpx; install it with: pip install "forbear[httpx]"') from error
 
 from forbear.exchange import httpx_shape
+from forbear.exchange.httpx_library import Library
 from forbear.exchange.settings import BUFFER, Settings
 from forbear.policy import Policy
 
-_LIBRARY = httpx_shape.Library(httpx)
+_LIBRARY = Library(httpx)
 
 
 class RetryTransport(httpx.BaseTransport):

@@ -9,10 +9,11 @@ except ImportError as error:
     raise ImportError('forbear.clients.httpx2 needs httpx2; install it with: pip install "forbear[httpx2]"') from error
 
 from forbear.exchange import httpx_shape
+from forbear.exchange.httpx_library import Library
 from forbear.exchange.settings import BUFFER, Settings
 from forbear.policy import Policy
 
-_LIBRARY = httpx_shape.Library(httpx2)
+_LIBRARY = Library(httpx2)
 
 
 class RetryTransport(httpx2.BaseTransport):

@@ -13,11 +13,14 @@ if TYPE_CHECKING:
 
 
 class Chunk:
-    """One chunk on its way: the bytes from `start` to before `end`, of `total` in all ("*" where that is unknown)."""
+    """One chunk on its way: the bytes from `start` to before `end`, of `total` in all ("*" where that is unknown).
+
+    `end` is None for a whole object of unknown length.
+    """
 
     __slots__ = ("start", "end", "total")
 
-    def __init__(self, start: int, end: int, total: str) -> None:
+    def __init__(self, start: int, end: int | None, total: str) -> None:
         self.start = start
         self.end = end
         self.total = total
@@ -27,14 +30,14 @@ class Chunk:
         """The chunk that a request carries, None where its headers do not say which bytes those are."""
         named = request.headers.get("content-range")
         if named is None:  # all of the object in one request
-            length = request.headers.get("content-length", "")
-            return cls(0, int(length), length) if length.isdecimal() else None
+            length = _number(request.headers.get("content-length", ""))
+            return cls(0, length, "*" if length is None else str(length))
         unit, _, rest = named.strip().partition(" ")
         span, _, total = rest.strip().partition("/")
-        first, _, last = span.partition("-")
-        if unit.lower() != "bytes" or not (first.isdecimal() and last.isdecimal()):
+        first, last = (_number(end) for end in (span.split("-") if span.count("-") == 1 else ("", "")))
+        if unit.lower() != "bytes" or first is None or last is None or first > last:
             return None
-        return cls(int(first), int(last) + 1, total.strip())
+        return cls(first, last + 1, total.strip())
 
     def question(self) -> Send:
         """The request that asks the session how much it has."""
@@ -51,7 +54,7 @@ class Chunk:
         has = _stored(headers.get("range", ""))
         if has == self.start:
             return ORIGINAL
-        if not self.start < has < self.end:
+        if self.end is None or not self.start < has < self.end:
             return None
         left = {"content-range": f"bytes {has}-{self.end - 1}/{self.total}", "content-length": str(self.end - has)}
         return Send(left, skip=has - self.start)
@@ -59,5 +62,9 @@ class Chunk:
 
 def _stored(named: str) -> int:
     """How many bytes a session has, by the Range header of its 308; without one it has none."""
-    last = named.rpartition("-")[2].strip()
-    return int(last) + 1 if last.isdecimal() else 0
+    last = _number(named.rpartition("-")[2].strip())
+    return 0 if last is None else last + 1
+
+
+def _number(text: str) -> int | None:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None

@@ -1,11 +1,12 @@
 """Download: the body of a GET that broke halfway goes on where it stopped or not at all; two replies are never mixed.
 
-Where the reply says of which object it is, the rest is asked for with `Range`. Otherwise, as long as little was read,
-the whole is asked for again and must begin with the very bytes that were handed out: then what the caller gets is the
-second reply to the letter. It sends nothing itself.
+Where the reply says of which object it is, the rest is asked for with `Range`. Otherwise, or where the server serves no
+ranges, the whole is asked for again as long as little was read, and must begin with the very bytes that were handed
+out: then what the caller gets is the second reply to the letter. It sends nothing itself.
 """
 
 from forbear.core.decide import Reason, Stop
+from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT, Kind
 from forbear.exchange.send import ORIGINAL, Send
 from forbear.http import preconditions, ranges
@@ -16,82 +17,109 @@ from forbear.run.state import Run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from typing import Protocol
 
     from forbear.core.verdict import Verdict
     from forbear.exchange.exchange import Exchange
 
-_KEPT = 1024 * 1024
+    class Origin(Protocol):
+        """What the first reply came from; its exchange is asked for only when the body breaks."""
+
+        @property
+        def exchange(self) -> Exchange: ...
+
+
+KEPT = 1024 * 1024
 """How much of a body is kept to be compared with a second reply, in bytes."""
 
-_SIGNED = ("X-Goog-Signature=", "Signature=", "X-Amz-Signature=")
+_SIGNATURES = ("X-Goog-Signature=", "Signature=", "X-Amz-Signature=")
 """Marks of a signed URL, to whose query nothing may be added."""
+
+_SAME = ("etag", "x-goog-generation", "content-encoding", "content-length", "content-range")
+"""Headers by which a second reply would show that it is of something else."""
+
+
+class Refused(Exception):
+    """A reply that does not go on with the body; `name` and the text are for the report."""
+
+    def __init__(self, verdict: "Verdict", name: str, text: str) -> None:
+        super().__init__(text)
+        self.verdict = verdict
+        self.name = name
 
 
 class Download:
-    """The body of one reply to `exchange`, whose `status` and `headers` (lower-case names) the caller has seen.
+    """The broken body of a reply, whose `status` and `headers` (lower-case names) the caller has seen.
 
     A break starts a run of its own under the exchange's policy, and progress since the last break starts it anew: a
     long download may break often, as long as it gets on.
     """
 
-    __slots__ = ("send", "_exchange", "_status", "_headers", "_received", "_kept", "_repeated", "_part", "_run",
+    __slots__ = ("send", "_origin", "_status", "_headers", "_received", "_kept", "_repeated", "_part", "_run",
                  "_broke_at", "_why_not")  # fmt: skip
 
-    def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]") -> None:
+    def __init__(self, origin: "Origin", status: int, headers: "Mapping[str, str]") -> None:
         self.send = ORIGINAL
-        self._exchange = exchange
+        self._origin = origin
         self._status = status
         self._headers = headers
         self._received = 0
-        self._kept: list[bytes] | None = []
-        self._repeated: bytes | None = None
+        self._kept: bytes | None = None
+        self._repeated = b""
         self._part: ranges.Part | None = None
         self._run: Run | None = None
         self._broke_at = -1
         self._why_not: str | None = None
 
-    def received(self, chunk: bytes) -> None:
-        """Count a chunk that goes to the caller."""
-        self._received += len(chunk)
-        if self._kept is not None:
-            if self._received <= _KEPT:
-                self._kept.append(chunk)
-            else:
-                self._kept = None
-
     def finished(self) -> None:
-        """Tell the policy's listener and budget if the body had broken and is whole all the same."""
-        if self._run is not None:
+        """Tell the policy's listener and budget that the body is whole all the same."""
+        if self._run is not None and self._run.report is None:
             self._run.succeeded()
 
-    def broken(self, error: Exception, verdict: "Verdict") -> float | None:
-        """Seconds to wait before `send`, None to let `error` out: the first break since there was progress."""
-        exchange = self._exchange
-        if self._run is None or self._received > self._broke_at:
-            name = f"{exchange.operation} (body)"
-            self._run = Run(exchange.policy, name, exchange.runtime, exchange.runtime.monotonic())
-            self._broke_at = self._received
-        if self._why_not is None:
-            self._why_not = self._plan()
-        blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest is out of reach: {self._why_not}")
-        name, text = type(error).__qualname__, str(error)
-        return self._run.after(verdict, error, name, text, repeatable=True, blocked=blocked)
+    def broken(self, error: Exception, verdict: "Verdict", received: int, kept: "list[bytes] | None") -> float | None:
+        """Seconds to wait before `send`, None to let `error` out; `verdict` is the adapter's on it.
 
-    def refused(self, status: int, headers: "Mapping[str, str]") -> "Verdict | None":
-        """What a reply to `send` means, None if its body goes on with this one."""
-        exchange = self._exchange
+        The caller has `received` so many bytes; `kept` are they, None if they were more than KEPT.
+        """
+        exchange = self._origin.exchange
+        self._received = received
+        self._kept = None if kept is None else b"".join(kept)
+        if self._run is None or received > self._broke_at:
+            name = f"{exchange.operation} (body)"
+            self._run = Run(exchange.policy, name, exchange.runtime, exchange.runtime.monotonic(), exchange.reports)
+            self._broke_at = received
+        verdict = exchange.judged(error, verdict)
+        return self._after(self._run, error, verdict, type(error).__qualname__, text_of(error))
+
+    def failed(self, error: Exception, failure: Exception, verdict: "Verdict") -> float | None:
+        """Seconds to wait after a `send` that ended with `failure`, None to let out `error`, the break before it."""
+        if self._run is None:
+            raise RuntimeError("a body that has not broken cannot have failed to go on; call `broken` first")
+        if isinstance(failure, Refused):
+            return self._after(self._run, error, failure.verdict, failure.name, str(failure))
+        verdict = self._origin.exchange.judged(failure, verdict)
+        return self._after(self._run, error, verdict, type(failure).__qualname__, text_of(failure))
+
+    def attempt_limit(self) -> float | None:
+        """Seconds that `send` may take, None without an attempt timeout."""
+        return None if self._run is None else self._run.attempt_limit()
+
+    def check(self, status: int, headers: "Mapping[str, str]") -> None:
+        """Raise Refused if the reply to `send` does not go on with the body."""
+        exchange = self._origin.exchange
         verdict = exchange.service.verdict(exchange.judgement, status, headers)
         if verdict is not None and verdict.kind is not Kind.PERMANENT:
-            return verdict
+            raise Refused(verdict, f"HTTP {status}", reason(status))
         try:
-            if self._part is not None:
-                ranges.verify(self._part, self._received, status, headers)
-            else:
+            if self._part is None or (status == 200 and self._part.first == 0 and self._kept is not None):
                 self._verify_whole(status, headers)
+                self._repeated = self._kept or b""
+            else:
+                ranges.verify(self._part, self._received, status, headers)
+                self._repeated = b""
         except Unresumable as why:
             self._why_not = str(why)
-            return TRANSIENT
-        return None
+            raise Refused(TRANSIENT, f"HTTP {status}", self._why_not) from None
 
     @property
     def repeats(self) -> bool:
@@ -101,37 +129,52 @@ class Download:
     def repeat(self, chunk: bytes) -> bytes:
         """What `chunk` has beyond the bytes that the caller has; an empty one means that the reply ended too early.
 
-        Raises Unresumable if it has others.
+        Raises Refused if it has others.
         """
-        expected = self._repeated or b""
-        shared = min(len(chunk), len(expected))
-        if not chunk or chunk[:shared] != expected[:shared]:
+        shared = min(len(chunk), len(self._repeated))
+        if not chunk or chunk[:shared] != self._repeated[:shared]:
             self._why_not = "the second reply begins with other bytes"
-            raise Unresumable(self._why_not)
-        self._repeated = expected[shared:]
+            raise Refused(TRANSIENT, "Refused", self._why_not)
+        self._repeated = self._repeated[shared:]
         return chunk[shared:]
+
+    def _after(self, run: Run, error: Exception, verdict: "Verdict", name: str, text: str) -> float | None:
+        if self._why_not is None:
+            self._why_not = self._plan()
+        blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest is out of reach: {self._why_not}")
+        exchange = self._origin.exchange
+        repeatable, unsafe = exchange.repeatable, exchange.unsafe
+        return run.after(verdict, error, name, text, repeatable=repeatable, blocked=blocked, unsafe=unsafe)
 
     def _plan(self) -> str | None:
         """Set what to send next; the reason if there is nothing that could be."""
-        target = self._exchange.request.target
+        target = self._origin.exchange.request.target
         try:
             part = ranges.begin("GET", self._status, self._headers)
         except Unresumable as why:
             if self._kept is None:
                 return str(why)
-            self._part, self._repeated, self.send = None, b"".join(self._kept), ORIGINAL
+            if self._headers.get("content-type", "").startswith("text/event-stream"):
+                return "it is a stream of events, which goes on elsewhere each time"
+            self._part, self.send = None, ORIGINAL
             return None
+        if part.remaining(self._received) == 0:
+            return "no byte of it is missing"
         query = ""
-        if part.generation is not None and not any(mark in target for mark in _SIGNED):
-            pinned = preconditions.value(preconditions.split(target)[1], "generation")
+        if part.generation is not None and not self._is_signed(target):
+            pinned = preconditions.values(preconditions.split(target)[1], "generation")
             query = "" if pinned else f"generation={part.generation}"
         self._part, self.send = part, Send(part.headers(self._received), query)
         return None
 
+    def _is_signed(self, target: str) -> bool:
+        """Whether the request is signed with its query, in the URL or in the header of an access key."""
+        scheme = self._origin.exchange.request.headers.get("authorization", "").partition(" ")[0]
+        return scheme.lower() not in ("", "bearer", "basic") or any(mark in target for mark in _SIGNATURES)
+
     def _verify_whole(self, status: int, headers: "Mapping[str, str]") -> None:
-        first = self._headers
         if status != self._status:
             raise Unresumable(f"the server answered {reason(status)} when asked again")
-        for name in ("etag", "x-goog-generation", "content-encoding", "content-length", "content-range"):
-            if first.get(name) != headers.get(name):
+        for name in _SAME:
+            if self._headers.get(name) != headers.get(name):
                 raise Unresumable(f"the second reply has another {name} than the first")

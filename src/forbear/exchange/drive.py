@@ -1,115 +1,179 @@
 """The sync loops around an exchange and a download; a port is the adapter's own way to send. They decide nothing."""
 
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Generic, Protocol, Self, TypeVar
 
-from forbear.core.verdict import TRANSIENT
-from forbear.http.ranges import Unresumable
+from forbear.core.verdict import TRANSIENT, Verdict
+from forbear.exchange.download import KEPT, Download, Refused
+from forbear.exchange.exchange import Exchange, Start
+from forbear.exchange.send import Send
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Generator, Iterator, Mapping
-    from typing import Protocol, TypeVar
-
-    from forbear.core.verdict import Verdict
-    from forbear.exchange.download import Download
-    from forbear.exchange.exchange import Exchange
-    from forbear.exchange.send import Send
-
-    R = TypeVar("R")
-
-    class Port(Protocol[R]):
-        """How one request is sent by one client."""
-
-        def send(self, send: Send, limit: float | None) -> R:
-            """Send a variation of the request; `limit` is the attempt timeout in seconds."""
-            ...
-
-        def status(self, response: R) -> int:
-            """The status of a response."""
-            ...
-
-        def headers(self, response: R) -> Mapping[str, str]:
-            """The headers of a response, by lower-case names."""
-            ...
-
-        def discard(self, response: R) -> None:
-            """Close a response that nobody will read."""
-            ...
-
-        def chunks(self, response: R) -> Iterator[bytes]:
-            """The body of a response as it comes over the wire."""
-            ...
-
-        def verdict(self, error: Exception) -> Verdict:
-            """What an error of the client means."""
-            ...
+R = TypeVar("R")
 
 
-def drive(exchange: "Exchange", port: "Port[R]") -> "R":
+class Port(Protocol[R]):
+    """How one request is sent by one client."""
+
+    @property
+    def start(self) -> Start:
+        """The moment before the first attempt."""
+        ...
+
+    @property
+    def exchange(self) -> Exchange:
+        """The state of the request; made when first asked for, for most requests never fail."""
+        ...
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether a first attempt that succeeds is all there is to it: nothing is varied and nobody asks afterwards."""
+        ...
+
+    def first(self) -> R:
+        """Send the caller's request as it is."""
+        ...
+
+    def send(self, send: Send, limit: float | None) -> R:
+        """Send a variation of the request; `limit` is the attempt timeout in seconds."""
+        ...
+
+    def status(self, response: R) -> int:
+        """The status of a response."""
+        ...
+
+    def headers(self, response: R) -> Mapping[str, str]:
+        """The headers of a response, by lower-case names."""
+        ...
+
+    def chunks(self, response: R) -> Iterator[bytes]:
+        """The body of a response as it comes over the wire."""
+        ...
+
+    def discard(self, response: R) -> None:
+        """Close a response that nobody will read, after reading what is left of it where that is quick."""
+        ...
+
+    def close(self, response: R) -> None:
+        """Close a response at once."""
+        ...
+
+    def verdict(self, error: Exception) -> Verdict:
+        """What an error of the client means."""
+        ...
+
+
+def drive(port: Port[R]) -> R:
     """Send the request as often as its policy allows and return the reply."""
+    plain = port.is_plain
     while True:
         try:
-            response = port.send(exchange.send, exchange.attempt_limit())
+            response = port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit())
         except Exception as error:
-            delay = exchange.failed(error, port.verdict(error))
+            delay = port.exchange.failed(error, port.verdict(error))
             if delay is None:
                 raise
         else:
-            delay = exchange.answered(port.status(response), port.headers(response), response)
+            status = port.status(response)
+            if plain and status < 400:
+                return response
+            try:
+                delay = port.exchange.answered(status, port.headers(response), response)
+            except BaseException:  # from the caller's own `on_result`
+                port.close(response)
+                raise
             if delay is None:
                 return response
+            monotonic = port.start.runtime.monotonic
+            answered = monotonic()
             port.discard(response)
-        exchange.runtime.sleep(delay)
+            delay = max(0.0, delay - (monotonic() - answered))
+        plain = False
+        port.start.runtime.sleep(delay)
 
 
-def read(download: "Download", exchange: "Exchange", port: "Port[R]", chunks: "Iterator[bytes]") -> "Generator[bytes]":
-    """The body that `chunks` begin, gone on with in further replies where it breaks."""
-    resumed: tuple[R, Iterator[bytes]] | None = None
-    try:
-        while True:
+class Reader(Generic[R]):
+    """The body of a reply, as an iterator that goes on in further replies where it breaks.
+
+    `chunks` are those of the first reply and `close` closes it. Close the reader in the end: it closes whatever reply
+    it has come to.
+    """
+
+    __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_rest", "_status")
+
+    def __init__(
+        self,
+        port: Port[R],
+        status: int,
+        headers: Mapping[str, str],
+        chunks: Iterator[bytes],
+        close: Callable[[], object],
+    ) -> None:
+        self._port = port
+        self._status = status
+        self._headers = headers
+        self._chunks = chunks
+        self._close = close
+        self._download: Download | None = None  # until it breaks
+        self._received = 0
+        self._kept: list[bytes] | None = []
+        self._rest = b""
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> bytes:
+        try:
+            chunk = self._rest or next(self._chunks)
+        except StopIteration:
+            self._kept = None
+            if self._download is not None:
+                self._download.finished()
+            raise
+        except Exception as error:
+            if not self._resume(error):
+                raise
+            return next(self)
+        self._rest = b""
+        self._received += len(chunk)
+        if self._kept is not None:
+            self._kept.append(chunk)
+            if self._received > KEPT:
+                self._kept = None
+        return chunk
+
+    def close(self) -> None:
+        """Close the reply that the body comes from."""
+        self._close()
+
+    def _resume(self, error: Exception) -> bool:
+        """Come to a reply that goes on with the body; False to let `error` out."""
+        port = self._port
+        if self._download is None:
+            self._download = Download(port, self._status, self._headers)
+        download = self._download
+        delay = download.broken(error, port.verdict(error), self._received, self._kept)
+        while delay is not None:
+            self._close()
+            port.start.runtime.sleep(delay)
             try:
-                for chunk in chunks:
-                    download.received(chunk)
-                    yield chunk
-            except Exception as error:
-                if resumed is not None:
-                    port.discard(resumed[0])
-                resumed = _resume(download, exchange, port, error)
-                if resumed is None:
-                    raise
-                chunks = resumed[1]
-            else:
-                download.finished()
-                return
-    finally:
-        if resumed is not None:
-            port.discard(resumed[0])
+                self._open(download, port.send(download.send, download.attempt_limit()))
+                return True
+            except Refused as refusal:
+                delay = download.failed(error, refusal, TRANSIENT)
+            except Exception as again:
+                delay = download.failed(error, again, port.verdict(again))
+        return False
 
-
-def _resume(
-    download: "Download", exchange: "Exchange", port: "Port[R]", error: Exception
-) -> "tuple[R, Iterator[bytes]] | None":
-    """A response and what of its chunks goes on with the body, None to let `error` out."""
-    verdict = port.verdict(error)
-    while (delay := download.broken(error, verdict)) is not None:
-        exchange.runtime.sleep(delay)
+    def _open(self, download: Download, response: R) -> None:
+        """Read on in `response`; raises Refused if it does not go on with the body."""
+        port = self._port
+        self._close = partial(port.close, response)
         try:
-            response = port.send(download.send, exchange.attempt_limit())
-        except Exception as again:
-            verdict = port.verdict(again)
-            continue
-        try:
-            refusal = download.refused(port.status(response), port.headers(response))
-            if refusal is None:
-                chunks = port.chunks(response)
-                rest = b""
-                while download.repeats:
-                    rest = download.repeat(next(chunks, b""))
-                return response, chain((rest,), chunks) if rest else chunks
-            verdict = refusal
-        except Unresumable:
-            verdict = TRANSIENT  # the download knows why, and gives up
-        except Exception as again:
-            verdict = port.verdict(again)
-        port.discard(response)
-    return None
+            download.check(port.status(response), port.headers(response))
+        except Refused:
+            port.discard(response)
+            raise
+        self._chunks = port.chunks(response)
+        while download.repeats:
+            self._rest = download.repeat(next(self._chunks, b""))

@@ -1,6 +1,7 @@
 """Exchange: what a failed attempt of one HTTP request means, and what to send after it. It sends nothing itself."""
 
 from forbear.core.decide import Reason, Stop
+from forbear.core.report import text_of
 from forbear.core.verdict import Kind, Verdict
 from forbear.exchange.chunk import Chunk
 from forbear.exchange.send import ORIGINAL
@@ -19,16 +20,30 @@ if TYPE_CHECKING:
     from forbear.run.runtime import Runtime
 
 
+class Start:
+    """The moment before the first attempt; all that has to be noted of a request that succeeds at once."""
+
+    __slots__ = ("reports", "runtime", "time")
+
+    def __init__(self) -> None:
+        self.runtime: Runtime = current.get()
+        self.time = self.runtime.monotonic()
+        self.reports: int = reports_made[0]  # a later one on an error is that of an inner retry
+
+
 class Exchange:
     """One request on its way through as many attempts as it takes.
 
     The adapter sends `send`, tells how it went (`failed` or `answered`), waits for the seconds it gets back and sends
     again; None means that the error or the reply is the caller's. The request is classified on the first failure, not
-    before.
+    before. `describe` must not lead back to the exchange, or each request would be a cycle for the garbage collector.
+
+    A chunk of a resumable upload has the whole patience of its policy from its first failure on, and anew whenever its
+    session turns out to have got further: how long its bytes take to send says nothing of the outage.
     """
 
-    __slots__ = ("policy", "service", "send", "runtime", "_describe", "_body", "_keyed", "_started", "_reports",
-                 "_request", "_run", "_judgement", "_chunk", "_asking")  # fmt: skip
+    __slots__ = ("policy", "service", "send", "runtime", "reports", "_describe", "_body", "_keyed", "_started",
+                 "_request", "_run", "_judgement", "_chunk", "_asking", "_stored", "_got_on")  # fmt: skip
 
     def __init__(
         self,
@@ -36,22 +51,26 @@ class Exchange:
         service: "Service",
         describe: "Callable[[], Request]",
         body: "Body",
+        start: "Start",
         *,
         keyed: bool = False,
     ) -> None:
         self.policy = policy
         self.service = service
         self.send = ORIGINAL
-        self.runtime: Runtime = current.get()
+        self.runtime = start.runtime
+        self.reports = start.reports
+        self._started = start.time
         self._describe = describe
         self._body = body
         self._keyed = keyed  # the API drops duplicates by the token that this request carries
-        self._started, self._reports = self.runtime.monotonic(), reports_made[0]
         self._request: Request | None = None
         self._run: Run | None = None
         self._judgement: Judgement | None = None
         self._chunk: Chunk | None = None
-        self._asking = False
+        self._asking: Judgement | None = None  # on the question under way
+        self._stored = 0
+        self._got_on = False
 
     @property
     def report(self) -> "Report | None":
@@ -60,27 +79,27 @@ class Exchange:
 
     def failed(self, error: Exception, verdict: Verdict) -> float | None:
         """Seconds to wait after an attempt that ended with `error`, None to let it out; `verdict` is the adapter's."""
-        if self.policy.service is None:  # a policy for errors in general, whose `on` has a say
-            asked = self.policy.judge_error(error)
-            if asked.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
-                asked = verdict.replace(delay=asked.delay)
-            verdict = asked
-        return self._after(verdict, error, type(error).__qualname__, str(error))
+        return self._after(self.judged(error, verdict), error, type(error).__qualname__, text_of(error))
+
+    def judged(self, error: Exception, verdict: Verdict) -> Verdict:
+        """What an error means; `verdict` is the adapter's, but a policy for errors in general has the last word."""
+        if self.policy.service is not None:
+            return verdict
+        asked = self.policy.judge_error(error)
+        if asked.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
+            return verdict.replace(retry_after=asked.retry_after, delay=asked.delay, throttled=asked.throttled)
+        return asked
 
     def answered(self, status: int, headers: "Mapping[str, str]", response: object) -> float | None:
         """Seconds to wait after a reply, None to hand it out; `response` is the client's own, for `on_result`."""
         policy = self.policy
         verdict = None
         if status >= 400:
-            verdict = self.service.verdict(self.judgement, status, headers)
-        elif self._asking:
-            rest = self._chunk.rest(status, headers) if self._chunk else None
-            if rest is not None and self._body.why_not_again() is None:
-                self._asking = False
-                self.send = rest
-                return 0.0
-        if verdict is None and policy.judges_values:
-            verdict = policy.judge_value(response)
+            verdict = self.service.verdict(self._asking or self.judgement, status, headers)
+        elif self._asking is not None and self._continues(status, headers):
+            return 0.0
+        if policy.judges_values and (verdict is None or verdict.kind is Kind.PERMANENT):
+            verdict = policy.judge_value(response) or verdict
         if verdict is not None:
             return self._after(verdict, None, f"HTTP {status}", reason(status), status, response)
         if self._run is not None:
@@ -91,7 +110,13 @@ class Exchange:
 
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout."""
-        return None if self.policy.attempt_timeout is None else self._begun().attempt_limit()
+        limit = self.policy.attempt_timeout
+        if limit is None:
+            return None
+        if self._run is not None:
+            return self._run.attempt_limit()
+        timeout = self.policy.limits.timeout
+        return limit if timeout is None else min(limit, timeout)
 
     @property
     def request(self) -> "Request":
@@ -110,14 +135,38 @@ class Exchange:
         return self._judgement
 
     @property
+    def repeatable(self) -> bool:
+        """Whether the request may be executed twice."""
+        judgement = self.judgement
+        return self.policy.repeatable and (judgement.repeatable or (self._keyed and judgement.refused is None))
+
+    @property
+    def unsafe(self) -> str:
+        """Why the request may not be executed twice, and the cure if there is one."""
+        judgement = self.judgement
+        if judgement.refused is not None:
+            return judgement.refused
+        name = judgement.operation or "the request"
+        if judgement.conditions and not judgement.repeatable:
+            return f"{name} may have been executed; only with {' or '.join(judgement.conditions)} may it be repeated"
+        return f"{name} may have been executed and must not be executed twice"
+
+    @property
     def operation(self) -> str:
         """The name for reports and events."""
         return self.policy.name or self.judgement.operation or f"{self.request.method} {self.request.host}"
 
-    def _begun(self) -> Run:
-        if self._run is None:
-            self._run = Run(self.policy, self.operation, self.runtime, self._started, self._reports)
-        return self._run
+    def _continues(self, status: int, headers: "Mapping[str, str]") -> bool:
+        """Whether the answer to the question says what to send next."""
+        rest = self._chunk.rest(status, headers) if self._chunk is not None else None
+        if rest is None or self._body.why_not_again() is not None:
+            return False
+        stored = rest.skip or 0
+        self._got_on = stored > self._stored
+        self._stored = stored
+        self._asking = None
+        self.send = rest
+        return True
 
     def _after(
         self,
@@ -128,31 +177,27 @@ class Exchange:
         status: int = 0,
         response: object = None,
     ) -> float | None:
-        run = self._begun()
         judgement = self.judgement
-        body = None if self._chunk else self._body.why_not_again()
-        delay = run.after(
+        chunk = self._chunk
+        if self._run is None or self._got_on:
+            self._got_on = False
+            started = self._started if chunk is None else self.runtime.monotonic()
+            self._run = Run(self.policy, self.operation, self.runtime, started, self.reports)
+        # The session may have all of a chunk that cannot be sent again; but the caller's own error must not get lost.
+        stuck = self._body.why_not_again() if chunk is None or self._body.failed else None
+        delay = self._run.after(
             verdict,
             error,
             name,
             text,
-            repeatable=judgement.repeatable or self._chunk is not None or (self._keyed and not judgement.refused),
+            repeatable=self.repeatable or (chunk is not None and self.policy.repeatable),
             maybe_done=status in judgement.maybe_done,
-            blocked=None if body is None else Stop(Reason.BODY, body),
-            unsafe=_why_unsafe(judgement),
+            blocked=None if stuck is None else Stop(Reason.BODY, stuck),
+            unsafe=self.unsafe,
             response=response,
         )
-        if delay is not None and self._chunk is not None:
-            self._asking = True
-            self.send = self._chunk.question()
+        if delay is not None and chunk is not None:
+            self.send = chunk.question()
+            headers = {**self.request.headers, **self.send.headers}
+            self._asking = self.service.classify(self.request.replace(headers=headers, body=b""))
         return delay
-
-
-def _why_unsafe(judgement: "Judgement") -> str:
-    """Why a request may not be repeated, and the cure if there is one."""
-    if judgement.refused is not None:
-        return judgement.refused
-    name = judgement.operation or "the request"
-    if judgement.conditions:
-        return f"{name} may have been executed; only with {' or '.join(judgement.conditions)} may it be repeated"
-    return f"{name} may have been executed and must not be executed twice"

@@ -6,11 +6,14 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "digest")
+"""Headers, in lower case, that are true of the whole body only: an adapter leaves them out where part of it is."""
+
 
 class Send(Record):
     """The caller's request with `headers` set (lower-case names) and `query` appended to its query string.
 
-    Of the body the first `skip` bytes are left out; None leaves out all of it.
+    Of the body the first `skip` bytes are left out; None leaves out all of it. Either way, `headers` say its length.
     """
 
     __slots__ = ("headers", "query", "skip")

@@ -23,7 +23,8 @@ class Settings(Record):
     (`cloud_storage.policy`) holds for every host, emulators included; any other policy brings its limits and its
     backoff, and known hosts keep their tables. `idempotency_header` names a header by which the API drops duplicates,
     such as "Idempotency-Key": every mutation carries one token for all its attempts, which makes any operation
-    repeatable. `buffer` is how many bytes of a one-shot body are kept for a repeat, 8 MiB by default.
+    repeatable, except at services that are known to have a header of their own or none. `buffer` is how many bytes of
+    a one-shot body are kept for a repeat, 8 MiB by default.
     """
 
     __slots__ = ("policy", "idempotency_header", "buffer")
@@ -37,11 +38,17 @@ class Settings(Record):
     ) -> None:
         if policy is not None and not isinstance(policy, Policy):
             raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
-        if idempotency_header == "" or not isinstance(idempotency_header, str | None):
+        if idempotency_header is not None and not _is_name(idempotency_header):
             raise TypeError(f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}")
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
         header = None if idempotency_header is None else idempotency_header.lower()
         self._set(policy=policy, idempotency_header=header, buffer=buffer)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether the policy has no part in an attempt that succeeds."""
+        policy = self.policy
+        return policy is None or (policy.attempt_timeout is None and policy.budget is None and policy.on_result is None)
 
     def resolve(self, host: str, path: str) -> "tuple[Policy, Service]":
         """The policy and the service for a request to `path` on `host`."""
@@ -50,7 +57,11 @@ class Settings(Record):
 
     def token_header(self, service: "Service", method: str) -> str | None:
         """The header that carries the idempotency token of a request, None for a request that needs none."""
-        return None if method in READS else self.idempotency_header or service.token_header
+        return None if method in READS else service.token_header or self.idempotency_header
+
+
+def _is_name(header: object) -> bool:
+    return isinstance(header, str) and header.isascii() and header.replace("-", "").replace("_", "").isalnum()
 
 
 def new_token() -> str:

@@ -1,0 +1,234 @@
+"""How one request is sent, varied and sent again by httpx or httpx2, sync and async. It imports neither."""
+
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+from forbear.core.report import Report
+from forbear.core.verdict import Verdict
+from forbear.exchange.body import AsyncOnce, Body, Fixed, streamed
+from forbear.exchange.exchange import Exchange, Start
+from forbear.exchange.httpx_library import Library
+from forbear.exchange.send import WHOLE_BODY, Send
+from forbear.exchange.settings import Settings, new_token
+from forbear.http.method import READS
+from forbear.http.request import Request
+
+_DRAINED = 64 * 1024
+"""A failed reply of at most so many bytes is read, which keeps its connection; a larger one is closed with it."""
+
+_DRAINING = 1.0
+"""No further piece of it is waited for after so many seconds."""
+
+Bodied = Callable[[Library, Any, int], tuple[Body, Callable[[int], Any]]]
+"""Given a request and how much of a stream to keep: its body, and the stream of it without its first so many bytes."""
+
+
+class _Port:
+    """One request and how it is varied; what the sync and the async port share."""
+
+    __slots__ = ("is_plain", "start", "_body", "_bodied", "_exchange", "_library", "_request", "_send", "_settings",
+                 "_stream", "_token")  # fmt: skip
+
+    def __init__(self, settings: Settings, library: Library, send: Any, request: Any, bodied: Bodied) -> None:
+        self.start = Start()
+        self._settings = settings
+        self._library = library
+        self._send = send
+        self._request = request
+        self._bodied = bodied
+        self._exchange: Exchange | None = None
+        self.is_plain = settings.is_plain and type(request.stream) is library.ByteStream and not self._is_marked()
+
+    @property
+    def exchange(self) -> Exchange:
+        """The state of the request; made when first asked for, for most requests never fail."""
+        if self._exchange is None:
+            self._exchange = self._begin()
+        return self._exchange
+
+    @property
+    def report(self) -> Report | None:
+        """The report, once the exchange was given up."""
+        return None if self._exchange is None else self._exchange.report
+
+    def status(self, response: Any) -> int:
+        """The status of a response."""
+        status: int = response.status_code
+        return status
+
+    def headers(self, response: Any) -> Mapping[str, str]:
+        """The headers of a response, by names of any case."""
+        headers: Mapping[str, str] = response.headers
+        return headers
+
+    def verdict(self, error: Exception) -> Verdict:
+        """What an error of the client means."""
+        return self._library.verdict(error)
+
+    def _target(self) -> tuple[str, str]:
+        """The host of the request, and its path and query as they go over the wire."""
+        url = self._request.url
+        raw: bytes = self._request.extensions.get("target") or url.raw_path
+        return url.host, raw.decode("latin-1")
+
+    def _is_marked(self) -> bool:
+        """Whether the request is to carry a token."""
+        method: str = self._request.method
+        if method in READS:
+            return False
+        _, service = self._settings.resolve(*self._target())
+        return self._settings.token_header(service, method) is not None
+
+    def _begin(self) -> Exchange:
+        request, settings = self._request, self._settings
+        host, target = self._target()
+        policy, service = settings.resolve(host, target)
+        header = settings.token_header(service, request.method)
+        given = None if header is None else request.headers.get(header)
+        self._token = None if header is None or given is not None else (header, new_token())
+        self._body, self._stream = self._bodied(self._library, request, settings.buffer)
+        content = self._body.content if isinstance(self._body, Fixed) else None
+        describe = partial(_described, request, host, target, content)
+        keyed = header is not None and service.token_header is None and given != ""
+        return Exchange(policy, service, describe, self._body, self.start, keyed=keyed)
+
+    def _next(self, send: Send, limit: float | None) -> Any:
+        """The request to send: a variation, or the caller's own where nothing is varied."""
+        request, body = self._request, self._body
+        if send.is_original and self._token is None and limit is None and not body.once:
+            return request
+        stream, url, extensions = request.stream, request.url, request.extensions
+        if send.skip is None:
+            stream = self._library.ByteStream(b"")
+        elif send.skip or body.once:
+            stream = self._stream(send.skip)
+        if send.query:
+            url = url.copy_with(query=b"&".join(filter(None, (url.query, send.query.encode("ascii")))))
+        if limit is not None:
+            own = extensions.get("timeout", {})
+            bounds = {kind: _least(own.get(kind), limit) for kind in ("connect", "read", "write", "pool")}
+            extensions = {**extensions, "timeout": bounds}
+        varied = self._library.Request(
+            request.method, url, headers=request.headers, stream=stream, extensions=extensions
+        )
+        if self._token is not None:
+            varied.headers[self._token[0]] = self._token[1]
+        if send.skip != 0:
+            for name in WHOLE_BODY:
+                varied.headers.pop(name, None)
+        varied.headers.update(send.headers)
+        return varied
+
+    def _is_quick(self, response: Any) -> bool:
+        """Whether the rest of a reply may be read: little of it, and no wait for ever if it does not come."""
+        length: str = response.headers.get("content-length", "")
+        patience = self._request.extensions.get("timeout", {}).get("read")
+        bounded = patience is not None or self.exchange.policy.attempt_timeout is not None
+        return bounded and length.isdecimal() and int(length) <= _DRAINED
+
+
+class Port(_Port):
+    """How one request is sent by a sync client."""
+
+    __slots__ = ()
+
+    def __init__(self, settings: Settings, library: Library, send: Any, request: Any) -> None:
+        super().__init__(settings, library, send, request, _bodied)
+
+    def first(self) -> Any:
+        """Send the caller's request as it is."""
+        return self._send(self._request)
+
+    def send(self, send: Send, limit: float | None) -> Any:
+        """Send a variation of the request, or the request itself where nothing is varied."""
+        response = self._send(self._next(send, limit))
+        response.request = self._request  # as the client does, but in time for `on_result`
+        return response
+
+    def chunks(self, response: Any) -> Iterator[bytes]:
+        """The body of a response as it comes over the wire."""
+        return iter(response.stream)
+
+    def discard(self, response: Any) -> None:
+        """Close a response that nobody will read, after reading what is left of it where that is quick."""
+        monotonic = self.start.runtime.monotonic
+        end = monotonic() + _DRAINING
+        try:
+            if self._is_quick(response):
+                for _ in response.stream:
+                    if monotonic() > end:
+                        break
+        except Exception:
+            return  # it was the failed reply of a failed attempt anyway
+        finally:
+            response.stream.close()
+
+    def close(self, response: Any) -> None:
+        """Close a response at once."""
+        response.stream.close()
+
+
+class AsyncPort(_Port):
+    """How one request is sent by an async client."""
+
+    __slots__ = ()
+
+    def __init__(self, settings: Settings, library: Library, send: Any, request: Any) -> None:
+        super().__init__(settings, library, send, request, _abodied)
+
+    async def first(self) -> Any:
+        """Send the caller's request as it is."""
+        return await self._send(self._request)
+
+    async def send(self, send: Send, limit: float | None) -> Any:
+        """Send a variation of the request, or the request itself where nothing is varied."""
+        response = await self._send(self._next(send, limit))
+        response.request = self._request  # as the client does, but in time for `on_result`
+        return response
+
+    def chunks(self, response: Any) -> AsyncIterator[bytes]:
+        """The body of a response as it comes over the wire."""
+        return aiter(response.stream)
+
+    async def discard(self, response: Any) -> None:
+        """Close a response that nobody will read, after reading what is left of it where that is quick."""
+        monotonic = self.start.runtime.monotonic
+        end = monotonic() + _DRAINING
+        try:
+            if self._is_quick(response):
+                async for _ in response.stream:
+                    if monotonic() > end:
+                        break
+        except Exception:
+            return  # it was the failed reply of a failed attempt anyway
+        finally:
+            await response.stream.aclose()
+
+    async def close(self, response: Any) -> None:
+        """Close a response at once."""
+        await response.stream.aclose()
+
+
+def _bodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
+    stream = request.stream
+    if isinstance(stream, library.ByteStream):
+        fixed = Fixed(b"".join(stream))
+        return fixed, partial(library.RequestBody, fixed.chunks)
+    file: object = getattr(stream, "_stream", None) if type(stream) is library.Iterated else None
+    body = streamed(stream, file, limit)
+    return body, partial(library.RequestBody, body.chunks)
+
+
+def _abodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
+    stream = request.stream
+    body = Fixed(b"".join(stream)) if isinstance(stream, library.ByteStream) else AsyncOnce(stream, limit)
+    return body, partial(library.AsyncRequestBody, body.achunks)
+
+
+def _described(request: Any, host: str, target: str, content: bytes | None) -> Request:
+    return Request(request.method, host, target, dict(request.headers.items()), content)
+
+
+def _least(own: float | None, limit: float) -> float:
+    return limit if own is None else min(own, limit)

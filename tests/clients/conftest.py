@@ -1,0 +1,28 @@
+"""The flavours of clients to test, and one embedded cloud for all tests, empty but for a bucket before each."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from forbear.testing.cloud import Cloud
+from tests.clients.flavours import FLAVOURS, Flavour
+
+
+@pytest.fixture(params=FLAVOURS, ids=lambda flavour: flavour.name)
+def flavour(request: pytest.FixtureRequest) -> Flavour:
+    chosen: Flavour = request.param
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def running_cloud() -> Iterator[Cloud]:
+    with Cloud() as cloud:
+        yield cloud
+
+
+@pytest.fixture
+def cloud(running_cloud: Cloud) -> Cloud:
+    running_cloud.reset()
+    running_cloud.clear_faults()
+    running_cloud.store.create_bucket("bkt")
+    return running_cloud
