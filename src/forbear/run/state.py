@@ -184,7 +184,7 @@ class Run:
         elapsed: float,
         maybe_done: bool,
     ) -> None:
-        if stop.reason is Reason.PERMANENT and self.attempt == 1:
+        if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         self.failures.append((self.attempt, name, text, elapsed, None))
         with _counting:
