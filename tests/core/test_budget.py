@@ -81,6 +81,12 @@ def test_throttle_defaults() -> None:
     assert rule.take(state, 0)
 
 
+def test_throttle_counts_in_thousandths() -> None:
+    """As gRPC does: a failure takes one token, not a thousandth more."""
+    rule = Throttle(max_tokens=4.002)
+    assert takes(rule, rule.start()) == 2
+
+
 def test_throttle_bottoms_out() -> None:
     """Refused failures count, but there are no debts: six tokens' worth of successes bring retries back."""
     rule = Throttle()
@@ -106,6 +112,7 @@ def test_ratio_defaults() -> None:
     rule = Ratio()
     assert rule == Ratio(ratio=0.2, window=10, floor=0)
     state = rule.start()
+    assert state == 21 * [0]
     assert takes(rule, state) == 0
     puts(rule, state, 4)
     assert takes(rule, state) == 0

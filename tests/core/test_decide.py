@@ -75,6 +75,7 @@ def test_reasons_speak_for_themselves(reason: Reason, text: str) -> None:
     ("attempts", "attempt", "expected"),
     [
         (1, 1, (Reason.ATTEMPTS, "limit of 1 attempt reached")),
+        (2, 2, (Reason.ATTEMPTS, "limit of 2 attempts reached")),
         (5, 4, 2),
         (5, 5, (Reason.ATTEMPTS, "limit of 5 attempts reached")),
         (5, 6, (Reason.ATTEMPTS, "limit of 5 attempts reached")),
@@ -92,11 +93,14 @@ def test_attempts(attempts: int | None, attempt: int, expected: object) -> None:
         (60, False, 0, 60, 60),
         (60, False, 50, 10, 10),
         (60, False, 50, 10.5, (Reason.TIMEOUT, "timeout of 60 s would be passed by the next wait of 10.5 s")),
+        (60, False, 59.5, 0.25, 0.25),
+        (60, False, 59.5, 1, (Reason.TIMEOUT, "timeout of 60 s would be passed by the next wait of 1 s")),
         (60, False, 60, 0, (Reason.TIMEOUT, "timeout of 60 s reached")),
         (60, False, 61, 0, (Reason.TIMEOUT, "timeout of 60 s reached")),
         (60, True, 50, 10.5, 10),
         (60, True, 50, 9, 9),
         (60, True, 59.5, 64, 0.5),
+        (60, True, 59.5, 0.25, 0.25),
         (60, True, 60, 0, (Reason.TIMEOUT, "timeout of 60 s reached")),
         (60, True, 61, 5, (Reason.TIMEOUT, "timeout of 60 s reached")),
         (None, False, 1e9, 64, 64),
@@ -251,6 +255,7 @@ def test_what_was_decided_prints() -> None:
         (100, "100 s"),
         (600, "600 s"),
         (612.6, "613 s"),
+        (1800, "1800 s"),
     ],
 )
 def test_seconds_for_people(seconds: float, text: str) -> None:

@@ -82,10 +82,12 @@ def test_note(found: Report, note: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "error", [OSError("lost"), Silent(), Frozen(1), Slotted(), Touchy()], ids=lambda error: type(error).__name__
+    ("kind", "arguments"),
+    [(OSError, ("lost",)), (Silent, ()), (Frozen, (1,)), (Slotted, ()), (Touchy, ())],
 )
-def test_attached(error: Exception) -> None:
+def test_attached(kind: type[Exception], arguments: tuple[object, ...]) -> None:
     """Every exception can carry a report and one note, whatever its class forbids or cannot do."""
+    error = kind(*arguments)
     assert report(error) is None
     attach(error, made())
     assert report(error) == made()

@@ -31,6 +31,7 @@ def test_numbers_are_kept() -> None:
     """Seconds of zero are seconds; infinity is allowed only for what the server asks."""
     verdict = Verdict(Kind.TRANSIENT, retry_after=0, delay=0, throttled=True)
     assert (verdict.retry_after, verdict.delay, verdict.throttled) == (0, 0, True)
+    assert not Verdict(Kind.TRANSIENT).throttled
     assert Verdict(Kind.TRANSIENT, retry_after=float("inf")).retry_after == float("inf")
 
 

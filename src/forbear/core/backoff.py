@@ -77,12 +77,13 @@ class Exponential(Record):
         try:
             step = self.initial * self.multiplier**n
         except OverflowError:  # beyond every float, so beyond the maximum
-            return self.maximum if jitter in ("documented", "none") else self._spread(maximum, u)
+            return self._spread(maximum, u)
         if jitter == "documented":
             return min(step + u * self.spread, maximum)
         return self._spread(step if step < maximum else maximum, u)
 
     def _spread(self, step: float, u: float) -> float:
+        """The part of a truncated step that is waited; "documented" and "none" wait all of it."""
         if self.jitter == "full":
             return u * step
         return step * ((1 + u) / 2) if self.jitter == "equal" else step

@@ -1,5 +1,7 @@
 """Checks of numbers given by users: every text names the parameter, the rule, the value and the cure."""
 
+INFINITY = float("inf")
+
 
 def _is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # NaN differs from itself
@@ -12,7 +14,7 @@ def positive_seconds(name: str, value: object, *, none: str | None = None) -> No
     alternative = f" or None ({none})" if none is not None else ""
     if not _is_number(value):
         raise TypeError(f"`{name}` must be a number of seconds{alternative}, got {value!r}")
-    if not 0 < value < float("inf"):  # type: ignore[operator]
+    if not 0 < value < INFINITY:  # type: ignore[operator]
         raise ValueError(f"`{name}` must be positive and finite{alternative}, got {value!r}")
 
 
@@ -20,7 +22,7 @@ def seconds(name: str, value: object) -> None:
     """Refuse all but a finite number of seconds that is zero or more."""
     if not _is_number(value):
         raise TypeError(f"`{name}` must be a number of seconds, got {value!r}")
-    if not 0 <= value < float("inf"):  # type: ignore[operator]
+    if not 0 <= value < INFINITY:  # type: ignore[operator]
         raise ValueError(f"`{name}` must be zero or more and finite, got {value!r}")
 
 
@@ -28,7 +30,7 @@ def at_least(name: str, value: object, least: float, *, what: str = "a number", 
     """Refuse all but a finite number (a whole one if `whole`) that is `least` or more."""
     if not _is_number(value) or (whole and not isinstance(value, int)):
         raise TypeError(f"`{name}` must be {what}, got {value!r}")
-    if not least <= value < float("inf"):  # type: ignore[operator]
+    if not least <= value < INFINITY:  # type: ignore[operator]
         raise ValueError(f"`{name}` must be {least} or more{'' if whole else ' and finite'}, got {value!r}")
 
 
@@ -42,5 +44,5 @@ def positive(name: str, value: object, *, what: str = "a number") -> None:
     """Refuse all but a positive finite number."""
     if not _is_number(value):
         raise TypeError(f"`{name}` must be {what}, got {value!r}")
-    if not 0 < value < float("inf"):  # type: ignore[operator]
+    if not 0 < value < INFINITY:  # type: ignore[operator]
         raise ValueError(f"`{name}` must be positive and finite, got {value!r}")

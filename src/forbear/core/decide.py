@@ -3,6 +3,7 @@
 from enum import Enum
 
 from forbear.core import check
+from forbear.core.check import INFINITY
 from forbear.core.record import Record
 from forbear.core.verdict import Kind
 
@@ -12,7 +13,6 @@ if TYPE_CHECKING:
     from forbear.core.verdict import Verdict
 
 
-_INFINITY = float("inf")
 _NOT_EXECUTED, _PERMANENT, _CONFLICT = Kind.NOT_EXECUTED, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
 
 
@@ -124,30 +124,30 @@ def decide(
         return Stop(Reason.ATTEMPTS, f"limit of {attempts} attempt{'s' if attempts > 1 else ''} reached")
 
     timeout = limits.timeout
-    left = None if timeout is None else timeout - elapsed
+    left = INFINITY if timeout is None else timeout - elapsed
     asked = verdict.retry_after
-    if asked is not None and asked > (limits.max_retry_after if left is None else left):
+    if asked is not None and asked > (limits.max_retry_after if timeout is None else left):
         return Stop(Reason.RETRY_AFTER, _asked_too_much(asked, limits, elapsed))
 
     delay = verdict.delay
     if delay is None:
         delay = backoff.delay(attempt - 1, u, previous)
-        if not 0 <= delay < _INFINITY:
+        if not 0 <= delay < INFINITY:
             raise ValueError(f"`backoff` must give finite delays of zero or more, got {delay!r} from {backoff!r}")
     if asked is not None:
         # Jitter on top, for everyone was told the same number; it must not be what breaks the deadline.
         jittered = asked + u * max(1.0, asked / 10)
-        delay = max(delay, jittered if left is None else min(jittered, left))
+        delay = max(delay, min(jittered, left))
 
-    if left is not None and (left <= 0 or delay > left):
+    if timeout is not None and (left <= 0 or delay > left):
         if left <= 0 or not limits.clamp:
-            return Stop(Reason.TIMEOUT, _timed_out(delay, limits, left))
+            return Stop(Reason.TIMEOUT, _timed_out(delay, timeout, left))
         delay = left
     return Wait(delay)
 
 
 def _asked_too_much(asked: float, limits: Limits, elapsed: float) -> str:
-    if asked == _INFINITY:
+    if asked == INFINITY:
         return "the server asked not to be called again"
     if limits.timeout is None:
         return f"the server asked for a wait of {show(asked)}, more than max_retry_after={show(limits.max_retry_after)}"
@@ -155,11 +155,10 @@ def _asked_too_much(asked: float, limits: Limits, elapsed: float) -> str:
     return f"the server asked for a wait of {show(asked)}, with {left} left of the timeout of {timeout}"
 
 
-def _timed_out(delay: float, limits: Limits, left: float) -> str:
-    timeout = show(limits.timeout or 0)
+def _timed_out(delay: float, timeout: float, left: float) -> str:
     if left <= 0:
-        return f"timeout of {timeout} reached"
-    return f"timeout of {timeout} would be passed by the next wait of {show(delay)}"
+        return f"timeout of {show(timeout)} reached"
+    return f"timeout of {show(timeout)} would be passed by the next wait of {show(delay)}"
 
 
 def show(seconds: float) -> str:

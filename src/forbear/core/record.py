@@ -48,7 +48,7 @@ class Record:
         return f"{type(self).__name__}({fields})"
 
     def __reduce__(self) -> "tuple[Any, ...]":
-        return _rebuild, (type(self), dict(zip(self._fields(), self._values(), strict=True)))
+        return _rebuild, (type(self), {name: getattr(self, name) for name in self._fields()})
 
 
 def _rebuild(cls: type[Record], fields: "dict[str, object]") -> Record:

@@ -2,7 +2,7 @@
 
 from enum import Enum
 
-from forbear.core.check import seconds
+from forbear.core.check import INFINITY, seconds
 from forbear.core.record import Record
 
 
@@ -52,7 +52,7 @@ class Verdict(Record):
     ) -> None:
         if not isinstance(kind, Kind):
             raise TypeError(f"`kind` must be a forbear.Kind, got {kind!r}")
-        if retry_after is not None and retry_after != float("inf"):
+        if retry_after is not None and retry_after != INFINITY:
             seconds("retry_after", retry_after)
         if delay is not None:
             seconds("delay", delay)
