@@ -1,8 +1,9 @@
 """The six ways to send a request: httpx and httpx2, sync, on asyncio and on trio. One test table runs through all."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from types import ModuleType
 from typing import Any
 
@@ -15,6 +16,7 @@ import forbear.clients.httpx
 import forbear.clients.httpx2
 from forbear.run.runtime import current
 from forbear.testing import virtual_time
+from forbear.testing.virtual_time import VirtualTime
 
 READ_TIMEOUT = 10.0
 """Longer than any reply takes: a test that wants a timeout asks for a short one."""
@@ -29,6 +31,10 @@ class Result:
     pieces: list[bytes] = field(default_factory=list[bytes])
     slept: list[float] = field(default_factory=list[float])
     open_connections: int = 0
+
+    def add(self, piece: bytes) -> int:
+        self.pieces.append(piece)
+        return len(self.content)
 
     @property
     def status(self) -> int:
@@ -70,6 +76,76 @@ class Flavour:
         kind = self.library.AsyncHTTPTransport if self.is_async else self.library.HTTPTransport
         return kind(**{"verify": False, **options})
 
+    def tampered(self, before: Callable[[Any], None], base: Any = None) -> Any:
+        """A plain transport that shows each request to `before`, which may change it or raise."""
+        inner = self.base() if base is None else base
+        library = self.library
+
+        class Tampered(library.BaseTransport, library.AsyncBaseTransport):  # type: ignore[name-defined, misc]
+            _pool = getattr(inner, "_pool", None)
+
+            def handle_request(self, request: Any) -> Any:
+                before(request)
+                return inner.handle_request(request)
+
+            async def handle_async_request(self, request: Any) -> Any:
+                before(request)
+                return await inner.handle_async_request(request)
+
+            def close(self) -> None:
+                inner.close()
+
+            async def aclose(self) -> None:
+                await inner.aclose()
+
+        return Tampered()
+
+    def dripping(self, length: int, drip: Callable[[], bytes]) -> Any:
+        """A transport whose first reply is a 503 with a body of `length` bytes, each of which comes from `drip`."""
+        inner, library = self.base(), self.library
+        replies = [503]
+
+        class Drops(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[name-defined, misc]
+            def __iter__(self) -> Iterator[bytes]:
+                for _ in range(length):
+                    yield drip()
+
+            async def __aiter__(self) -> AsyncIterator[bytes]:
+                for _ in range(length):
+                    yield drip()
+
+        class Dripping(library.BaseTransport, library.AsyncBaseTransport):  # type: ignore[name-defined, misc]
+            def handle_request(self, request: Any) -> Any:
+                return self.reply() if replies else inner.handle_request(request)
+
+            async def handle_async_request(self, request: Any) -> Any:
+                return self.reply() if replies else await inner.handle_async_request(request)
+
+            def reply(self) -> Any:
+                return library.Response(replies.pop(), headers={"Content-Length": str(length)}, stream=Drops())
+
+            def close(self) -> None:
+                inner.close()
+
+            async def aclose(self) -> None:
+                await inner.aclose()
+
+        return Dripping()
+
+    def once(self, pieces: Iterable[bytes], end: Exception | None = None) -> Any:
+        """A body that comes once, in these pieces, and then ends or raises."""
+
+        def generate() -> Iterator[bytes]:
+            yield from pieces
+            if end is not None:
+                raise end
+
+        async def agenerate() -> AsyncIterator[bytes]:
+            for piece in generate():
+                yield piece
+
+        return agenerate() if self.is_async else generate()
+
     def transport(self, policy: Any = None, **options: Any) -> Any:
         """A retrying transport."""
         kind = self.adapter.AsyncRetryTransport if self.is_async else self.adapter.RetryTransport
@@ -98,77 +174,76 @@ class Flavour:
         url: str,
         *,
         client: Mapping[str, Any] | None = None,
+        send: Mapping[str, Any] | None = None,
         times: int = 1,
         stop_after: int | None = None,
+        clock: Callable[[VirtualTime], object] = lambda _: None,
         **request: Any,
     ) -> Result:
-        """Send one request in virtual time and read the reply piece by piece, `stop_after` so many bytes of it.
+        """Send one request in virtual time and read the reply.
 
-        With `times`, the very same request object is sent so often, and the last result counts.
+        With `times`, the very same request object is sent so often, and the last result counts. With `stop_after`, the
+        raw reply is read piece by piece, and closed after so many bytes. `clock` is given the virtual time.
         """
         with virtual_time(seed=7) as time:
+            clock(time)
             result = Result(slept=time.slept)
+            talk = Talk(result, transport, stop_after, times, dict(send or {}))
             try:
+                with_client = partial(self.client, transport, **dict(client or {}))
                 if self.is_async:
-                    self.run(lambda: self._acall(result, transport, method, url, client, times, stop_after, request))
+                    self.run(lambda: talk.arun(with_client, method, url, request))
                 else:
-                    self._call(result, transport, method, url, client, times, stop_after, request)
+                    talk.run(with_client, method, url, request)
             except Exception as error:
                 result.error = error
         return result
 
-    def _call(
-        self,
-        result: Result,
-        transport: Any,
-        method: str,
-        url: str,
-        options: Mapping[str, Any] | None,
-        times: int,
-        stop_after: int | None,
-        kwargs: Mapping[str, Any],
-    ) -> None:
-        with self.client(transport, **(options or {})) as client:
-            request = client.build_request(method, url, **kwargs)
-            for _ in range(times):
-                result.pieces.clear()
-                try:
-                    result.response = client.send(request, stream=True)
-                    for piece in result.response.iter_raw() if stop_after else result.response.iter_bytes():
-                        result.pieces.append(piece)
-                        if stop_after and len(result.content) >= stop_after:
-                            break
-                finally:
-                    if result.response is not None:
-                        result.response.close()
-            result.open_connections = busy(transport)
 
-    async def _acall(
-        self,
-        result: Result,
-        transport: Any,
-        method: str,
-        url: str,
-        options: Mapping[str, Any] | None,
-        times: int,
-        stop_after: int | None,
-        kwargs: Mapping[str, Any],
-    ) -> None:
-        async with self.client(transport, **(options or {})) as client:
+@dataclass
+class Talk:
+    """One request on its way, in both styles."""
+
+    result: Result
+    transport: Any
+    stop_after: int | None
+    times: int
+    send: dict[str, Any]
+
+    def run(self, with_client: Callable[[], Any], method: str, url: str, kwargs: Mapping[str, Any]) -> None:
+        result = self.result
+        with with_client() as client:
             request = client.build_request(method, url, **kwargs)
-            for _ in range(times):
-                result.pieces.clear()
+            for _ in range(self.times):
+                result.response = response = client.send(request, stream=self.stop_after is not None, **self.send)
+                if self.stop_after is None:
+                    result.pieces = [response.content]
+                    continue
                 try:
-                    result.response = await client.send(request, stream=True)
-                    raw = result.response.aiter_raw() if stop_after else result.response.aiter_bytes()
-                    async for piece in raw:
-                        result.pieces.append(piece)
-                        if stop_after and len(result.content) >= stop_after:
+                    for piece in response.iter_raw():
+                        if result.add(piece) >= self.stop_after:
                             break
                 finally:
-                    if result.response is not None:
-                        await result.response.aclose()
-            result.open_connections = busy(transport)
+                    response.close()
+            result.open_connections = busy(self.transport)
+
+    async def arun(self, with_client: Callable[[], Any], method: str, url: str, kwargs: Mapping[str, Any]) -> None:
+        result = self.result
+        async with with_client() as client:
+            request = client.build_request(method, url, **kwargs)
+            for _ in range(self.times):
+                stream = self.stop_after is not None
+                result.response = response = await client.send(request, stream=stream, **self.send)
+                if self.stop_after is None:
+                    result.pieces = [response.content]
+                    continue
+                try:
+                    async for piece in response.aiter_raw():
+                        if result.add(piece) >= self.stop_after:
+                            break
+                finally:
+                    await response.aclose()
+            result.open_connections = busy(self.transport)
 
 
 FLAVOURS = [

@@ -1,6 +1,7 @@
 """The async loops around an exchange and a download: the sync ones with `await`. They decide nothing."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Generic, Protocol, Self, TypeVar
 
@@ -92,6 +93,13 @@ async def drive(port: AsyncPort[R]) -> R:
         await port.start.runtime.asleep(delay)
 
 
+async def leave(chunks: AsyncIterator[bytes]) -> None:
+    """Close an async generator that is left before its end; trio complains of one that is not."""
+    if isinstance(chunks, AsyncGenerator):
+        with suppress(RuntimeError):  # another task is reading it, and is about to find the reply closed
+            await chunks.aclose()
+
+
 class AsyncReader(Generic[R]):
     """The body of a reply, as an async iterator that goes on in further replies where it breaks.
 
@@ -144,7 +152,10 @@ class AsyncReader(Generic[R]):
 
     async def aclose(self) -> None:
         """Close the reply that the body comes from."""
-        await self._close()
+        try:
+            await leave(self._chunks)
+        finally:
+            await self._close()
 
     async def _resume(self, error: Exception) -> bool:
         """Come to a reply that goes on with the body; False to let `error` out."""

@@ -6,6 +6,7 @@ from typing import Any
 
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
+from forbear.exchange.adrive import leave
 from forbear.exchange.body import AsyncOnce, Body, Fixed, streamed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.httpx_library import Library
@@ -122,7 +123,8 @@ class _Port:
 
     def _is_quick(self, response: Any) -> bool:
         """Whether the rest of a reply may be read: little of it, and no wait for ever if it does not come."""
-        length: str = response.headers.get("content-length", "")
+        headers = response.headers
+        length: str = "" if "transfer-encoding" in headers else headers.get("content-length", "")
         patience = self._request.extensions.get("timeout", {}).get("read")
         bounded = patience is not None or self.exchange.policy.attempt_timeout is not None
         return bounded and length.isdecimal() and int(length) <= _DRAINED
@@ -197,8 +199,10 @@ class AsyncPort(_Port):
         end = monotonic() + _DRAINING
         try:
             if self._is_quick(response):
-                async for _ in response.stream:
+                chunks = aiter(response.stream)
+                async for _ in chunks:
                     if monotonic() > end:
+                        await leave(chunks)
                         break
         except Exception:
             return  # it was the failed reply of a failed attempt anyway

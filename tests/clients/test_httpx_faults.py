@@ -1,0 +1,170 @@
+"""What the status table does not show: Retry-After, stalls, broken replies, limits, the connection afterwards."""
+
+from email.utils import formatdate
+from typing import Any
+
+import pytest
+
+import forbear
+from forbear import Constant, Limits, Reason
+from forbear.services import cloud_storage, rfc9110
+from forbear.testing.cloud import Cloud, Fault
+from forbear.testing.virtual_time import VirtualTime
+from tests.clients.flavours import Flavour
+from tests.clients.wire import Answer, Wire, reply
+
+THERE = "/storage/v1/b/bkt/o/there"
+
+
+def impatient(flavour: Flavour) -> Any:
+    """A plain transport whose first request has a short read timeout, and no other: the machine may be busy."""
+    left = [0.05]
+
+    def before(request: Any) -> None:
+        if left:
+            request.extensions["timeout"] = {**request.extensions["timeout"], "read": left.pop()}
+
+    return flavour.tampered(before)
+
+
+@pytest.mark.parametrize("asked", [17, "a date"])
+def test_waits_as_long_as_the_server_asks(flavour: Flavour, cloud: Cloud, asked: int | str) -> None:
+    """Retry-After is obeyed, in seconds and as a date against the reply's own clock, with jitter on top."""
+    cloud.store.put("bkt", "there", b"abc")
+    retry_after = asked if isinstance(asked, int) else formatdate(cloud.store.now() + 17, usegmt=True)
+    cloud.fault(Fault.status(503, retry_after=retry_after))
+    result = flavour.call(flavour.transport(cloud_storage.policy), "GET", cloud.url + THERE)
+    assert result.status == 200
+    assert [15 < delay < 20 for delay in result.slept] == [True]
+
+
+def test_reads_a_date_without_a_clock_of_the_server_against_the_virtual_clock(flavour: Flavour) -> None:
+    """Where the reply has no Date, its Retry-After is read against the clock of the run, a virtual one in tests."""
+    with Wire(reply(503, b"", "Retry-After: " + formatdate(4102444800, usegmt=True))) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url)
+    assert result.report.reason is Reason.RETRY_AFTER
+
+
+def test_gives_up_where_the_server_asks_for_too_long_a_wait(flavour: Flavour, cloud: Cloud) -> None:
+    """A Retry-After beyond the timeout ends the run at once; nobody comes back earlier than asked."""
+    cloud.fault(Fault.status(429, retry_after=9999))
+    result = flavour.call(flavour.transport(cloud_storage.policy), "GET", cloud.url + THERE)
+    assert (result.status, result.slept, len(cloud.requests)) == (429, [], 1)
+    assert result.report.reason is Reason.RETRY_AFTER
+
+
+@pytest.mark.parametrize(
+    ("method", "target", "again"),
+    [
+        ("GET", THERE, 200),
+        ("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=new&ifGenerationMatch=0", 412),
+        ("POST", "/upload/storage/v1/b/bkt/o?uploadType=media&name=new", None),
+    ],
+)
+def test_a_reply_that_does_not_come_has_an_unknown_outcome(
+    flavour: Flavour, cloud: Cloud, method: str, target: str, again: int | None
+) -> None:
+    """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
+    cloud.store.put("bkt", "there", b"abc")
+    cloud.fault(Fault.delay(60, when="after"))
+    transport = flavour.transport(cloud_storage.policy, transport=impatient(flavour))
+    content = b"abc" if method == "POST" else None
+    result = flavour.call(transport, method, cloud.url + target, content=content)
+    assert cloud.effects.count("storage.objects.insert") == (method == "POST")
+    if again is None:
+        assert isinstance(result.error, flavour.library.ReadTimeout)
+        assert result.report.reason is Reason.UNSAFE
+    else:
+        assert result.status == again
+
+
+def test_a_broken_reply_to_a_write_comes_out_for_its_status_says_that_it_is_done(
+    flavour: Flavour, cloud: Cloud
+) -> None:
+    """The body of a reply to a mutation is not worth a second execution, not even a safe one."""
+    cloud.fault(Fault.truncate(5))
+    target = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new&ifGenerationMatch=0"
+    result = flavour.call(flavour.transport(cloud_storage.policy), "POST", cloud.url + target, content=b"abc")
+    assert isinstance(result.error, flavour.library.RemoteProtocolError)
+    assert (len(cloud.requests), cloud.effects.count("storage.objects.insert")) == (1, 1)
+    assert result.open_connections == 0
+
+
+def test_the_last_reply_comes_out_as_the_client_would_give_it(flavour: Flavour, cloud: Cloud) -> None:
+    """After the last attempt its reply has its status, headers and body, and the report beside them."""
+    cloud.fault(Fault.status(503, message="worn out", times=None))
+    policy = cloud_storage.policy.with_attempts(3)
+    result = flavour.call(flavour.transport(policy), "GET", cloud.url + THERE)
+    assert (result.status, len(cloud.requests)) == (503, 3)
+    assert b"worn out" in result.content
+    assert result.response.json()["error"]["code"] == 503
+    assert [(attempt.error, attempt.text) for attempt in result.report.attempts] == [
+        ("HTTP 503", "503 Service Unavailable")
+    ] * 3
+    with pytest.raises(flavour.library.HTTPStatusError) as caught:
+        result.response.raise_for_status()
+    assert forbear.report(caught.value) is result.report
+    assert result.report.note.startswith("forbear: gave up after 3 attempts in ")
+
+
+def test_an_error_comes_out_with_one_note(flavour: Flavour, cloud: Cloud) -> None:
+    """The client's own last error comes out, annotated once with what was tried."""
+    cloud.fault(Fault.reset(times=None))
+    policy = rfc9110.policy.with_limits(Limits(attempts=2, timeout=None))
+    result = flavour.call(flavour.transport(policy), "GET", cloud.url + THERE)
+    assert isinstance(result.error, flavour.library.ReadError)
+    (note,) = result.error.__notes__
+    assert note.startswith("forbear: gave up after 2 attempts in ")
+
+
+def test_what_is_permanent_comes_out_bare(flavour: Flavour, cloud: Cloud) -> None:
+    """A reply that no repeat would change is the caller's business alone: no report, no wait."""
+    result = flavour.call(flavour.transport(cloud_storage.policy), "GET", cloud.url + THERE)
+    assert (result.status, result.slept) == (404, [])
+    assert forbear.report(result.response) is None
+
+
+def test_a_short_failed_reply_is_read_so_that_its_connection_lives_on(flavour: Flavour) -> None:
+    """A failed reply is drained where that is quick, and the next attempt needs no new connection."""
+    with Wire(reply(503, b"x" * 1000), reply(200, b"ok")) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url)
+        assert (result.content, wire.connections) == (b"ok", 1)
+
+
+@pytest.mark.parametrize(
+    ("failed", "timeout"),
+    [
+        (reply(503, b"x" * 10, length=100_000, end="stall"), 10.0),
+        (reply(503, b"x" * 10, length=100, end="stall"), None),
+        (Answer(b"HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", "stall"), 10.0),
+        (reply(503, b"", "Transfer-Encoding: chunked", end="stall"), 10.0),
+    ],
+    ids=["long", "no read timeout", "of unknown length", "of two lengths"],
+)
+def test_a_failed_reply_that_might_keep_us_waiting_is_closed_instead(
+    flavour: Flavour, failed: Answer, timeout: float | None
+) -> None:
+    """Nobody waits for the rest of a failed reply that is long or might never come."""
+    with Wire(failed, reply(200, b"ok")) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url, client={"timeout": timeout})
+        assert (result.content, wire.connections) == (b"ok", 2)
+
+
+def test_the_time_spent_on_a_failed_reply_is_part_of_the_wait(flavour: Flavour) -> None:
+    """A reply that drips in is left after a second, and the wait is shorter by as much, so no deadline is passed."""
+    clocks: list[VirtualTime] = []
+    read: list[int] = []
+
+    def drip() -> bytes:
+        read.append(len(read))
+        clocks[0].advance(0.4)
+        return b"x"
+
+    policy = rfc9110.policy.with_backoff(Constant(10))
+    with Wire(reply(200, b"ok")) as wire:
+        transport = flavour.transport(policy, transport=flavour.dripping(50, drip))
+        result = flavour.call(transport, "GET", wire.url, clock=clocks.append)
+    assert result.content == b"ok"
+    assert read == [0, 1, 2]
+    assert result.slept == [pytest.approx(8.8)]
+    assert clocks[0].elapsed == pytest.approx(10)
