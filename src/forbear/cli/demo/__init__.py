@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from forbear.cli.output import columns, console, show_table, tell
+from forbear.cli.output import BadInput, columns, console, show_table, tell
+from forbear.run.switch import is_off
 
 if TYPE_CHECKING:
     from forbear.cli.demo.referee import Score
@@ -51,6 +52,8 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     from forbear.cli.demo.contest import FACTOR, contest  # needs the cloud, httpx and rich
     from forbear.cli.demo.screen import screen
 
+    if is_off():
+        raise BadInput("retries are off, so there is nothing to show", "unset FORBEAR_DISABLED")
     tell(f"one workload, three times, through the same storm (--seed {seed}); time runs {FACTOR} times faster")
     results: dict[str, tuple[Score, float]] = {}
     with screen() as shown:
@@ -87,7 +90,7 @@ def _show(scores: "dict[str, Score]", seed: int) -> None:
         )
     else:
         out.print(f"[red]forbear broke something: that is a bug, please report it with --seed {seed}.[/]")
-    out.print(f"What forbear left failed: {_failures(ours)}.")
+    out.print(_failures(ours))
     out.print(
         "\nRead on: `forbear explain METHOD URL` says what may be repeated and why; docs/cloud_storage.md has the list."
     )
@@ -101,10 +104,13 @@ def _colored(outcome: str, count: int) -> str:
 
 def _failures(score: "Score") -> str:
     """Why forbear gave up where it did; the words follow the figures."""
-    failed = score.counts["failed"]
-    if not failed:
-        return "nothing"
-    unknown = f"{score.unrepeatable} whose outcome was unknown and which are unsafe to repeat"
-    state = f"({score.happened} of all had happened)"
-    others = failed - score.unrepeatable
-    return f"{unknown} {state}" + (f", and {others} that ran out of attempts" if others else "")
+    failed, unsafe = score.counts["failed"], score.unrepeatable
+    if failed == unsafe:
+        return (
+            f"The {failed} that forbear left failed are unsafe to repeat, and nobody could tell the client whether "
+            f"they had happened ({score.happened} had)."
+        )
+    return (
+        f"Of the {failed} that forbear left failed ({score.happened} had happened) {unsafe} are unsafe to repeat; "
+        f"{failed - unsafe} are not, and failed on all attempts or for another reason."
+    )

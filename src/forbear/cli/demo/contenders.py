@@ -3,7 +3,7 @@
 `none` sends once. `naive` does what a decorator does that repeats a function whenever it raises. `forbear` is httpx
 with a RetryTransport, and looks whether a write is there where the error leaves that open and looking can tell: after a
 404, 409 or 412 on a repeat (`report(error).maybe_done`), or a reply that broke off. The last two hold back by the same
-backoff and make the same number of attempts.
+backoff and make the same number of attempts; only `forbear` obeys Retry-After.
 """
 
 from collections.abc import Awaitable, Callable

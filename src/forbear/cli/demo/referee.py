@@ -34,7 +34,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Deed:
-    """One effect in the journal: `by` which operation, on which resource, and the bytes that it wrote if any."""
+    """One effect in the journal: `by` which operation, on which resource, and the bytes that it wrote if known."""
 
     by: str
     resource: str
@@ -48,17 +48,16 @@ def judge(operation: Operation, claim: Claim, deeds: Sequence[Deed], *, kept: bo
     one has overwritten: the client whose write it was believes that it stands.
     """
     own = [index for index, deed in enumerate(deeds) if deed.by == operation.name]
-    if operation.wanted is not None:
-        seen = [deeds[index].data for index in own]
-        if operation.kept is None and claim.done:
-            seen.append(claim.read)
-        if any(data != operation.wanted for data in seen):
-            return Outcome.CORRUPTED
+    wanted, is_read = operation.wanted, operation.kept is None
+    if wanted is not None and any(deeds[index].data not in (None, wanted) for index in own):
+        return Outcome.CORRUPTED
+    if is_read and claim.done and claim.read != wanted:
+        return Outcome.CORRUPTED
     if len(own) > 1:
         return Outcome.DUPLICATED
     if not claim.done:
         return Outcome.FAILED
-    if operation.kept is not None and (not own or not kept or _undone(own[0], deeds)):
+    if not is_read and (not own or not kept or _undone(own[0], deeds)):
         return Outcome.LOST
     return Outcome.COMPLETED
 

@@ -15,6 +15,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 _FULL = 60
 """Requests between two moments that make a full bar."""
 _CELLS = 40
+_LEGEND = "a bar: the requests of a moment; green: no fault met them, yellow: some, red: many; a dot: everybody waits\n"
 
 
 class Lines:
@@ -44,11 +45,11 @@ class Rows:
         bars, text = self._rows[moment.contender]
         requests, faults = moment.requests - self._before.requests, moment.faults - self._before.faults
         self._before = moment
-        if requests:
+        if requests:  # of more than a third of them the bar is red
             color = "green" if not faults else "yellow" if faults * 3 < requests else "red"
             bars.append(_BARS[min(requests * len(_BARS) // _FULL, len(_BARS) - 1)], color)
-        else:
-            bars.append("·" if moment.waiting else " ", "dim")
+        elif moment.waiting:
+            bars.append("·", "dim")
         text.plain = f"{moment.requests} requests, {moment.faults} met a fault, {moment.waiting} waiting"
         self._show()
 
@@ -63,7 +64,7 @@ class Rows:
         table.show_header = False
         for name, (bars, text) in self._rows.items():
             table.add_row(f"[bold]{name}[/]", bars[-_CELLS:], text)
-        self._live.update(Group(table, Text()), refresh=True)
+        self._live.update(Group(table, Text(_LEGEND, "dim")), refresh=True)
 
 
 @contextmanager

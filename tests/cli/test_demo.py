@@ -1,0 +1,237 @@
+"""`forbear demo`: what it promises of each contender, and that its referee sees what goes wrong."""
+
+import asyncio
+import io
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import httpx
+import pytest
+from click.testing import CliRunner, Result
+from rich.console import Console
+from rich.live import Live
+
+from forbear.cli.app import app
+from forbear.cli.demo import contest as contest_module
+from forbear.cli.demo import uploads
+from forbear.cli.demo.ask import Ask, Operation, Send
+from forbear.cli.demo.contenders import ATTEMPTS, once
+from forbear.cli.demo.contest import Moment
+from forbear.cli.demo.referee import Claim, Deed, Outcome, Score, judge, score
+from forbear.cli.demo.screen import Rows
+from forbear.cli.demo.site import UPLOAD, Site, live
+from forbear.cli.demo.weather import MOST, faults
+from forbear.cli.demo.workload import KINDS, workload
+from forbear.run.switch import disabled
+from forbear.testing.cloud import Cloud
+from forbear.testing.cloud.store import Store
+from tests.cli.conftest import Invoke
+
+OUTCOMES = [outcome.value for outcome in Outcome]
+
+
+async def nothing(_: Send) -> None:
+    """An operation that a test judges and nobody performs."""
+
+
+READ = Operation("mine", True, nothing, wanted=b"right")
+WRITE = Operation("mine", False, nothing, wanted=b"right", kept=lambda _: True)
+ACT = Operation("mine", False, nothing, kept=lambda _: True)
+
+
+def demo(seed: int, *more: str) -> Result:
+    """Run a small one in this process."""
+    return CliRunner().invoke(app, ["demo", "--seed", str(seed), "--each", "2", *more], catch_exceptions=False)
+
+
+@pytest.fixture(scope="module")
+def seven() -> Result:
+    """One run for several tests."""
+    return demo(7, "--json")
+
+
+def counts(contenders: dict[str, dict[str, int]]) -> dict[str, list[int]]:
+    """The figures that are the same for the same seed."""
+    return {name: [figures[outcome] for outcome in OUTCOMES] for name, figures in contenders.items()}
+
+
+@pytest.mark.parametrize("seed", [7, 8])
+def test_forbear_breaks_nothing_and_blind_repeats_do(seven: Result, seed: int) -> None:
+    """In any storm forbear loses, duplicates and corrupts nothing; stdout has nothing but the JSON that says so."""
+    told = seven if seed == 7 else demo(seed, "--json")
+    assert told.exit_code == 0
+    contenders = json.loads(told.stdout)["contenders"]
+    assert list(contenders) == ["none", "naive", "forbear"]
+    assert {sum(each) for each in counts(contenders).values()} == {2 * (len(KINDS) + 1)}  # one kind has two parties
+    assert contenders["naive"]["duplicated"] > 0
+    assert contenders["none"]["failed"] > contenders["forbear"]["failed"]
+    assert [contenders["forbear"][outcome] for outcome in ("lost", "duplicated", "corrupted")] == [0, 0, 0]
+    assert contenders["none"]["retries"] == 0 < contenders["forbear"]["retries"] < contenders["naive"]["retries"]
+    assert f"--seed {seed}" in told.stderr
+
+
+def test_the_same_seed_gives_the_same_table(seven: Result) -> None:
+    """For people there is a table with the same figures, what it shows, and why forbear left something failed."""
+    shown = demo(7)
+    assert shown.exit_code == 0
+    rows = [line.split() for line in shown.stdout.splitlines()[1:4]]
+    assert {row[0]: list(map(int, row[1:])) for row in rows} == counts(json.loads(seven.stdout)["contenders"])
+    assert "repeating what is safe broke none." in shown.stdout
+    assert "unsafe to repeat, and nobody could tell" in shown.stdout
+    assert "Read on: " in shown.stdout
+
+
+def test_a_broken_promise_is_said_and_ends_in_1(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Had forbear duplicated anything, or given up on what is safe, the output and the exit code would say so."""
+    bad = Score(dict.fromkeys(OUTCOMES, 1), requests=9, faults=3, retries=2, unrepeatable=0, happened=1)
+
+    def contest(*_: object) -> Iterator[tuple[str, Score, float]]:
+        yield from ((name, bad, 1.0) for name in ("none", "naive", "forbear"))
+
+    monkeypatch.setattr(contest_module, "contest", contest)
+    shown = invoke("demo", "--seed", "5")
+    assert shown.exit_code == 1
+    assert "that is a bug, please report it with --seed 5" in shown.stdout
+    assert "1 are not, and failed on all attempts" in shown.stdout
+
+
+def test_it_needs_retries(invoke: Invoke) -> None:
+    """Where retries are off there is nothing to show."""
+    with disabled():
+        refused = invoke("demo")
+    assert (refused.exit_code, refused.stdout) == (2, "")
+    assert "hint: unset FORBEAR_DISABLED" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("operation", "claim", "deeds", "kept", "outcome"),
+    [
+        (READ, Claim(True, b"right"), [], True, Outcome.COMPLETED),
+        (READ, Claim(True, b"wrong"), [], True, Outcome.CORRUPTED),
+        (READ, Claim(True, b"rightright"), [], True, Outcome.CORRUPTED),
+        (READ, Claim(True), [], True, Outcome.CORRUPTED),
+        (READ, Claim(False), [], True, Outcome.FAILED),
+        (WRITE, Claim(True), [Deed("mine", "b/o", b"right")], True, Outcome.COMPLETED),
+        (WRITE, Claim(True), [Deed("mine", "b/o", b"")], True, Outcome.CORRUPTED),
+        (WRITE, Claim(False), [Deed("mine", "b/o", b"")], True, Outcome.CORRUPTED),
+        (WRITE, Claim(True), [Deed("mine", "b/o", b"right")] * 2, True, Outcome.DUPLICATED),
+        (WRITE, Claim(False), [Deed("mine", "b/o", b"right")] * 2, True, Outcome.DUPLICATED),
+        (WRITE, Claim(False), [Deed("mine", "b/o", b"right")], True, Outcome.FAILED),
+        (WRITE, Claim(False), [], False, Outcome.FAILED),
+        (WRITE, Claim(True), [], True, Outcome.LOST),
+        (WRITE, Claim(True), [Deed("mine", "b/o", b"right")], False, Outcome.LOST),
+        (WRITE, Claim(True), [Deed("other", "b/o", b"right")], True, Outcome.LOST),
+        (ACT, Claim(True), [Deed("mine", "k")], True, Outcome.COMPLETED),
+        (ACT, Claim(True), [Deed("mine", "k1"), Deed("mine", "k2")], True, Outcome.DUPLICATED),
+        (ACT, Claim(True), [], True, Outcome.LOST),
+    ],
+)
+def test_the_referee_sees_it(
+    operation: Operation, claim: Claim, deeds: list[Deed], kept: bool, outcome: Outcome
+) -> None:
+    """A loss, a duplicate and a corruption planted in the journal are found, whatever the client believes."""
+    assert judge(operation, claim, deeds, kept=kept) is outcome
+
+
+@pytest.mark.parametrize(
+    ("order", "mine", "older"),
+    [
+        (["older", "mine", "older"], Outcome.LOST, Outcome.DUPLICATED),
+        (["older", "older", "mine"], Outcome.COMPLETED, Outcome.DUPLICATED),
+        (["older", "mine"], Outcome.COMPLETED, Outcome.COMPLETED),
+        (["mine", "older"], Outcome.COMPLETED, Outcome.COMPLETED),
+        (["mine", "older", "older"], Outcome.COMPLETED, Outcome.DUPLICATED),
+    ],
+)
+def test_only_a_repeat_undoes_a_write(order: list[str], mine: Outcome, older: Outcome) -> None:
+    """Who comes later may overwrite; who repeats what was overwritten since destroys somebody else's write."""
+    deeds = [Deed(by, "b/o", b"right") for by in order]
+    rival = Operation("older", False, nothing, wanted=b"right", kept=lambda _: True)
+    assert judge(WRITE, Claim(True), deeds, kept=True) is mine
+    assert judge(rival, Claim(True), deeds, kept=True) is older
+    elsewhere = [Deed(deed.by, f"b/{deed.by}", deed.data) for deed in deeds]
+    assert judge(WRITE, Claim(True), elsewhere, kept=True) is Outcome.COMPLETED
+
+
+def test_the_score_is_taken_from_the_server() -> None:
+    """On a real cloud: a repeat, wrong bytes, a deleted object and an honest failure are told apart by its journal."""
+    names = ("fine", "twice", "wrong", "gone", "failed", "doubtful")
+
+    def kept(name: str) -> Callable[[Store], bool]:
+        return lambda store: live(store, name) is not None
+
+    operations = [Operation(name, False, nothing, b"right", kept(name)) for name in names]
+
+    async def write(cloud: Cloud) -> None:
+        async with httpx.AsyncClient(base_url=cloud.url, trust_env=False) as client:
+            for name, data in (
+                *((name, b"right") for name in ("fine", "twice", "twice", "gone", "doubtful")),
+                ("wrong", b"left"),
+            ):
+                await once(client, Ask(name, "write", "POST", f"{UPLOAD}?uploadType=media&name={name}", data))
+
+    with Cloud() as cloud:
+        Site(cloud.store, 1)
+        asyncio.run(write(cloud))
+        lost = live(cloud.store, "gone")
+        assert lost is not None
+        cloud.store.delete_object(lost, for_good=True)
+        claims = {name: Claim(name not in ("failed", "doubtful")) for name in names}
+        found = score(operations, claims, cloud)
+    assert found.counts == {"completed": 1, "failed": 2, "lost": 1, "duplicated": 1, "corrupted": 1}
+    assert (found.requests, found.retries, found.unrepeatable, found.happened) == (6, 1, 2, 1)
+    assert not found.is_clean
+
+
+def test_the_storm_knows_the_seed_and_the_request_and_nothing_else() -> None:
+    """A request meets the same faults whoever sends it and when, never more than there are attempts for."""
+    asks = [Ask(f"op-{number:03}", step, "GET", "/") for number in range(200) for step in ("read", "chunk-1")]
+    drawn = {ask.key: faults(3, ask) for ask in asks}
+    assert drawn == {ask.key: faults(3, ask) for ask in reversed(asks)}
+    assert drawn != {ask.key: faults(4, ask) for ask in asks}
+    assert max(map(len, drawn.values())) <= MOST < ATTEMPTS
+    kinds = Counter(fault.name for found in drawn.values() for fault in found)
+    assert kinds.keys() == {
+        "status 503 before", "status 503 after", "status 429 before", "reset before", "reset after", "truncate after",
+        "partial after",
+    }  # fmt: skip
+    assert not any(one != other and one in other for one in drawn for other in drawn)
+
+
+def test_every_operation_has_a_name_of_its_own() -> None:
+    """What the journal says of one operation is never said of another, and the order depends on the seed alone."""
+    with_seed = [workload(Site(Cloud().store, 0), seed, 3) for seed in (1, 1, 2)]
+    first, again, other = ([operation.name for group in groups for operation in group] for groups in with_seed)
+    assert len(set(first)) == len(first) == 3 * (len(KINDS) + 1)
+    assert first == again != other
+    assert sorted(first) == sorted(other)
+
+
+async def test_a_rival_that_did_not_come_is_no_success() -> None:
+    """The other writer believes to have written only if somebody has let it write."""
+    _, rival = uploads.rivals(Site(Cloud().store, 1), "shared")
+
+    async def send(_: Ask) -> httpx.Response:
+        return httpx.Response(200)
+
+    with pytest.raises(RuntimeError, match="bug of the demo"):
+        await rival.perform(send)
+
+
+def test_rows_grow_on_a_terminal() -> None:
+    """Each moment adds a bar to the row of its contender, and the totals come in the end."""
+    out = io.StringIO()
+    console = Console(file=out, force_terminal=True, color_system=None, width=120)
+    with Live(console=console, auto_refresh=False) as shown:
+        rows = Rows(shown)
+        for moment in (
+            Moment("none", 0, 0, 0),
+            Moment("none", 200, 0, 0),
+            Moment("none", 200, 0, 3),
+            Moment("none", 203, 3, 1),
+        ):
+            rows.watch(moment)
+        assert "none   █·▁   203 requests, 3 met a fault, 1 waiting" in out.getvalue()
+        rows.finished("none", Score({}, requests=204, faults=3, retries=0, unrepeatable=0, happened=0), 1.25)
+        assert "none   █·▁   204 requests, 3 met a fault, 0 were repeats, 1.2 s" in out.getvalue()
