@@ -1,13 +1,8 @@
 """What holds on the wire: connections are kept, bodies may come in any framing, nonsense is answered and survived."""
 
-import asyncio
-import gc
 import json
-import signal
 import socket
 import struct
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
@@ -18,16 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from forbear.testing.cloud import Cloud, serve
+from forbear.testing.cloud import Cloud
+from tests.cloud.sockets import connect
 
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
 SMALL_UPLOAD = f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n".encode()
-
-
-def connect(cloud: Cloud) -> socket.socket:
-    """A bare connection."""
-    host, port = cloud.url.removeprefix("http://").rsplit(":", 1)
-    return socket.create_connection((host, int(port)), timeout=20)
 
 
 def talk(cloud: Cloud, data: bytes) -> bytes:
@@ -323,86 +313,3 @@ def test_many_clients_at_once(cloud: Cloud) -> None:
         thread.join()
     assert len({effect.generation for effect in cloud.effects}) == cloud.effects.count() == 100
     assert [effect.sequence for effect in cloud.effects] == list(range(1, 101))
-
-
-def test_life_cycle() -> None:
-    """The URL exists only while it runs; starting and stopping twice is harmless; the state outlives a stop."""
-    cloud = Cloud()
-    with pytest.raises(RuntimeError, match="no `url` before it runs"):
-        _ = cloud.url
-    cloud.start()
-    url = cloud.url
-    assert cloud.start().url == url
-    cloud.store.create_bucket("kept")
-    with connect(cloud) as idle:
-        idle.sendall(b"GET /_cloud/health HTTP/1.1\r\nHost: x\r\n\r\n")
-        assert idle.recv(65_536).startswith(b"HTTP/1.1 200 ")
-        cloud.stop()
-        assert idle.recv(1) == b""
-    cloud.stop()
-    with cloud:
-        assert httpx.get(f"{cloud.url}/storage/v1/b/kept").status_code == 200
-
-
-async def test_async_with() -> None:
-    """It serves async code as well, in a thread of its own."""
-    async with Cloud() as cloud, httpx.AsyncClient(base_url=cloud.url) as http:
-        replies = await asyncio.gather(*(http.get("/_cloud/health") for _ in range(3)))
-    assert [reply.status_code for reply in replies] == [200, 200, 200]
-
-
-def test_a_taken_port_is_an_error(cloud: Cloud) -> None:
-    """A port in use is told, with the cure."""
-    port = int(cloud.url.rpartition(":")[2])
-    with pytest.raises(OSError, match=rf"`port` {port} on 127.0.0.1 cannot be listened on .*choose another, or 0"):
-        Cloud(port=port).start()
-
-
-@pytest.mark.parametrize("busy", [b"", b"GET /_cloud/health HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /x HTTP/1.1\r\nHost"])
-def test_stopping_leaves_nothing_open(busy: bytes) -> None:
-    """Connections that are only just being accepted, served or read are closed with the rest."""
-    for _ in range(20):
-        with Cloud() as cloud:
-            socks = [connect(cloud) for _ in range(5)]
-            for sock in socks:
-                sock.sendall(busy)
-        for sock in socks:
-            with sock, suppress(ConnectionError):
-                while sock.recv(65_536):
-                    pass
-    gc.collect()
-
-
-def test_ipv6() -> None:
-    """It listens on the IPv6 loopback too."""
-    with Cloud(host="::1") as cloud:
-        assert cloud.url.startswith("http://[::1]:")
-        assert httpx.get(f"{cloud.url}/_cloud/health").status_code == 200
-
-
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_serve_stops_on_signals(number: signal.Signals) -> None:
-    """In the foreground it runs until it is interrupted or terminated, and ends cleanly."""
-    code = "from forbear.testing.cloud import serve; serve(on_ready=lambda cloud: print(cloud.url, flush=True))"
-    process = subprocess.Popen([sys.executable, "-X", "dev", "-c", code], stdout=-1, stderr=-1, text=True)
-    with process:
-        assert process.stdout is not None
-        url = process.stdout.readline().strip()
-        assert httpx.get(f"{url}/_cloud/health").status_code == 200
-        process.send_signal(number)
-        _, errors = process.communicate(timeout=20)
-    assert (process.returncode, errors) == (0, "")
-
-
-def test_serve_tells_of_a_taken_port(cloud: Cloud) -> None:
-    """In the foreground, too, a port in use is an error at once."""
-    with pytest.raises(OSError, match="choose another"):
-        serve(port=int(cloud.url.rpartition(":")[2]))
-
-
-@pytest.mark.parametrize("package", ["h11", "google_crc32c"])
-def test_a_missing_package_is_told(package: str) -> None:
-    """Without the extra, importing the cloud says what to install."""
-    code = f"import sys; sys.modules[{package!r}] = None; import forbear.testing.cloud"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert 'pip install "forbear[cloud]"' in done.stderr

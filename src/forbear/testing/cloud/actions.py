@@ -75,4 +75,11 @@ class Delay:
     seconds: float
 
 
-Action: TypeAlias = Status | Reset | Close | Truncate | Stall | Partial | ExpireSession | Corrupt | Delay
+@dataclass(frozen=True, slots=True)
+class Lag:
+    """Hide what the request makes from the next `reads`."""
+
+    reads: int
+
+
+Action: TypeAlias = Status | Reset | Close | Truncate | Stall | Partial | ExpireSession | Corrupt | Delay | Lag

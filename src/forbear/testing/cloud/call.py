@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forbear.testing.cloud.conditions import Conditions, read_conditions
+from forbear.testing.cloud.errors import ErrorForm
 from forbear.testing.cloud.fields import json_object, query_integer
 from forbear.testing.cloud.journal import Effect, Effects
 from forbear.testing.cloud.model import Bucket, StoredObject
@@ -22,6 +23,7 @@ class Call:
     operation: str
     names: Mapping[str, str]
     number: int
+    error_form: ErrorForm
 
     @property
     def base(self) -> str:

@@ -19,7 +19,7 @@ except ModuleNotFoundError as error:
 
 from forbear.testing.cloud.app import App
 from forbear.testing.cloud.delivery import Delivery, Ending
-from forbear.testing.cloud.errors import ApiError
+from forbear.testing.cloud.errors import ApiError, storage_error
 from forbear.testing.cloud.wire import Reply, Request, read_request
 
 _log = logging.getLogger(__name__)
@@ -166,7 +166,7 @@ class Connection:
         """Answer what could not be understood, and close once the client has had the chance to read it."""
         if self._http.our_state not in (h11.IDLE, h11.SEND_RESPONSE):
             return
-        reply = error.reply()
+        reply = storage_error(error)
         closing = Reply(reply.status, (*reply.headers, ("Connection", "close")), reply.body)
         await self._send(closing, Delivery(closing))
         # Closing with unread data would reset the connection, and the client would lose the answer.

@@ -1,8 +1,11 @@
-"""The API's errors and their JSON form; knows nothing of what was asked."""
+"""The APIs' errors and the JSON forms in which they go out; knows nothing of what was asked."""
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 from forbear.testing.cloud.wire import Headers, JsonObject, Reply, json_reply
 
-REASONS = {
+_REASONS = {
     400: "invalid",
     401: "authError",
     403: "forbidden",
@@ -24,27 +27,59 @@ REASONS = {
 }
 
 
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    408: "DEADLINE_EXCEEDED",
+    409: "ABORTED",
+    412: "FAILED_PRECONDITION",
+    416: "OUT_OF_RANGE",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
 class ApiError(Exception):
-    """An answer other than success: an HTTP status, the API's reason word and a sentence for people."""
+    """An answer other than success: an HTTP status, a sentence for people, and a word for programs.
+
+    The word, `reason`, is of the vocabulary of the API that is asked; None takes that API's own for the status.
+    """
 
     def __init__(self, status: int, message: str, reason: str | None = None, headers: Headers = ()) -> None:
         super().__init__(message)
         self.status = status
         self.message = message
-        self.reason = reason or REASONS.get(status, "error")
+        self.reason = reason
         self.headers = headers
 
-    def reply(self) -> Reply:
-        """The error as it goes out; 304 has no body."""
-        if self.status == 304:
-            return Reply(304, self.headers)
-        return error_reply(self.status, self.message, self.reason, self.headers)
+
+ErrorForm: TypeAlias = Callable[[ApiError], Reply]
+"""How an API writes its errors."""
 
 
-def error_reply(status: int, message: str, reason: str, headers: Headers = ()) -> Reply:
-    """The API's error envelope around one error."""
-    detail: JsonObject = {"message": message, "domain": "global", "reason": reason}
-    return json_reply({"error": {"code": status, "message": message, "errors": [detail]}}, status, headers)
+def storage_error(error: ApiError) -> Reply:
+    """The form of Cloud Storage's JSON API; 304 has no body."""
+    if error.status == 304:
+        return Reply(304, error.headers)
+    reason = error.reason or _REASONS.get(error.status, "error")
+    detail: JsonObject = {"message": error.message, "domain": "global", "reason": reason}
+    body: JsonObject = {"error": {"code": error.status, "message": error.message, "errors": [detail]}}
+    return json_reply(body, error.status, error.headers)
+
+
+def google_error(error: ApiError) -> Reply:
+    """The form of Google's newer APIs, with a code of gRPC by its name; words of other forms give way to it."""
+    known = error.reason is not None and error.reason.isupper()
+    status = error.reason if known else _STATUSES.get(error.status, "UNKNOWN")
+    body: JsonObject = {"error": {"code": error.status, "message": error.message, "status": status}}
+    return json_reply(body, error.status, error.headers)
 
 
 def invalid(message: str) -> ApiError:

@@ -15,7 +15,9 @@ from forbear.testing.cloud.wire import Headers
 When = Literal["before", "after"]
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
-_ACTIONS = ("status", "reset", "close", "truncate", "stall", "partial", "expire_session", "corrupt", "delay")
+_ACTIONS = ("status", "reset", "close", "truncate", "stall", "partial", "expire_session", "corrupt", "delay", "lag")
+
+_CREATES = tuple(f"iam.projects.{kind}.create" for kind in ("roles", "serviceAccounts", "serviceAccounts.keys"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,20 @@ class Fault:
     def delay(cls, seconds: float, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Wait before acting, or (`when="after"`) between acting and replying."""
         return cls(actions.Delay(number("seconds", seconds)), _when(when), checked_match(match))
+
+    @classmethod
+    def lag(cls, reads: int, **match: Unpack[Matching]) -> "Fault":
+        """Hide the account, key or role that a create request of IAM makes from its first `reads`: they answer 404.
+
+        `operation` is "iam.projects.serviceAccounts.create" unless it names another create operation of IAM.
+        """
+        operation = match.get("operation")
+        if operation is None:
+            match = {**match, "operation": "iam.projects.serviceAccounts.create"}
+        elif operation not in _CREATES:
+            allowed = ", ".join(_CREATES)
+            raise ValueError(f"`operation` must be one of {allowed} for 'lag', or left out, got {operation!r}")
+        return cls(actions.Lag(whole("reads", reads, minimum=1)), "after", checked_match(match))
 
     @classmethod
     def from_json(cls, value: object) -> "Fault":

@@ -1,7 +1,7 @@
 """Reads typed values out of queries and JSON bodies, answering 400 for what does not fit; knows no resource."""
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 from forbear.testing.cloud.errors import ApiError, invalid, required
@@ -81,6 +81,37 @@ def text(body: Mapping[str, Json], name: str) -> str:
     if not isinstance(value, str):
         raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a string.")
     return value
+
+
+def optional_text(body: Mapping[str, Json], name: str) -> str | None:
+    """A string, None when absent."""
+    value = body.get(name)
+    if value is not None and not isinstance(value, str):
+        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a string.")
+    return value
+
+
+def one_of(body: Mapping[str, Json], name: str, allowed: Sequence[str]) -> str:
+    """One of a few words; the first of them when absent."""
+    value = optional_text(body, name) or allowed[0]
+    if value not in allowed:
+        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be one of {', '.join(allowed)}.")
+    return value
+
+
+def texts(body: Mapping[str, Json], name: str) -> list[str]:
+    """A list of strings, empty when absent."""
+    value = body.get(name)
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a list of strings.")
+    found: list[str] = []
+    for entry in value:
+        if not isinstance(entry, str):
+            raise invalid(f"Invalid value in {name}: {_shown(entry)}. It must be a string.")
+        found.append(entry)
+    return found
 
 
 def mapping(body: Mapping[str, Json], name: str) -> Mapping[str, Json]:

@@ -2,9 +2,10 @@
 
 import re
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import TypedDict
 
-from forbear.testing.cloud.check import number, one_of, optional_text, whole
+from forbear.testing.cloud.check import number, optional_text, whole
 from forbear.testing.cloud.journal import is_operation
 from forbear.testing.cloud.operations import OPERATIONS
 from forbear.testing.cloud.wire import Request
@@ -62,9 +63,7 @@ def checked_match(given: Matching) -> Match:
     if unknown:
         known = ", ".join(Matching.__annotations__)
         raise TypeError(f"`{unknown[0]}` is not a parameter of this fault; requests are matched by {known}")
-    operation = given.get("operation")
-    if operation is not None:
-        one_of("operation", operation, OPERATIONS)
+    operation = _operation(given.get("operation"))
     method = optional_text("method", given.get("method"))
     skip, times, nth = whole("skip", given.get("skip", 0)), given.get("times", 1), given.get("nth")
     if times is not None:
@@ -85,6 +84,14 @@ def checked_match(given: Matching) -> Match:
         times,
         number("probability", given.get("probability", 1.0), maximum=1),
     )
+
+
+def _operation(value: object) -> str | None:
+    name = optional_text("operation", value)
+    if name is None or name in OPERATIONS:
+        return name
+    close = get_close_matches(name, OPERATIONS, 3, 0.0)
+    raise ValueError(f"`operation` must be one that the cloud serves, such as {', '.join(close)}; got {name!r}")
 
 
 def _pattern(value: object) -> re.Pattern[str] | None:

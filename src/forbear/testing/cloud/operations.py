@@ -3,6 +3,8 @@
 A resumable upload is one operation in four steps: `storage.objects.insert.start`, `.send`, `.query` and `.cancel`.
 """
 
+from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
+
 _STORAGE = "/storage/v1"
 _BUCKET = f"{_STORAGE}/b/{{bucket}}"
 _OBJECT = f"{_BUCKET}/o/{{object}}"
@@ -24,7 +26,7 @@ def _entries(kind: str, collection: str) -> tuple[tuple[str, str, str], ...]:
     )
 
 
-ROUTES: tuple[tuple[str, str, str], ...] = (
+STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.buckets.list", "GET", f"{_STORAGE}/b"),
     ("storage.buckets.insert", "POST", f"{_STORAGE}/b"),
     ("storage.buckets.get", "GET", _BUCKET),
@@ -70,4 +72,4 @@ ROUTES: tuple[tuple[str, str, str], ...] = (
 
 INSERT = "storage.objects.insert"
 START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
-OPERATIONS = frozenset((*(route[0] for route in ROUTES), START, SEND, QUERY, CANCEL))
+OPERATIONS = frozenset((*(route[0] for route in (*STORAGE_ROUTES, *IAM_ROUTES)), START, SEND, QUERY, CANCEL))

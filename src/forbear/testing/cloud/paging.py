@@ -10,12 +10,12 @@ from forbear.testing.cloud.fields import query_integer
 _MOST = 1000
 
 
-def page_size(query: Mapping[str, str]) -> int:
-    """`maxResults`, at most and by default 1000."""
-    wanted = query_integer(query, "maxResults")
+def page_size(query: Mapping[str, str], name: str = "maxResults", *, usual: int = _MOST, most: int = _MOST) -> int:
+    """How many entries the query asks for: `usual` where it does not say, and at most `most`."""
+    wanted = query_integer(query, name)
     if wanted is not None and wanted < 0:
-        raise invalid(f"Invalid value for maxResults: {wanted}. It must not be negative.")
-    return min(wanted or _MOST, _MOST)
+        raise invalid(f"Invalid value for {name}: {wanted}. It must not be negative.")
+    return min(wanted or usual, most)
 
 
 def token_after(key: str) -> str:
@@ -34,8 +34,15 @@ def key_before(query: Mapping[str, str]) -> str | None:
         raise invalid(f"Invalid value for pageToken: '{token[:80]}'. Use the nextPageToken of a page.") from None
 
 
-def page(names: Sequence[str], query: Mapping[str, str]) -> tuple[Sequence[str], str | None]:
+def page(
+    names: Sequence[str],
+    query: Mapping[str, str],
+    size_name: str = "maxResults",
+    *,
+    usual: int = _MOST,
+    most: int = _MOST,
+) -> tuple[Sequence[str], str | None]:
     """One page of sorted names, and the token of the next one if there is more."""
-    before, size = key_before(query), page_size(query)
+    before, size = key_before(query), page_size(query, size_name, usual=usual, most=most)
     left = names if before is None else [name for name in names if name > before]
     return left[:size], token_after(left[size - 1]) if len(left) > size else None

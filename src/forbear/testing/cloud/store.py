@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from forbear.testing.cloud.errors import conflict, invalid, not_found
+from forbear.testing.cloud.iam.model import Iam
 from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, crc32c_of, md5_of
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.wire import Json
@@ -22,7 +23,7 @@ class Rewrite:
 
 
 class Store:
-    """Buckets, objects, upload sessions and keys; hold `lock` to see several of them at one moment."""
+    """Buckets, objects, upload sessions, keys and what other APIs keep; hold `lock` to see several of them at once."""
 
     def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self.lock = threading.RLock()
@@ -33,12 +34,14 @@ class Store:
         self.hmac_keys: dict[str, HmacKey] = {}
         self._last_generation = 0
         self._last_id = 0
+        self.iam = Iam(self.next_id)
 
     def clear(self) -> None:
         """Forget everything; generations go on rising all the same."""
         with self.lock:
             for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys):
                 table.clear()
+            self.iam.clear()
 
     def next_generation(self) -> int:
         """A number larger than any before: microseconds of the clock, as at the service."""

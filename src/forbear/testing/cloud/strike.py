@@ -6,7 +6,7 @@ from forbear.testing.cloud import actions
 from forbear.testing.cloud.api import uploads
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.delivery import Delivery, Ending
-from forbear.testing.cloud.errors import REASONS, error_reply
+from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.faults import Fault
 from forbear.testing.cloud.wire import Reply
 
@@ -25,7 +25,7 @@ def strike(fault: Fault, call: Call, act: Callable[[], Reply]) -> Delivery:
         case actions.Status() | actions.Reset() | actions.Close():
             if fault.when == "after":
                 act()
-            return _replaced(action)
+            return _replaced(action, call)
         case actions.Truncate(keep, share, reset):
             reply = act()
             cut = keep if share is None else int(len(reply.body) * share)
@@ -34,18 +34,28 @@ def strike(fault: Fault, call: Call, act: Callable[[], Reply]) -> Delivery:
             return Delivery(act(), Ending.STALL, keep, limit)
         case actions.Partial(keep, status):
             uploads.keep_part(call, call.request.body[:keep])
-            return Delivery(None, Ending.RESET) if status is None else Delivery(_error(status))
+            return Delivery(None, Ending.RESET) if status is None else Delivery(_error(call, status))
         case actions.ExpireSession(status):
             uploads.expire(call, status)
             return Delivery(act())
         case actions.Corrupt(at):
             reply = act()
             return Delivery(Reply(reply.status, reply.headers, _flipped(reply.body, at)))
+        case actions.Lag(reads):
+            return Delivery(_hidden(call, act, reads))
         case actions.Delay(seconds):
             return Delivery(act(), delay=seconds if fault.when == "after" else 0.0)
 
 
-def _replaced(action: actions.Status | actions.Reset | actions.Close) -> Delivery:
+def _hidden(call: Call, act: Callable[[], Reply], reads: int) -> Reply:
+    before = call.effects.total
+    reply = act()
+    if call.effects.total > before:
+        call.store.iam.unseen[call.effects[-1].resource] = reads
+    return reply
+
+
+def _replaced(action: actions.Status | actions.Reset | actions.Close, call: Call) -> Delivery:
     match action:
         case actions.Reset():
             return Delivery(None, Ending.RESET)
@@ -54,13 +64,12 @@ def _replaced(action: actions.Status | actions.Reset | actions.Close) -> Deliver
         case actions.Status(code, headers, reason, message, body):
             if body is not None:
                 return Delivery(Reply(code, headers, body.encode()))
-            error = _error(code, reason, message)
+            error = _error(call, code, reason, message)
             return Delivery(Reply(code, (*headers, *error.headers), error.body))
 
 
-def _error(status: int, reason: str | None = None, message: str | None = None) -> Reply:
-    reason = reason or REASONS.get(status, "error")
-    return error_reply(status, message or f"Injected fault: {reason}", reason)
+def _error(call: Call, status: int, reason: str | None = None, message: str | None = None) -> Reply:
+    return call.error_form(ApiError(status, message or "This is an injected fault.", reason))
 
 
 def _flipped(body: bytes, at: int) -> bytes:
