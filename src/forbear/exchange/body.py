@@ -4,7 +4,7 @@ The rule: every attempt sends the whole body from its beginning or raises, never
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
-from typing import Protocol
+from typing import Protocol, Self
 
 from forbear.http.bodies import AsyncReplay, Replay, position, rewind
 
@@ -45,9 +45,9 @@ class Fixed:
         """The body without its first `skip` bytes."""
         yield self.content[skip:]
 
-    async def achunks(self, skip: int) -> AsyncIterator[bytes]:
+    def achunks(self, skip: int) -> AsyncIterator[bytes]:
         """The body without its first `skip` bytes."""
-        yield self.content[skip:]
+        return _Async(self.chunks(skip))
 
 
 class Seekable:
@@ -75,10 +75,9 @@ class Seekable:
             raise ValueError("the file that is the body can no longer be rewound")
         yield from self._stream
 
-    async def achunks(self, skip: int) -> AsyncIterator[bytes]:
+    def achunks(self, skip: int) -> AsyncIterator[bytes]:
         """The body without its first `skip` bytes; reading a file does not wait for others."""
-        for chunk in self.chunks(skip):
-            yield chunk
+        return _Async(self.chunks(skip))
 
 
 class Once:
@@ -123,16 +122,50 @@ class AsyncOnce:
         """More than the limit is not kept."""
         return self._replay.refusal
 
-    async def achunks(self, skip: int) -> AsyncIterator[bytes]:
+    def achunks(self, skip: int) -> AsyncIterator[bytes]:
         """The body without its first `skip` bytes."""
-        try:
-            async for chunk in self._replay:
-                if skip < len(chunk):
-                    yield chunk[skip:]
-                skip = max(skip - len(chunk), 0)
-        except Exception:
-            self.failed = True
-            raise
+        return _Skipping(self, aiter(self._replay), skip)
+
+
+class _Skipping:
+    """An async stream without its first `skip` bytes."""
+
+    def __init__(self, once: AsyncOnce, chunks: AsyncIterator[bytes], skip: int) -> None:
+        self._once = once
+        self._chunks = chunks
+        self._skip = skip
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        part = b""
+        while not part:
+            try:
+                chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                raise
+            except Exception:
+                self._once.failed = True
+                raise
+            part = chunk[self._skip :]
+            self._skip = max(self._skip - len(chunk), 0)
+        return part
+
+
+class _Async:
+    """A sync stream for an async client; no generator, since trio complains of one that was not read to its end."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for chunk in self._chunks:
+            return chunk
+        raise StopAsyncIteration
 
 
 def streamed(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:

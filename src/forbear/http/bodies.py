@@ -116,19 +116,37 @@ class AsyncReplay(Recording):
         super().__init__(limit)
         self._rest = aiter(stream)
 
-    async def __aiter__(self) -> "AsyncIterator[bytes]":
-        for chunk in self._kept():
-            yield chunk
-        while True:
-            try:
-                chunk = await anext(self._rest)
-            except StopAsyncIteration:
-                return
-            except BaseException:
-                self.fail()
-                raise
-            self.add(chunk)
-            yield chunk
+    def __aiter__(self) -> "AsyncIterator[bytes]":
+        return _Attempt(self, self._kept())
+
+    async def _next(self) -> bytes:
+        try:
+            chunk = await anext(self._rest)
+        except StopAsyncIteration:
+            raise
+        except BaseException:
+            self.fail()
+            raise
+        self.add(chunk)
+        return chunk
+
+
+class _Attempt:
+    """One pass over an async stream; no generator, since trio complains of one that was not read to its end."""
+
+    __slots__ = ("_kept", "_replay")
+
+    def __init__(self, replay: AsyncReplay, kept: "Iterable[bytes]") -> None:
+        self._replay = replay
+        self._kept = iter(kept)
+
+    def __aiter__(self) -> "AsyncIterator[bytes]":
+        return self
+
+    async def __anext__(self) -> bytes:
+        for chunk in self._kept:
+            return chunk
+        return await self._replay._next()
 
 
 def _show(size: int) -> str:
