@@ -161,6 +161,14 @@ class Policy(Record):
         """Tell another listener."""
         return self.replace(on_event=on_event)
 
+    def with_repeatable(self, repeatable: bool) -> "Policy":
+        """Say whether a call whose outcome is unknown may be repeated, where no service sees what it asks for.
+
+        The policies of services say no: of a decorated function they know no operation. In their HTTP adapters it is
+        the operation of each request that decides.
+        """
+        return self.replace(repeatable=repeatable)
+
     def with_budget(self, budget: Budget | None) -> "Policy":
         """Share another retry budget."""
         return self.replace(budget=budget)

@@ -138,7 +138,12 @@ class Exchange:
     def repeatable(self) -> bool:
         """Whether the request may be executed twice."""
         judgement = self.judgement
-        return self.policy.repeatable and (judgement.repeatable or (self._keyed and judgement.refused is None))
+        return self._may_repeat and (judgement.repeatable or (self._keyed and judgement.refused is None))
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether the policy leaves it to the judgement; one with a service of its own says no only where none judges."""
+        return self.policy.repeatable or self.policy.service is not None
 
     @property
     def unsafe(self) -> str:
@@ -190,7 +195,7 @@ class Exchange:
             error,
             name,
             text,
-            repeatable=self.repeatable or (chunk is not None and self.policy.repeatable),
+            repeatable=self.repeatable or (chunk is not None and self._may_repeat),
             maybe_done=status in judgement.maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             unsafe=self.unsafe,
