@@ -163,6 +163,7 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
             "error: cannot read the body from no/such/file: No such file",
         ),
         (("GET", "https://host/", "--service", "s4"), "hint: the profiles are default, cloud_storage, "),
+        (("GET", "https://host/", "--service", "redis"), "error: redis does not judge HTTP requests\n"),
         (("GET", "https://host/", "--profile", "documented"), "error: no such profile: rfc9110.documented\n"),
         (("GET", "https://host/", "--profile", "best"), "error: invalid value for '--profile': 'best' is not one of"),
         (("curl 'https://host",), "error: the curl line cannot be read: no closing quotation\n"),

@@ -1,7 +1,7 @@
 """`forbear explain`: its options, and the answer as text or JSON. The answer itself comes from the layers below."""
 
 import json
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import groupby
 from typing import Any
 
@@ -75,19 +75,37 @@ def command(
             tell(f"left out of account: {', '.join(ignored)}")
     else:
         request = _request(words, headers, data, data_binary)
-    path = request.target.partition("?")[0]
-    name = service or (registry.find(request.host, path) or RFC9110).name
-    policy = profiles.policy(f"{name}.{profile}")
-    judge = policy.service or RFC9110
-    switch.enable()  # the rules are asked for, whether or not retries are switched off here
-    judgement = judge.classify(request)
-    found = outcomes(request, policy, judge)
+    answer = _answer(request, service, profile)
     if as_json:
-        click.echo(json.dumps(_document(request, path, profile, judgement, found, policy), indent=2))
+        click.echo(json.dumps(_document(answer), indent=2))
         return
-    _print(request, path, profile, judgement, found, policy)
-    if service is None and judge is RFC9110:
+    _print(answer)
+    if service is None and answer.judgement.service == RFC9110.name:
         tell("the host is not known: judged by HTTP alone; for an emulator name its --service")
+
+
+@dataclass(frozen=True)
+class _Answer:
+    request: Request
+    path: str  # without the query, which may hold secrets
+    profile: str
+    policy: Policy
+    judgement: Judgement
+    outcomes: list[Outcome]
+
+
+def _answer(request: Request, service: str | None, profile: str) -> _Answer:
+    path = request.target.partition("?")[0]
+    if service is None and profile == profiles.KINDS[0]:
+        policy = registry.recommended(request.host, path)
+    else:
+        service = service or (registry.find(request.host, path) or RFC9110).name
+        policy = profiles.policy(f"{service}.{profile}")
+    if policy.service is None:
+        raise BadInput(f"{service} does not judge HTTP requests", "leave --service out, or name the service of an API")
+    switch.enable()  # the rules are asked for, whether or not retries are switched off here
+    judgement = policy.service.classify(request)
+    return _Answer(request, path, profile, policy, judgement, outcomes(request, policy, policy.service))
 
 
 def _request(
@@ -108,13 +126,12 @@ def _request(
     return draft.build(words[0].upper(), words[1])
 
 
-def _document(
-    request: Request, path: str, profile: str, judgement: Judgement, found: list[Outcome], policy: Policy
-) -> dict[str, Any]:
+def _document(answer: _Answer) -> dict[str, Any]:
+    judgement = answer.judgement
     return {
-        "request": {"method": request.method, "host": request.host, "path": path},
+        "request": {"method": answer.request.method, "host": answer.request.host, "path": answer.path},
         "service": judgement.service,
-        "profile": profile,
+        "profile": answer.profile,
         "operation": judgement.operation,
         "safety": judgement.safety.value,
         "conditions": list(judgement.conditions),
@@ -124,18 +141,18 @@ def _document(
         "session": judgement.session,
         "refused": judgement.refused,
         "maybe_done": list(judgement.maybe_done),
-        "failures": [asdict(outcome) for outcome in found],
-        "schedule": _schedule(policy),
+        "failures": [asdict(outcome) for outcome in answer.outcomes],
+        "schedule": _schedule(answer.policy),
     }
 
 
-def _print(
-    request: Request, path: str, profile: str, judgement: Judgement, found: list[Outcome], policy: Policy
-) -> None:
-    out = console()
-    out.print(f"{request.method} {request.host}{path}\n", style="bold", markup=False)
+def _print(answer: _Answer) -> None:
+    from rich.markup import escape
+
+    out, judgement = console(), answer.judgement
+    out.print(f"{answer.request.method} {answer.request.host}{answer.path}\n", style="bold", markup=False)
     facts = {
-        "service": f"{judgement.service} ({profile})",
+        "service": f"{judgement.service} ({answer.profile})",
         "operation": judgement.operation or "not known",
         "safety": judgement.safety.value,
         "conditions": _conditions(judgement),
@@ -145,17 +162,15 @@ def _print(
         if text:
             out.print(f"{label:<12}{text}", markup=False)
     out.print()
-    from rich.markup import escape
-
     table = columns("failure", "retried", "why")
-    for (retried, why, _), group in groupby(found, key=lambda one: (one.retried, one.why, one.status is None)):
+    for (retried, why, _), group in groupby(answer.outcomes, lambda one: (one.retried, one.why, one.status is None)):
         failures = ", ".join(outcome.failure for outcome in group)
         table.add_row(failures, "[green]yes[/]" if retried else "[yellow]no[/]", escape(why))
     show_table(table)
     if judgement.maybe_done:
         replies = ", ".join(map(str, judgement.maybe_done))
         out.print(f"{replies} on a later attempt may mean that an earlier one had worked", markup=False)
-    out.print(_schedule(policy), markup=False)
+    out.print(_schedule(answer.policy), markup=False)
 
 
 def _conditions(judgement: Judgement) -> str:

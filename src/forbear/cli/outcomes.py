@@ -79,5 +79,5 @@ def _why_retried(verdict: Verdict, judgement: Judgement) -> str:
     if judgement.session and not judgement.repeatable:
         return f"the session is asked what it has, and sent the rest{wait}"
     if judgement.met is not None:
-        return f"it may pass, and {judgement.met} keeps a repeat from doing harm{wait}"
+        return f"it may pass, and the condition keeps a repeat from doing harm{wait}"
     return f"it may pass, and a repeat does no harm{wait}"

@@ -29,9 +29,11 @@ if TYPE_CHECKING:
 def command(profile: str, plot: Path | None, as_json: bool, as_csv: bool, **chosen: Unpack[Chosen]) -> None:
     """Show when the retries of a policy would come.
 
-    PROFILE is `default` (what forbear.retry has), `cloud_storage` (recommended) or `cloud_storage.documented` (as the
-    service's page says); the options change it. For each retry: the range of the wait before it and of all waits so
-    far. Attempts are taken to fail at once; the time that they take counts for the timeout, too.
+    PROFILE is `default` (what forbear.retry has), a service such as `cloud_storage` (as we recommend), or one such as
+    `cloud_storage.documented` (as its own page says); a wrong one gets a list. The options change it.
+
+    For each retry: the range of the wait before it and of all waits so far. Attempts are taken to fail at once; the
+    time that they take counts for the timeout, too.
 
     Durations are in seconds (90, 0.5) or have units (1m30s, 500ms).
     """
