@@ -64,7 +64,7 @@ def test_an_early_reply_to_half_a_body_is_a_reply(flavour: Flavour) -> None:
 
 
 def test_a_stream_beyond_the_buffer_is_sent_once(flavour: Flavour) -> None:
-    """More than `buffer` bytes are not kept; the reply comes out and its report says why there was no second attempt."""
+    """More than `buffer` bytes are not kept; the reply comes out and its report says why it was the last."""
     with Wire(reply(503)) as wire:
         transport = flavour.transport(buffer=10)
         result = flavour.call(transport, "PUT", wire.url, content=flavour.once(PIECES))
@@ -179,7 +179,7 @@ def test_the_same_request_sent_twice_with_a_stream_fails_as_without_us(flavour: 
     with Wire(reply(200)) as wire:
         result = flavour.call(flavour.transport(), "PUT", wire.url, content=flavour.once(PIECES), times=2)
         assert isinstance(result.error, flavour.library.StreamConsumed)
-        assert [(seen.body, seen.whole) for seen in wire.seen][0] == (WHOLE, True)
+        assert (wire.seen[0].body, wire.seen[0].whole) == (WHOLE, True)
         assert all(not seen.whole for seen in wire.seen[1:])
 
 

@@ -12,6 +12,7 @@ from forbear.testing.cloud import Cloud, Fault
 from tests.clients.flavours import Flavour, Result
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
+_KEYS = "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=a@b"
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,8 @@ OPERATIONS = {
     "create only": Operation("POST", "/storage/v1/b?project=p", "storage.buckets.insert", 409, json={"name": "fresh"}),
     "with condition": Operation("POST", _UPLOAD + "&ifGenerationMatch=0", "storage.objects.insert", 412, b"abc"),
     "without condition": Operation("POST", _UPLOAD, "storage.objects.insert", None, b"abc"),
-    "never": Operation("POST", "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=a@b", "storage.projects.hmacKeys.create", None),
-}  # fmt: skip
+    "never": Operation("POST", _KEYS, "storage.projects.hmacKeys.create", None),
+}
 
 FAULTS: dict[str, Callable[..., Fault]] = {
     "408": lambda when: Fault.status(408, when=when),

@@ -165,7 +165,7 @@ class AsyncReader(Generic[R]):
         download = self._download
         delay = download.broken(error, port.verdict(error), self._received, self._kept)
         while delay is not None:
-            await self._close()
+            await self.aclose()
             await port.start.runtime.asleep(delay)
             try:
                 await self._open(download, await port.send(download.send, download.attempt_limit()))

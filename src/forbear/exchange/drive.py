@@ -154,7 +154,7 @@ class Reader(Generic[R]):
         download = self._download
         delay = download.broken(error, port.verdict(error), self._received, self._kept)
         while delay is not None:
-            self._close()
+            self.close()
             port.start.runtime.sleep(delay)
             try:
                 self._open(download, port.send(download.send, download.attempt_limit()))

@@ -1,0 +1,275 @@
+"""Downloads that break: they go on at the very byte, from the very object, or fail as they would have without us."""
+
+import gzip
+from typing import Any
+
+import pytest
+
+import forbear
+from forbear import Event, Limits, Reason, Scheduled
+from forbear.services import cloud_storage, rfc9110
+from forbear.testing.cloud import Cloud, Fault
+from tests.clients.flavours import Flavour, Result
+from tests.clients.wire import Answer, Wire, reply
+
+DATA = bytes(range(256)) * 3
+SMALL = b"every offset of it"
+MEDIA = "/storage/v1/b/bkt/o/thing?alt=media"
+
+
+# Both libraries drop their own async generators where a body is left before its end, and trio reports that.
+LEFT_BEFORE_ITS_END = pytest.mark.filterwarnings(
+    "ignore:Exception ignored in. <async_generator object:pytest.PytestUnraisableExceptionWarning"
+)
+
+
+def fetch(flavour: Flavour, url: str, policy: Any = cloud_storage.policy, **options: Any) -> Result:
+    return flavour.call(flavour.transport(policy), "GET", url, **options)
+
+
+@pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
+def test_goes_on_from_every_offset(flavour: Flavour, cloud: Cloud, reset: bool) -> None:
+    """Wherever the body breaks off, one more request brings the rest, pinned to the object's generation."""
+    item = cloud.store.put("bkt", "thing", SMALL)
+    for offset in range(len(SMALL)):
+        seen = len(cloud.requests)
+        cloud.fault(Fault.truncate(offset, reset=reset))
+        assert fetch(flavour, cloud.url + MEDIA).content == SMALL
+        assert len(cloud.requests) == seen + 2
+        last = cloud.requests[-1]
+        assert last.headers["range"] == f"bytes={offset}-{len(SMALL) - 1}"
+        assert last.query == f"alt=media&generation={item.generation}"
+
+
+def test_a_range_goes_on_within_its_own_bounds(flavour: Flavour, cloud: Cloud) -> None:
+    """Of a part that was asked for, only the rest of that part is fetched."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(30, reset=True))
+    result = fetch(flavour, cloud.url + MEDIA, headers={"Range": "bytes=100-199"})
+    assert (result.status, result.content) == (206, DATA[100:200])
+    assert [request.headers["range"] for request in cloud.requests] == ["bytes=100-199", "bytes=130-199"]
+
+
+def test_breaks_again_and_again(flavour: Flavour, cloud: Cloud) -> None:
+    """Resumptions may break, too: each one that gets on gives the policy's patience anew."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(*(Fault.truncate(10, reset=bool(number % 2)) for number in range(20)))
+    policy = cloud_storage.policy.with_limits(Limits(attempts=2))
+    result = fetch(flavour, cloud.url + MEDIA, policy)
+    assert result.content == DATA
+    assert len(cloud.requests) == 21
+
+
+def test_gives_up_where_it_does_not_get_on(flavour: Flavour, cloud: Cloud) -> None:
+    """Without progress the policy's limits count; the error is the first one, with one note of all that was tried."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(10), Fault.status(503), Fault.reset(), Fault.truncate(0, times=None))
+    result = fetch(flavour, cloud.url + MEDIA, cloud_storage.policy.with_limits(Limits(attempts=4)), stop_after=10**6)
+    assert isinstance(result.error, flavour.library.RemoteProtocolError)
+    assert result.content == DATA[:10]
+    assert [attempt.error for attempt in result.report.attempts] == [
+        "RemoteProtocolError", "HTTP 503", "ReadError", "RemoteProtocolError"
+    ]  # fmt: skip
+    assert result.report.reason is Reason.ATTEMPTS
+    assert result.report.operation == "storage.objects.get (body)"
+    assert [note.partition(" in ")[0] for note in result.error.__notes__] == ["forbear: gave up after 4 attempts"]
+    assert len(cloud.requests) == 4
+
+
+def test_obeys_the_server_while_going_on(flavour: Flavour, cloud: Cloud) -> None:
+    """A Retry-After on the way to the rest is obeyed."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(10), Fault.status(429, retry_after=50))
+    result = fetch(flavour, cloud.url + MEDIA)
+    assert result.content == DATA
+    assert result.slept[-1] >= 50
+
+
+@pytest.mark.parametrize("versioned", [False, True])
+def test_never_mixes_two_objects(flavour: Flavour, cloud: Cloud, versioned: bool) -> None:
+    """An object that is replaced meanwhile: the old one goes on if it is kept, or the break comes out."""
+    cloud.store.bucket("bkt").fields["versioning"] = {"enabled": versioned}
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(100))
+
+    def replace(event: Event) -> None:
+        if isinstance(event, Scheduled):
+            cloud.store.put("bkt", "thing", DATA[::-1])
+
+    result = fetch(flavour, cloud.url + MEDIA, cloud_storage.policy.with_on_event(replace), stop_after=10**6)
+    if versioned:
+        assert (result.error, result.content) == (None, DATA)
+    else:
+        assert isinstance(result.error, flavour.library.RemoteProtocolError)
+        assert result.content == DATA[:100]
+        assert result.report.text == (
+            "the rest is out of reach: the server answered 404 Not Found instead of sending the rest"
+        )
+
+
+@pytest.mark.parametrize("accepted", ["gzip", "identity"])
+def test_compressed_objects(flavour: Flavour, cloud: Cloud, accepted: str) -> None:
+    """Stored gzip goes on byte by byte; what the server unpacks meanwhile is fetched anew and compared."""
+    packed = gzip.compress(DATA, mtime=0)
+    cloud.store.put("bkt", "thing", packed, {"contentEncoding": "gzip"})
+    cloud.fault(Fault.truncate(50, reset=True))
+    result = fetch(flavour, cloud.url + MEDIA, headers={"Accept-Encoding": accepted})
+    assert (result.status, result.content) == (200, DATA)
+    assert ("range" in cloud.requests[-1].headers) == (accepted == "gzip")
+
+
+@pytest.mark.parametrize("mark", ["X-Goog-Signature=abc", "GoogleAccessId=a&Signature=abc", "X-Amz-Signature=abc"])
+def test_adds_nothing_to_a_signed_url(flavour: Flavour, cloud: Cloud, mark: str) -> None:
+    """A signature covers the query, so a signed URL stays as it is; the reply still says its generation."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(5))
+    assert fetch(flavour, f"{cloud.url}{MEDIA}&{mark}").content == DATA
+    assert [request.query for request in cloud.requests] == [f"alt=media&{mark}"] * 2
+
+
+@pytest.mark.parametrize(
+    ("authorization", "added"), [("Bearer abc", True), ("GOOG4-HMAC-SHA256 Credential=a", False), ("AWS a:b", False)]
+)
+def test_adds_nothing_to_a_request_signed_in_its_header(
+    flavour: Flavour, cloud: Cloud, authorization: str, added: bool
+) -> None:
+    """A signature in the Authorization header covers the query, too; a bearer token does not."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(5))
+    assert fetch(flavour, cloud.url + MEDIA, headers={"Authorization": authorization}).content == DATA
+    assert ("generation=" in cloud.requests[-1].query) == added
+
+
+def test_keeps_the_generation_that_was_asked_for(flavour: Flavour, cloud: Cloud) -> None:
+    """A request that names a generation is not given another one."""
+    item = cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(5))
+    assert fetch(flavour, f"{cloud.url}{MEDIA}&generation={item.generation}").content == DATA
+    assert cloud.requests[-1].query == f"alt=media&generation={item.generation}"
+
+
+def test_metadata_is_fetched_anew(flavour: Flavour, cloud: Cloud) -> None:
+    """A small reply that cannot be continued is asked for again, and must begin as the first one did."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.truncate(40), Fault.truncate(20), Fault.truncate(60, reset=True))
+    result = fetch(flavour, cloud.url + "/storage/v1/b/bkt/o/thing")
+    assert result.response.json()["name"] == "thing"
+    assert len(cloud.requests) == 4
+
+
+@LEFT_BEFORE_ITS_END
+def test_an_early_close_leaves_nothing_open(flavour: Flavour, cloud: Cloud) -> None:
+    """A reader that stops, before or after a resumption, gives its connection back."""
+    cloud.store.put("bkt", "thing", DATA * 1000)
+    cloud.fault(Fault.truncate(100_000))
+    for stop_after in (10, 200_000):
+        result = fetch(flavour, cloud.url + MEDIA, stop_after=stop_after)
+        assert (result.error, result.open_connections) == (None, 0)
+        assert (DATA * 1000).startswith(result.content)
+
+
+def broken(*headers: str, end: str = "close") -> Answer:
+    return reply(200, SMALL[:7], *headers, length=len(SMALL), end=end)
+
+
+def chunked(*chunks: bytes, end: str = "keep") -> Answer:
+    body = b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in chunks)
+    return Answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + body, end)
+
+
+BREAK = broken('ETag: "one"')
+
+
+def rest(*headers: str, status: int = 206, first: int = 7, total: int = len(SMALL), body: bytes = SMALL[7:]) -> Answer:
+    span = f"Content-Range: bytes {first}-{first + len(body) - 1}/{total}"
+    return reply(status, body, span, *headers)
+
+
+@LEFT_BEFORE_ITS_END
+@pytest.mark.parametrize(
+    ("answers", "whole"),
+    [
+        ((BREAK, rest('ETag: "one"')), True),
+        ((BREAK, reply(200, SMALL, 'ETag: "one"')), True),
+        ((BREAK, reply(200, SMALL, 'ETag: "two"')), False),
+        ((BREAK, reply(200, b"O" + SMALL[1:], 'ETag: "one"')), False),
+        ((BREAK, rest('ETag: "two"')), False),
+        ((BREAK, rest()), False),
+        ((BREAK, rest('ETag: "one"', first=8, body=SMALL[8:])), False),
+        ((BREAK, rest('ETag: "one"', first=6, body=SMALL[6:])), False),
+        ((BREAK, rest('ETag: "one"', total=len(SMALL) + 1)), False),
+        ((BREAK, rest('ETag: "one"', body=SMALL[7:-1])), False),
+        ((BREAK, rest('ETag: "one"', "Content-Encoding: gzip")), False),
+        ((BREAK, reply(206, SMALL[7:], 'ETag: "one"')), False),
+        ((BREAK, reply(416, b"")), False),
+        ((BREAK, reply(404, b"")), False),
+        ((BREAK, reply(401, b"")), False),
+        ((BREAK, reply(204)), False),
+        ((BREAK, reply(302, b"", "Location: /elsewhere")), False),
+        ((broken(), reply(200, SMALL)), True),
+        ((broken(end="reset"), reply(200, SMALL + b"!")), False),
+        ((broken(), reply(200, b"x" * len(SMALL))), False),
+        ((broken('ETag: W/"one"'), reply(200, SMALL, 'ETag: W/"one"')), True),
+        ((broken('ETag: W/"one"'), reply(200, SMALL, 'ETag: W/"two"')), False),
+        ((broken("Accept-Ranges: none", 'ETag: "one"'), reply(200, SMALL, "Accept-Ranges: none", 'ETag: "one"')), True),
+        ((broken("Content-Type: text/event-stream"), reply(200, SMALL)), False),
+        ((chunked(SMALL[:7], end="close"), chunked(SMALL[:3], SMALL[3:], b"")), True),
+        ((chunked(SMALL[:7], end="close"), chunked(SMALL[:3], b"")), False),
+        ((chunked(SMALL, end="close"), chunked(SMALL, b"")), True),
+    ],
+)  # fmt: skip
+def test_joins_only_what_belongs_together(flavour: Flavour, answers: tuple[Answer, ...], whole: bool) -> None:
+    """A second reply is used only if it is of the same object and begins at the right byte; else the break comes out."""
+    with Wire(*answers) as wire:
+        result = fetch(flavour, wire.url, None, stop_after=10**6)
+        assert len(wire.seen) == (1 if b"event-stream" in answers[0].data else 2)
+    if whole:
+        assert (result.error, result.content) == (None, SMALL)
+    else:
+        assert isinstance(result.error, flavour.library.NetworkError | flavour.library.RemoteProtocolError)
+        assert result.content == SMALL[:7]
+        assert result.report.reason is Reason.BODY
+        assert len(result.error.__notes__) == 1
+
+
+def test_a_head_has_no_body_to_break(flavour: Flavour, cloud: Cloud) -> None:
+    """HEAD is retried as a read, and its length promises nothing."""
+    cloud.store.put("bkt", "thing", DATA)
+    cloud.fault(Fault.status(503))
+    result = flavour.call(flavour.transport(rfc9110.policy), "HEAD", cloud.url + MEDIA)
+    assert (result.content, result.retries) == (b"", 1)
+
+
+def test_a_get_that_is_told_to_be_another_method_is_not_sent_again(flavour: Flavour) -> None:
+    """A GET whose header asks for a POST is executed once, although its reply broke."""
+    with Wire(BREAK, rest('ETag: "one"')) as wire:
+        result = fetch(flavour, wire.url, None, headers={"X-HTTP-Method-Override": "POST"})
+        assert len(wire.seen) == 1
+    assert result.report.reason is Reason.UNSAFE
+
+
+def test_a_body_is_read_without_retries_where_they_are_off(flavour: Flavour) -> None:
+    """Retries that are turned off while a body is read are off for it, too."""
+    with Wire(BREAK, rest('ETag: "one"')) as wire, forbear.disabled():
+        result = fetch(flavour, wire.url, None)
+        assert len(wire.seen) == 1
+    assert isinstance(result.error, flavour.library.RemoteProtocolError)
+    assert forbear.report(result.error) is None
+
+
+def test_a_connection_is_free_while_a_body_waits_to_go_on(flavour: Flavour) -> None:
+    """A pool of one connection suffices: the broken reply and each refused one is closed before the wait."""
+    answers = (BREAK, reply(503, b"busy"), rest('ETag: "one"'))
+    with Wire(*answers) as wire:
+        limits = flavour.library.Limits(max_connections=1)
+        transport = flavour.transport(transport=flavour.base(limits=limits))
+        assert flavour.call(transport, "GET", wire.url).content == SMALL
+
+
+def test_a_policy_for_errors_has_the_last_word_on_broken_bodies(flavour: Flavour) -> None:
+    """A policy that retries only timeouts lets a broken body out; one that retries what broke goes on with it."""
+    library = flavour.library
+    for on, whole in ((library.TimeoutException, False), (library.TransportError, True)):
+        with Wire(BREAK, rest('ETag: "one"')) as wire:
+            result = fetch(flavour, wire.url, forbear.retry(on=on))
+            assert (result.error is None, len(wire.seen)) == (whole, 1 + whole)
