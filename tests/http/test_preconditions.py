@@ -76,23 +76,51 @@ def test_a_target_is_split_at_its_first_question_mark(target: str, path: str, qu
 )
 def test_an_integer_parameter_is_present(query: str, present: bool) -> None:
     """A parameter counts as any decimal integer, 0 included, under exactly its own decoded name."""
-    assert preconditions.has_integer(query, NAME) is present
+    assert _has_integer(query, NAME) is present
+
+
+def _has_integer(query: str, name: str) -> bool:
+    value = preconditions.value(query, name)
+    return value is not None and preconditions.is_integer(value)
 
 
 @pytest.mark.parametrize(
-    ("query", "present"),
+    ("text", "positive"),
+    [("1", True), ("10", True), ("01", True), ("9" * 6000, True), ("0", False), ("000", False)],
+)
+def test_positive_integers(text: str, positive: bool) -> None:
+    """Where an identifier is asked for, 0 names nothing."""
+    assert preconditions.is_integer(text)
+    assert preconditions.is_positive(text) is positive
+
+
+@pytest.mark.parametrize("text", ["", "-1", "+1", "1.0", " 1", "1 ", "0x1", "1_0", "²", "٣", "a"])
+def test_no_integers(text: str) -> None:
+    """Only ASCII digits count."""
+    assert not preconditions.is_integer(text)
+    assert not preconditions.is_positive(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "valid"),
     [
-        ("generation=1", True),
-        ("generation=10", True),
-        ("generation=01", True),
-        ("generation=0", False),
-        ("generation=000", False),
+        ("c8b4a1de-0000-4000-8000-000000000001", True),
+        ("C8B4A1DE-0000-4000-8000-000000000001", True),
+        ("00000000-0000-0000-0000-000000000001", True),
+        ("00000000-0000-0000-0000-000000000000", False),
+        ("c8b4a1de000040008000000000000001", False),
+        ("c8b4a1de-0000-4000-80000-00000000001", False),
+        ("c8b4a1de-0000-4000-8000-00000000000g", False),
+        ("c8b4a1de-0000-4000-8000-00000000000²", False),
+        ("{c8b4a1de-0000-4000-8000-00000000001}", False),
+        ("c8b4a1de-0000-4000-8000-000000000001-", False),
+        ("", False),
+        ("----", False),
     ],
 )
-def test_a_positive_integer_is_present(query: str, present: bool) -> None:
-    """Where an identifier is asked for, 0 names nothing."""
-    assert preconditions.has_integer(query, "generation", positive=True) is present
-    assert preconditions.has_integer(query, "generation")
+def test_uuids(text: str, valid: bool) -> None:
+    """A UUID counts in its usual spelling; that of zeros only names nothing."""
+    assert preconditions.is_uuid(text) is valid
 
 
 @pytest.mark.parametrize(
@@ -121,7 +149,7 @@ def test_values_of_a_parameter(query: str, values: list[str], value: str | None)
 @given(st.text(max_size=60), st.sampled_from([NAME, "generation", "a"]))
 def test_no_query_raises(query: str, name: str) -> None:
     """Any text can stand after the question mark."""
-    assert preconditions.has_integer(query, name) in (True, False)
+    assert _has_integer(query, name) in (True, False)
 
 
 @given(st.integers(0, 2**63 - 1), st.lists(st.sampled_from(list(enumerate(NAME)))))
@@ -130,7 +158,7 @@ def test_an_encoded_name_is_the_same_name(number: int, encoded: list[tuple[int, 
     letters = list(NAME)
     for index, letter in encoded:
         letters[index] = f"%{ord(letter):02X}"
-    assert preconditions.has_integer(f"{''.join(letters)}={number}", NAME)
+    assert _has_integer(f"{''.join(letters)}={number}", NAME)
 
 
 @pytest.mark.parametrize(
@@ -228,7 +256,55 @@ def test_other_fields_can_be_asked_for() -> None:
     assert not preconditions.has_field(b'{"requestId": "1"}', "etag")
 
 
+@pytest.mark.parametrize(
+    ("body", "present"),
+    [
+        (b'{"policy": {"etag": "x"}}', True),
+        (b'{"policy": {"etag": ""}}', False),
+        (b'{"policy": {"etag": null}}', False),
+        (b'{"policy": "etag"}', False),
+        (b'{"policy": null, "etag": "x"}', False),
+        (b'{"etag": "x"}', False),
+        (b'{"policy": {"policy": {"etag": "x"}}}', False),
+        (b'{"policy.etag": "x"}', False),
+        (b'[{"policy": {"etag": "x"}}]', False),
+    ],
+)
+def test_a_field_of_a_field(body: bytes, present: bool) -> None:
+    """A path leads through objects, and through nothing else."""
+    assert preconditions.has_field(body, "policy.etag") is present
+
+
+@pytest.mark.parametrize(
+    ("body", "present"),
+    [(b'{"kind": "A"}', True), (b'{"kind": "a"}', False), (b'{"kind": "AB"}', False), (b'{"kind": ""}', False)],
+)
+def test_a_field_with_a_value(body: bytes, present: bool) -> None:
+    """Where a value is asked for, only that one counts."""
+    assert preconditions.has_field(body, "kind", "A") is present
+    assert not preconditions.has_field(b'{"kind": ["A"]}', "kind", "A")
+
+
+@pytest.mark.parametrize(
+    ("body", "lacking"),
+    [
+        (b"{}", True),
+        (b"", True),
+        (b'{"policy": {"etag": "x\\n"}}', True),
+        (b'{"updateMask": "etag"}', False),
+        (b'{"update_mask": "etag"}', False),
+        (b'{"policy": {"description": "no updateMask"}}', False),
+        (b'{"\\u0075pdateMask": "bindings"}', False),
+        (None, False),
+    ],
+)
+def test_a_field_that_must_not_be_there(body: bytes | None, lacking: bool) -> None:
+    """What may be the name of the field, in any spelling, is taken for it."""
+    assert preconditions.lacks_field(body, "updateMask", "update_mask") is lacking
+
+
 @given(st.binary(max_size=80))
 def test_no_body_raises(body: bytes) -> None:
     """Any bytes can be a body."""
     assert preconditions.has_field(b'{"etag"' + body, "etag") in (True, False)
+    assert preconditions.has_field(b'{"policy":{"etag"' + body, "policy.etag") in (True, False)

@@ -36,14 +36,20 @@ def test_all_else_is_never_repeatable(method: str) -> None:
     assert _judge(method) == Judgement("rfc9110", None, Safety.NEVER)
 
 
-@pytest.mark.parametrize("method", ["POST", "PATCH", "LOCK"])
-def test_if_match_with_a_strong_tag_makes_them_repeatable(method: str) -> None:
+def test_if_match_with_a_strong_tag_makes_a_patch_repeatable() -> None:
     """A change of one version can succeed only once; 412 may then mean that it has."""
-    judgement = _judge(method, if_match='"v1"')
+    judgement = _judge("PATCH", if_match='"v1"')
     assert (judgement.safety, judgement.repeatable) == (Safety.CONDITIONAL, True)
     assert (judgement.met, judgement.conditions) == ("If-Match:", ("If-Match:",))
     assert judgement.maybe_done == (412,)
     assert judgement.mutation
+
+
+@pytest.mark.parametrize("method", ["POST", "LOCK", "post", "patch"])
+def test_if_match_guards_nothing_else(method: str) -> None:
+    """A POST may create something elsewhere and leave the version of its target as it is, so that it holds again."""
+    assert _judge(method, if_match='"v1"') == Judgement("rfc9110", None, Safety.NEVER)
+    assert not _judge("PATCH", if_match='"v1"', x_http_method_override=method).repeatable or method == "patch"
 
 
 @pytest.mark.parametrize(

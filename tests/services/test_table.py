@@ -9,7 +9,7 @@ from forbear.services.table import COLUMNS, Row, Rule, load
 
 HEADER = ",".join(("id", "verb", *COLUMNS[1:]))
 ONLY = "`safe_if` must be given for conditional operations only, got "
-GRAMMAR = "a condition must be q:NAME, h:NAME, b:NAME or const:true, got "
+GRAMMAR = "a condition must be one of q, h, b, !b, x, f, !f, const, a colon and a name, got "
 GOOD = "a.get,GET,always,,,always,,page,none,"
 
 

@@ -20,5 +20,10 @@ def overrides(headers: "Mapping[str, str]") -> list[str]:
 
 
 def danger(method: str) -> int:
-    """0 for a read, 1 for an idempotent method, 2 for all others; methods are compared by case, as the RFC has it."""
-    return 0 if method in READS else 1 if method in IDEMPOTENT else 2
+    """0 for a read, 1 for an idempotent method, 2 for PATCH, which a precondition can guard, 3 for all others.
+
+    Methods are compared by case, as the RFC has it.
+    """
+    if method in READS:
+        return 0
+    return 1 if method in IDEMPOTENT else 2 if method == "PATCH" else 3

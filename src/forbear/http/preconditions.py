@@ -37,13 +37,24 @@ def value(query: str, name: str) -> str | None:
     return found[0]
 
 
-def has_integer(query: str, name: str, *, positive: bool = False) -> bool:
-    """Whether the query parameter `name` is a decimal integer, 0 included unless `positive`.
+def is_integer(text: str) -> bool:
+    """Whether `text` is a decimal integer without a sign, 0 included."""
+    return text.isascii() and text.isdigit()
 
-    A repeated parameter counts only if all its values are the same, since servers differ on which of them they take.
-    """
-    number = value(query, name)
-    return number is not None and number.isascii() and number.isdigit() and not (positive and not number.strip("0"))
+
+def is_positive(text: str) -> bool:
+    """Whether `text` is a decimal integer above 0."""
+    return is_integer(text) and text.strip("0") != ""
+
+
+def is_uuid(text: str) -> bool:
+    """Whether `text` is a UUID in its usual spelling, other than the one of zeros only, which names nothing."""
+    digits = text.replace("-", "")
+    return (
+        [len(part) for part in text.split("-")] == [8, 4, 4, 4, 12]
+        and all(digit in "0123456789abcdefABCDEF" for digit in digits)
+        and digits.strip("0") != ""
+    )
 
 
 def has_tag(headers: "Mapping[str, str]", name: str = "if-match") -> bool:
@@ -62,20 +73,32 @@ def is_strong(tag: str) -> bool:
     return len(tag) > 2 and tag[0] == tag[-1] == '"' and '"' not in tag[1:-1]
 
 
-def has_field(body: bytes | None, name: str) -> bool:
-    """Whether `body` is a JSON object whose top-level field `name` is a string that is not empty."""
+def has_field(body: bytes | None, path: str, text: str | None = None) -> bool:
+    """Whether `body` is a JSON object with a string at `path` ("etag", "policy.etag") that is not empty.
+
+    With `text` it must be that string.
+    """
+    *outer, name = path.split(".")
     if body is None or len(body) > MAX_BODY or f'"{name}"'.encode() not in body:
         return False
     import json  # on a rare path, and not cheap to import
 
     try:
-        document: object = json.loads(body)
+        value: object = json.loads(body)
     except (ValueError, RecursionError):
         return False
-    if not isinstance(document, dict):
+    for key in (*outer, name):
+        if not isinstance(value, dict):
+            return False
+        value = value.get(key)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
+    return isinstance(value, str) and (value != "" if text is None else value == text)
+
+
+def lacks_field(body: bytes | None, *names: str) -> bool:
+    """Whether none of `names` can be the name of any field of a JSON `body`; one in a text counts as there."""
+    if body is None or b"\\u" in body:  # any letter may be spelt as an escape
         return False
-    field: object = document.get(name)  # pyright: ignore[reportUnknownMemberType, reportUnknownVariableType]
-    return isinstance(field, str) and field != ""
+    return not any(name.encode() in body for name in names)
 
 
 def _decode(text: str) -> str:

@@ -5,7 +5,7 @@ from forbear.core.verdict import Safety
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
     from typing import Protocol
 
     from forbear.core.verdict import Verdict
@@ -22,14 +22,22 @@ if TYPE_CHECKING:
         def token_header(self) -> str | None:
             """The header that carries a token equal on all attempts of a mutation, None where the API reads none."""
             ...
-            ...
 
         def classify(self, request: "Request") -> "Judgement":
             """The operation that a request asks for and whether it may be executed twice."""
             ...
 
-        def verdict(self, judgement: "Judgement", status: int, headers: Mapping[str, str]) -> "Verdict | None":
-            """What a reply means, None where it is a success; `headers` has lower-case names."""
+        def verdict(
+            self,
+            judgement: "Judgement",
+            status: int,
+            headers: Mapping[str, str],
+            body: Callable[[], bytes] | None = None,
+        ) -> "Verdict | None":
+            """What a reply means, None where it is a success; `headers` has lower-case names.
+
+            `body` reads the body of the reply, where the caller can; it is called only where the answer hangs on it.
+            """
             ...
 
 

@@ -2,6 +2,7 @@
 
 Segments are compared as they stand on the wire: `o/a%2Fb` is one object, `o/a/b` another route. A literal segment must
 be spelt plainly; `{name}` takes any segment that is neither empty nor a dot segment, which servers may resolve away.
+Where a template ends in `{name}:verb`, what follows the last colon of a last segment is a verb for all its siblings.
 """
 
 from typing import Generic, TypeVar
@@ -14,12 +15,13 @@ _DOT_SEGMENTS = frozenset(
 
 
 class _Node(Generic[T]):
-    __slots__ = ("any", "literals", "operations")
+    __slots__ = ("any", "literals", "operations", "verbs")
 
     def __init__(self) -> None:
         self.literals: dict[str, _Node[T]] = {}
         self.any: _Node[T] | None = None
         self.operations: dict[str, T] = {}
+        self.verbs: dict[str, _Node[T]] = {}
 
 
 class Matcher(Generic[T]):
@@ -36,6 +38,9 @@ class Matcher(Generic[T]):
         for segment in template.split("/"):
             if segment[:1] == "{":
                 node.any = node = node.any or _Node()
+                verb = segment.partition("}:")[2]
+                if verb:
+                    node = node.verbs.setdefault(verb, _Node())
             else:
                 node = node.literals.setdefault(segment, _Node())
         if method in node.operations:
@@ -58,4 +63,8 @@ def _find(node: _Node[T], method: str, segments: list[str], index: int) -> T | N
             return found
     if node.any is None or not segment or segment in _DOT_SEGMENTS:
         return None
+    if ":" in segment and node.any.verbs and index + 1 == len(segments):
+        name, _, verb = segment.rpartition(":")
+        known = node.any.verbs.get(verb)
+        return None if known is None or not name or name in _DOT_SEGMENTS else known.operations.get(method)
     return _find(node.any, method, segments, index + 1)

@@ -1,15 +1,39 @@
-"""The verdict on a reply by its status, with the wall clock for one that carries no date. It knows no service."""
+"""What replies mean: by their status, and by what the JSON body of a Google API's error says. It knows no service."""
 
-import time
+import json
 from collections.abc import Container, Mapping
+from typing import Any
 
 from forbear.core.verdict import Verdict
 from forbear.http import status as _status
+from forbear.run.runtime import current
+from forbear.services.untyped import is_list, is_mapping
 
 
 def verdict(
     status: int, headers: Mapping[str, str], transient: Container[int] = _status.TRANSIENT_STATUSES
 ) -> Verdict | None:
     """What a reply means where the statuses in `transient` are worth another try; None where it is no error."""
-    now = time.time() if "retry-after" in headers and "date" not in headers else None
+    now = current.get().now() if "retry-after" in headers and "date" not in headers else None
     return _status.verdict(status, headers, transient, now)
+
+
+def error_status(body: bytes) -> str | None:
+    """The status that an error names ("ABORTED"), None where the body is no such error."""
+    status: object = _error(body).get("status")
+    return status if isinstance(status, str) else None
+
+
+def error_reasons(body: bytes) -> frozenset[str]:
+    """The reasons that an error names ("conditionNotMet"), none where the body is no such error."""
+    errors: Any = _error(body).get("errors")
+    return frozenset(str(error.get("reason")) for error in (errors if is_list(errors) else ()) if is_mapping(error))
+
+
+def _error(body: bytes) -> dict[str, Any]:
+    try:
+        document: Any = json.loads(body)
+    except (ValueError, RecursionError):
+        return {}
+    error: Any = document.get("error") if is_mapping(document) else None
+    return error if is_mapping(error) else {}

@@ -1,10 +1,11 @@
 """Requests to hosts whose API nobody described: judged by what RFC 9110 says of methods and preconditions alone.
 
-Reads, PUT and DELETE may be executed twice (§9.2.2); all other methods only under a precondition that cannot hold a
-second time. Where a header asks for another method, the more dangerous of the two counts: not every server obeys it.
+Reads, PUT and DELETE may be executed twice (§9.2.2); PATCH only under a precondition that cannot hold a second time;
+all other methods never, for what they do need not change the target whose version the precondition names. Where a
+header asks for another method, the more dangerous of the two counts: not every server obeys it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from forbear.core.record import Record
 from forbear.core.verdict import Safety, Verdict
@@ -12,6 +13,7 @@ from forbear.http import method, preconditions
 from forbear.http.request import Judgement, Request
 from forbear.policy import Policy
 from forbear.services import replies
+from forbear.services.failures import Failures
 
 _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
@@ -46,19 +48,26 @@ class Rfc9110(Record):
             return _READ
         if asked in method.IDEMPOTENT:
             return _PUT if asked == "PUT" else _DELETE
-        if preconditions.has_strong_tag(request.headers):
-            return _IF_MATCH
-        # For PATCH the target is what comes into being; the target of a POST may be absent for ever.
-        if asked == "PATCH" and request.headers.get("if-none-match", "").strip() == "*":
-            return _IF_NONE
+        # A PATCH changes its target; a POST may create something elsewhere, and leave the target's version as it is.
+        if asked == "PATCH":
+            if preconditions.has_strong_tag(request.headers):
+                return _IF_MATCH
+            if request.headers.get("if-none-match", "").strip() == "*":
+                return _IF_NONE
         return _NEVER
 
-    def verdict(self, judgement: Judgement, status: int, headers: Mapping[str, str]) -> Verdict | None:
+    def verdict(
+        self,
+        judgement: Judgement,
+        status: int,
+        headers: Mapping[str, str],
+        body: Callable[[], bytes] | None = None,
+    ) -> Verdict | None:
         """What a reply means: 408, 429, 500, 502, 503 and 504 are worth another try; None where it is no error."""
         return replies.verdict(status, headers)
 
 
 RFC9110 = Rfc9110()
 
-policy = Policy((ConnectionError, TimeoutError), service=RFC9110)
+policy = Policy(Failures(RFC9110), repeatable=False, service=RFC9110)
 """The policy for HTTP APIs that nobody described: at most 5 attempts within 60 s, full jitter under 1, 2, 4 … s."""

@@ -8,9 +8,10 @@ A table is a CSV file with the columns below, between which a service has its ow
 - `safe_if`: what makes a conditional operation safe, in the grammar of `forbear.services.conditions`.
 - `disputed_if`: further conditions that some source accepts and others reject; they count only where a user opts in.
 - `documented`: what the service's own page says, if it names the operation: always, never or the conditions.
-- `maybe_done`: replies, joined by "|", that on a later attempt may mean that an earlier one had worked.
+- `maybe_done`: replies (HTTP statuses, or names of gRPC codes), joined by "|", that on a later attempt may mean that an
+  earlier one had worked.
 - `source`: where the row is from; JUDGEMENT marks our own.
-- `effect`: what a duplicate does.
+- `effect`: what a duplicate does; what is safe always, has no effect twice and cannot have worked before is a read.
 - `note`: anything else worth knowing.
 """
 
@@ -47,21 +48,26 @@ class Row:
     effect: str
     note: str
 
+    @property
+    def is_read(self) -> bool:
+        """Whether the operation changes nothing."""
+        return self.rule.safety is Safety.ALWAYS and self.effect == "none" and not self.maybe_done
 
-def load(path: Path, where: tuple[str, ...]) -> tuple[Row, ...]:
-    """The rows of the table in `path`, whose own columns are named `where`.
+
+def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[Row, ...]:
+    """The rows of the table in `path`, whose own columns are named `where` and then `optional`, which may be empty.
 
     Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
     """
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, restval="", restkey="surplus")
-        expected = {*COLUMNS, *where}
+        expected = {*COLUMNS, *where, *optional}
         if set(reader.fieldnames or ()) != expected:
             raise ValueError(f"{path.name}: columns must be {sorted(expected)}, got {sorted(reader.fieldnames or ())}")
         rows: dict[str, Row] = {}
         for line in reader:
             try:
-                row = _row(line, where)
+                row = _row(line, where, optional)
                 if row.id in rows:
                     raise ValueError("`id` must be unique")
             except ValueError as error:
@@ -70,7 +76,7 @@ def load(path: Path, where: tuple[str, ...]) -> tuple[Row, ...]:
     return tuple(rows.values())
 
 
-def _row(line: Mapping[str, str], where: tuple[str, ...]) -> Row:
+def _row(line: Mapping[str, str], where: tuple[str, ...], optional: tuple[str, ...]) -> Row:
     if "surplus" in line:
         raise ValueError(f"a row must have one value a column, got {line['surplus']!r} beyond the last one")
     for column in ("id", "source", "effect", *where):
@@ -78,7 +84,7 @@ def _row(line: Mapping[str, str], where: tuple[str, ...]) -> Row:
             raise ValueError(f"`{column}` must not be empty")
     return Row(
         id=line["id"],
-        where=tuple(line[column] for column in where),
+        where=tuple(line[column] for column in (*where, *optional)),
         rule=_rule(line["safety"], line["safe_if"]),
         disputed=parse(line["disputed_if"]),
         documented=_documented(line["documented"]),

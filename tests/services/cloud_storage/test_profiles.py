@@ -1,4 +1,4 @@
-"""The two profiles: the waits, the limits and the service of each."""
+"""The profiles of Cloud Storage, each held field by field against the figures of its document."""
 
 import pickle
 import subprocess
@@ -10,43 +10,101 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.services import cloud_storage
-from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
+from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
+from forbear.services.failures import Failures
 
 ALMOST_1 = 1 - 2**-53
-
-
-@pytest.mark.parametrize(
-    ("policy", "service"), [(cloud_storage.policy, RECOMMENDED), (cloud_storage.documented, DOCUMENTED)]
+EVERY_5XX = set(range(500, 600))
+ALL = (
+    cloud_storage.policy, cloud_storage.documented, cloud_storage.documented_2020, cloud_storage.python_client,
+    cloud_storage.gsutil,
 )  # fmt: skip
-def test_what_they_share(policy: Policy, service: object) -> None:
-    """Ten minutes, no limit on attempts, the transport errors of the page."""
-    assert policy.limits == Limits(attempts=None, timeout=600)
-    assert policy.on == (ConnectionError, TimeoutError)
-    assert policy.service == service
+
+
+def service_of(policy: Policy) -> CloudStorage:
+    """The service of a policy."""
+    assert isinstance(policy.service, CloudStorage)
+    return policy.service
+
+
+def ranges(policy: Policy, count: int = 9) -> list[tuple[float, float]]:
+    """The least and the longest wait before each of the first retries."""
+    return [(policy.backoff.delay(n, 0.0), policy.backoff.delay(n, ALMOST_1)) for n in range(count)]
+
+
+@pytest.mark.parametrize("policy", ALL)
+def test_what_they_share(policy: Policy) -> None:
+    """Errors are judged by their shape, and nothing is repeated whose operation nobody knows."""
+    assert policy.on == Failures(service_of(policy))
+    assert policy.repeatable is False
     assert policy.attempt_timeout is None
     assert policy.budget is None
     assert pickle.loads(pickle.dumps(policy)) == policy
 
 
-def test_documented_waits_to_the_letter() -> None:
-    """1 to 2, 2 to 3, 4 to 5 … and 64 s without any jitter."""
-    backoff = cloud_storage.documented.backoff
-    assert backoff == Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
-    waits = [(backoff.delay(n, 0.0), backoff.delay(n, ALMOST_1)) for n in range(9)]
-    assert waits == [
-        pytest.approx(wait)
-        for wait in [(1, 2), (2, 3), (4, 5), (8, 9), (16, 17), (32, 33), (64, 64), (64, 64), (64, 64)]
-    ]
+def test_documented_is_the_retry_page() -> None:
+    """The retry page of Cloud Storage, 2021 Portuguese edition, which is today's in all figures.
+
+    "min(((2n)+random_number_milliseconds), maximum_backoff)", "menor ou igual a 1.000", "32 ou 64 segundos", "um
+    deadline de 600 segundos", "HTTP 5xx", "408", "429, exceto ... uploads retomáveis".
+    """
+    policy = cloud_storage.documented
+    assert policy.backoff == Exponential(initial=1, multiplier=2, maximum=64, jitter="documented", spread=1)
+    assert policy.limits == Limits(attempts=None, timeout=600)
+    assert policy.service == DOCUMENTED
+    assert service_of(policy).statuses == {408, 429} | EVERY_5XX
+    expected = [(1, 2), (2, 3), (4, 5), (8, 9), (16, 17), (32, 33), (64, 64), (64, 64), (64, 64)]
+    assert ranges(policy) == [pytest.approx(wait) for wait in expected]
+
+
+def test_documented_2020_is_the_page_before_it() -> None:
+    """The page on truncated exponential backoff, in its older Portuguese and German editions.
+
+    "min(((2^n)+random_number_milliseconds), maximum_backoff)", "32 oder 64 Sekunden", "um número máximo de novas
+    tentativas" without a figure, "5xx und 429" and nothing else.
+    """
+    policy = cloud_storage.documented_2020
+    assert policy.backoff == Exponential(initial=1, multiplier=2, maximum=64, jitter="documented", spread=1)
+    assert policy.limits == Limits(attempts=11, timeout=None)
+    assert service_of(policy) == CloudStorage(documented=True, statuses=frozenset({429} | EVERY_5XX))
+    assert "no figure" in (documents()["documented_2020"] or "")
+
+
+def test_python_client_is_the_table_of_the_page() -> None:
+    """The retry page of Cloud Storage, 2021 Portuguese edition, section on Python.
+
+    "Tempo de espera inicial 1", "Multiplicador ... 2", "Tempo máximo de espera 60", "Prazo padrão 120"; "429 ... 500
+    ... 502 ... 503 ... 504 ... 508".
+    """
+    policy = cloud_storage.python_client
+    assert policy.backoff == Exponential(initial=1, multiplier=2, maximum=60, jitter="full")
+    assert policy.limits == Limits(attempts=None, timeout=120)
+    assert service_of(policy).statuses == {429, 500, 502, 503, 504, 508}
+    assert service_of(policy).documented
+
+
+def test_gsutil_is_the_section_of_the_page() -> None:
+    """The retry page of Cloud Storage, 2021 Portuguese edition, section on gsutil.
+
+    "um período aleatório entre [0..1] segundos", then "[0..2]" and "[0..4]", "até 23 novas tentativas", "um máximo
+    padrão de 60 segundos", for "os erros listados na seção Visão geral".
+    """
+    policy = cloud_storage.gsutil
+    expected = [(0, 1), (0, 2), (0, 4), (0, 8), (0, 16), (0, 32), (0, 60), (0, 60)]
+    assert ranges(policy, 8) == [pytest.approx(wait) for wait in expected]
+    assert policy.limits == Limits(attempts=24, timeout=None)
+    assert policy.service == DOCUMENTED
+    assert sum(policy.backoff.delay(n, 0.5) for n in range(23)) == 541.5  # "cerca de 10 minutos"
 
 
 def test_policy_waits_with_jitter_that_grows() -> None:
     """Retry n waits 2**n to 2**(n+1), never less than documented below the cap, and 32 to 64 s at it."""
-    backoff = cloud_storage.policy.backoff
-    waits = [(backoff.delay(n, 0.0), backoff.delay(n, ALMOST_1)) for n in range(9)]
-    assert waits == [
-        pytest.approx(wait)
-        for wait in [(1, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (32, 64), (32, 64), (32, 64)]
-    ]
+    policy = cloud_storage.policy
+    expected = [(1, 2), (2, 4), (4, 8), (8, 16), (16, 32), (32, 64), (32, 64), (32, 64), (32, 64)]
+    assert ranges(policy) == [pytest.approx(wait) for wait in expected]
+    assert policy.limits == Limits(attempts=None, timeout=600)
+    assert policy.service == RECOMMENDED
+    assert service_of(policy).statuses == {408, 429, 500, 502, 503, 504}
 
 
 def test_they_are_made_once() -> None:
@@ -55,23 +113,34 @@ def test_they_are_made_once() -> None:
     assert cloud_storage.documented is cloud_storage.documented
 
 
-def test_every_difference_has_its_reason_in_the_docstring() -> None:
-    """Who reads the docstring of `policy` knows what departs from the page."""
+def documents() -> dict[str, str | None]:
+    """The docstrings of the profiles."""
     from forbear.services.cloud_storage import profiles
 
-    text = profiles.policy.__doc__ or ""
+    named = (profiles.policy, profiles.documented_2020, profiles.python_client, profiles.gsutil)
+    return {profile.__name__: profile.__doc__ for profile in named}
+
+
+def test_every_difference_has_its_reason_in_the_docstring() -> None:
+    """Who reads the docstring of `policy` knows what departs from the page."""
+    text = documents()["policy"] or ""
     for word in ("jitter", "501", "429", "start of a resumable session", "If-Match", "does not name"):
         assert word in text
 
 
 def test_no_table_is_loaded_before_a_request_is_seen() -> None:
-    """Finding a service costs a look at the host; reading its table waits for the first request."""
+    """Finding a service costs a look at the host; reading its tables waits for the first request."""
     code = """
 import sys
+import forbear
+assert not [name for name in sys.modules if name.startswith("forbear.services")]
 from forbear.services import find
 assert find("example.com", "/") is None
 assert "forbear.services.cloud_storage.service" not in sys.modules
-assert find("storage.googleapis.com", "/") is not None
-assert sys.modules["forbear.services.cloud_storage.service"].operations.cache_info().currsize == 0
+assert find("storage.googleapis.com", "/") and find("iam.googleapis.com", "/") and find("redis.googleapis.com", "/")
+for name in ("cloud_storage.json_api", "cloud_storage.xml_api", "cloud_storage.grpc_api", "iam.service",
+             "memorystore.service"):
+    module = sys.modules["forbear.services." + name]
+    assert module.operations.cache_info().currsize == 0, name
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

@@ -9,7 +9,8 @@ import pytest
 
 from forbear.core.verdict import Safety
 from forbear.http.request import Judgement, Request
-from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage, operations
+from forbear.services.cloud_storage.json_api import operations
+from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.services.table import Row, Rule
 
 ROWS = operations()

@@ -9,7 +9,8 @@ _ENDPOINT = re.compile(
     r"(?:storage|storage\.mtls|content-storage|storage\.[^.]+\.rep|storage-[^.]+\.p)\.googleapis\.com"
 )
 _XML_ONLY = re.compile(
-    r"(?:.+\.)?(?:storage-upload|storage-download|commondatastorage)\.googleapis\.com|storage\.cloud\.google\.com"
+    r"(?P<bucket>.+\.)?(?:storage-upload|storage-download|commondatastorage)\.googleapis\.com"
+    r"|storage\.cloud\.google\.com"
 )
 _SHARED = frozenset({"www.googleapis.com", "www.mtls.googleapis.com"})
 _STORAGE_PATHS = tuple(f"{prefix}/storage/" for prefix in ("", "/upload", "/resumable/upload", "/download", "/batch"))
@@ -19,7 +20,8 @@ class Speech(Enum):
     """What a host of Cloud Storage speaks."""
 
     JSON = "the JSON API, and the XML API on all other paths"
-    XML = "the XML API only: the path names an object, whatever it looks like"
+    XML = "the XML API only: the path names a bucket and an object, whatever it looks like"
+    BUCKET = "the XML API of the bucket in the host name: the path names an object, whatever it looks like"
     SHARED = "many APIs, ours only on its own paths"
 
 
@@ -27,12 +29,15 @@ class Speech(Enum):
 def speech(host: str) -> Speech | None:
     """What `host` (with or without a port) speaks, None for hosts that are not known."""
     name = host.lower().partition(":")[0].rstrip(".")
-    endpoint = _ENDPOINT.fullmatch(name)
-    if endpoint is not None:
-        return Speech.XML if endpoint["bucket"] else Speech.JSON
     if name in _SHARED:
         return Speech.SHARED
-    return Speech.XML if _XML_ONLY.fullmatch(name) else None
+    found = _ENDPOINT.fullmatch(name)
+    spoken = Speech.JSON
+    if found is None:
+        found, spoken = _XML_ONLY.fullmatch(name), Speech.XML
+    if found is None:
+        return None
+    return Speech.BUCKET if found["bucket"] else spoken
 
 
 def serves(host: str, path: str) -> bool:

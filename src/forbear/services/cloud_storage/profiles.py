@@ -1,15 +1,17 @@
-"""The two profiles of Cloud Storage, as policies: how long to hold back. What is safe is for the service to say."""
+"""The profiles of Cloud Storage, as policies: how long to hold back. What is safe is for the service to say."""
 
 from functools import cache
 
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
+from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
+from forbear.services.failures import Failures
 
-# Socket timeouts and TCP disconnects; HTTP adapters judge their client's own errors.
-_ON = (ConnectionError, TimeoutError)
-_LIMITS = Limits(attempts=None, timeout=600)
+_TEN_MINUTES = Limits(attempts=None, timeout=600)
+_DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
+_OLD_PAGE = CloudStorage(documented=True, statuses=frozenset({429, *range(500, 600)}))
+_PYTHON_CLIENT = CloudStorage(documented=True, statuses=frozenset({429, 500, 502, 503, 504, 508}))
 
 
 @cache
@@ -20,8 +22,42 @@ def documented() -> Policy:
     (except for data sent in a resumable session), every 5xx, socket timeouts and TCP disconnects. Repeated is only what
     the page calls idempotent, under the conditions it names.
     """
-    backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
-    return Policy(_ON, _LIMITS, backoff, service=DOCUMENTED)
+    return _policy(DOCUMENTED, _TEN_MINUTES, _DOCUMENTED_WAITS)
+
+
+@cache
+def documented_2020() -> Policy:
+    """The page as it was before, on truncated exponential backoff: 429 and every 5xx, and a maximum number of retries.
+
+    The page offers a cap of 32 or 64 s (here 64, as today's) and gives no figure for the number: here 10, or 11
+    attempts. It says nothing of what may be repeated; what today's page says of that holds here, too.
+    """
+    return _policy(_OLD_PAGE, Limits(attempts=11, timeout=None), _DOCUMENTED_WAITS)
+
+
+@cache
+def python_client() -> Policy:
+    """The defaults of the Python client as the retry page lists them: from 1 s, doubled, at most 60 s, 120 s in all.
+
+    Worth another try are 429, 500, 502, 503, 504 and 508; the client itself has 408 where the page says 508. Full
+    jitter, which the page does not mention, is what the client does.
+    """
+    backoff = Exponential(initial=1, multiplier=2, maximum=60, jitter="full")
+    return _policy(_PYTHON_CLIENT, Limits(attempts=None, timeout=120), backoff)
+
+
+@cache
+def gsutil() -> Policy:
+    """The defaults of gsutil as the retry page has them: full jitter under 1, 2, 4 … 60 s, 23 retries.
+
+    Its code caps waits at 32 s, and counts 23 attempts for the JSON API; `gsutil_policy` reads a user's own settings.
+    """
+    return _policy(DOCUMENTED, Limits(attempts=24, timeout=None), gsutil_waits(60))
+
+
+def gsutil_waits(maximum: float) -> Exponential:
+    """The backoff of gsutil under another `max_retry_delay`, in seconds."""
+    return Exponential(initial=1, multiplier=2, maximum=maximum, jitter="full")
 
 
 @cache
@@ -39,5 +75,8 @@ def policy() -> Policy:
       heed them on reads only. Use ifMetagenerationMatch, or `CloudStorage(disputed=True)`.
     - Operations that the page does not name (folders, moves, restores) are judged by the table, not ruled out.
     """
-    backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
-    return Policy(_ON, _LIMITS, backoff, service=RECOMMENDED)
+    return _policy(RECOMMENDED, _TEN_MINUTES, Exponential(initial=2, multiplier=2, maximum=64, jitter="equal"))
+
+
+def _policy(service: CloudStorage, limits: Limits, backoff: Exponential) -> Policy:
+    return Policy(Failures(service), limits, backoff, repeatable=False, service=service)

@@ -1,0 +1,137 @@
+"""The XML API of Cloud Storage: which operation a request is. It knows no host and no reply.
+
+An operation is told by its method, by what the path names, by the subresources in the query (in any order) and by a few
+headers. A query parameter that is not known may be a subresource that is not known, so with one the request is not.
+"""
+
+import re
+from functools import cache
+from pathlib import Path
+from urllib.parse import unquote
+
+from forbear.http import preconditions
+from forbear.http.request import Judgement, Request
+from forbear.services.cloud_storage.rules import NAME, choose
+from forbear.services.cloud_storage.uploads import Session
+from forbear.services.operation import Operation
+from forbear.services.table import Row, load
+
+_COPY = "x-goog-copy-source"
+_REPLACE = "x-goog-metadata-directive: REPLACE"
+_START = "x-goog-resumable: start"
+_FORM = "content-type: multipart/form-data"
+_ODD = "an upload of no known kind"
+
+_SESSION = "upload_id"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_DOTS = frozenset({".", ".."})
+
+# What selects, orders, signs or pays, and does not change which operation it is.
+_NEUTRAL = frozenset({
+    "generation", "prefix", "delimiter", "marker", "max-keys", "versions", "list-type", "continuation-token",
+    "start-after", "encoding-type", "fetch-owner", "generation-marker", "key-marker", "upload-id-marker", "max-uploads",
+    "max-parts", "part-number-marker", "response-content-disposition", "response-content-type",
+    "userproject", "username", "accesskeyid", "status", "maxitems",
+    "googleaccessid", "expires", "signature", "awsaccesskeyid",
+    *(f"x-{vendor}-{name}" for vendor in ("goog", "amz")
+      for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature", "security-token")),
+})  # fmt: skip
+
+Key = tuple[str, str, frozenset[str], str]
+
+
+@cache
+def operations() -> tuple[Row, ...]:
+    """The table of the XML API.
+
+    The own columns of a row: the HTTP method, what the path names (service, bucket or object), the subresources in the
+    query (joined by "&"), the header that tells the operation from others. "|" joins alternatives.
+    """
+    return load(Path(__file__).with_name("xml_api.csv"), ("method", "resource"), ("query", "header"))
+
+
+class XmlApi:
+    """The judge of everything that this API answers, by the rules that the settings choose."""
+
+    __slots__ = ("_operations", "_session", "_subresources")
+
+    def __init__(self, *, disputed: bool, documented: bool) -> None:
+        self._operations: dict[Key, Operation] = {}
+        for row in operations():
+            method, resources, queries, header = row.where
+            if queries == _SESSION:
+                continue
+            operation = Operation(NAME, row, choose(row, disputed=disputed, documented=documented))
+            for resource in resources.split("|"):
+                for query in queries.split("|"):
+                    self._operations[method, resource, frozenset(filter(None, query.split("&"))), header] = operation
+        self._subresources = frozenset(name for key in self._operations for name in key[2])
+        self._session = Session(
+            NAME,
+            chunk="xml.object.put.session",
+            status="xml.object.put.session.status",
+            cancel="xml.object.delete.session",
+        )
+
+    def judge(self, request: Request, path: str, query: str, *, in_bucket: bool) -> Judgement | None:
+        """The judgement on a request, None for one that is no known operation; `in_bucket`: the host names a bucket."""
+        resource = _resource(path, in_bucket=in_bucket)
+        if resource is None:
+            return None
+        if resource == "object" and preconditions.values(query, _SESSION):
+            return self._session.judge(request, query)
+        subresources = self._asked(query) if query else frozenset[str]()
+        if subresources is None:
+            return None
+        operation = self._operations.get((request.method, resource, subresources, _kind(request)))
+        return None if operation is None else operation.judge(request, query)
+
+    def _asked(self, query: str) -> frozenset[str] | None:
+        """The subresources in a query, None where a parameter is not known or given twice with different values."""
+        values: dict[str, str] = {}
+        found: set[str] = set()
+        for pair in query.split("&"):
+            name, _, value = pair.partition("=")
+            if "%" in pair:
+                name, value = unquote(name), unquote(value)
+            if values.setdefault(name, value) != value:
+                return None
+            subresource = f"Action={value}" if name == "Action" else name
+            if subresource in self._subresources:
+                found.add(subresource)
+            elif name and name.lower() not in _NEUTRAL:
+                return None
+        return frozenset(found)
+
+
+def _resource(path: str, *, in_bucket: bool) -> str | None:
+    """What a path names, None where servers and proxies may differ."""
+    if path[:1] != "/":
+        return None
+    bucket, _, name = ("", "", path[1:]) if in_bucket else path[1:].partition("/")
+    if not in_bucket:
+        if path == "/":
+            return "service"
+        if not _BUCKET.fullmatch(bucket):
+            return None
+    if name and not _DOTS.isdisjoint((unquote(name) if "%" in name else name).split("/")):
+        return None
+    return "object" if name else "bucket"
+
+
+def _kind(request: Request) -> str:
+    """The header, as the table has it, that tells a write from others of the same method."""
+    headers, method = request.headers, request.method
+    if method == "PUT":
+        if "x-goog-resumable" in headers:
+            return _ODD
+        if _COPY not in headers and "x-amz-copy-source" not in headers:
+            return ""
+        directives = (headers.get(f"x-{vendor}-metadata-directive", "") for vendor in ("goog", "amz"))
+        return _REPLACE if any(directive.strip().upper() == "REPLACE" for directive in directives) else _COPY
+    if method == "POST":
+        if "x-goog-resumable" in headers:
+            return _START if headers["x-goog-resumable"].strip().lower() == "start" else _ODD
+        if headers.get("content-type", "").strip().lower().startswith("multipart/form-data"):
+            return _FORM
+    return ""

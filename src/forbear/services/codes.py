@@ -1,0 +1,43 @@
+"""The status codes of gRPC: their names, their numbers, and which HTTP statuses stand for them. It knows no service.
+
+Both come from the definition of google.rpc.Code, by which the JSON APIs name the same errors.
+"""
+
+from collections.abc import Container, Iterable
+
+NAMES = (
+    "OK", "CANCELLED", "UNKNOWN", "INVALID_ARGUMENT", "DEADLINE_EXCEEDED", "NOT_FOUND", "ALREADY_EXISTS",
+    "PERMISSION_DENIED", "RESOURCE_EXHAUSTED", "FAILED_PRECONDITION", "ABORTED", "OUT_OF_RANGE", "UNIMPLEMENTED",
+    "INTERNAL", "UNAVAILABLE", "DATA_LOSS", "UNAUTHENTICATED",
+)  # fmt: skip
+NUMBERS = {name: number for number, name in enumerate(NAMES)}
+
+OK, DEADLINE_EXCEEDED, NOT_FOUND = (NUMBERS[name] for name in ("OK", "DEADLINE_EXCEEDED", "NOT_FOUND"))
+RESOURCE_EXHAUSTED, FAILED_PRECONDITION = NUMBERS["RESOURCE_EXHAUSTED"], NUMBERS["FAILED_PRECONDITION"]
+ABORTED, INTERNAL, UNAVAILABLE = (NUMBERS[name] for name in ("ABORTED", "INTERNAL", "UNAVAILABLE"))
+
+TRANSIENT = {RESOURCE_EXHAUSTED: 429, INTERNAL: 500, UNAVAILABLE: 503, DEADLINE_EXCEEDED: 504}
+"""The codes that another try may turn into a success, with the status that stands for each."""
+
+_STATUSES = {
+    "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "NOT_FOUND": 404, "ABORTED": 409, "ALREADY_EXISTS": 409,
+}  # fmt: skip
+
+
+def statuses(replies: Iterable[str]) -> tuple[int, ...]:
+    """Replies of a table, which are HTTP statuses or names of codes, as HTTP statuses; KeyError for anything else."""
+    found = [int(reply) if reply.isdecimal() else _STATUSES[reply] for reply in replies]
+    return tuple(dict.fromkeys(found))
+
+
+def numbers(replies: Iterable[str]) -> tuple[int, ...]:
+    """The same as numbers of codes; a status stands for every code that it may mean."""
+    found: list[int] = []
+    for reply in replies:
+        found += [NUMBERS[name] for name, status in _STATUSES.items() if reply in (name, str(status))]
+    return tuple(dict.fromkeys(found))
+
+
+def among(statuses: Container[int]) -> frozenset[int]:
+    """The transient codes whose HTTP statuses are among those."""
+    return frozenset(code for code, status in TRANSIENT.items() if status in statuses)

@@ -1,0 +1,83 @@
+"""What an error of a function that calls a service means, judged by its shape. It knows no service and no client.
+
+Nobody sees the request here, so nobody knows its operation. An error says at most that the request was certainly not
+sent; that another connection was tried before, as urllib3 and aiohttp do by themselves, it does not say.
+"""
+
+import errno
+import socket
+import ssl
+from typing import TYPE_CHECKING
+
+from forbear.core.record import Record
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Safety, Verdict
+from forbear.http.request import Judgement
+from forbear.services import grpc_status, shapes
+from forbear.services.rpc import RpcService
+
+if TYPE_CHECKING:
+    from forbear.http.request import Service
+
+_NOT_SENT = frozenset(
+    f"{library}.{name}" for library in ("httpx", "httpx2") for name in ("ConnectError", "ConnectTimeout", "PoolTimeout")
+)
+_LOST = frozenset({
+    "httpx.TimeoutException", "httpx.NetworkError", "httpx.RemoteProtocolError",
+    "httpx2.TimeoutException", "httpx2.NetworkError", "httpx2.RemoteProtocolError",
+    "requests.exceptions.ConnectionError", "requests.exceptions.Timeout", "requests.exceptions.ChunkedEncodingError",
+    "urllib3.exceptions.ProtocolError", "urllib3.exceptions.TimeoutError", "urllib3.exceptions.MaxRetryError",
+    "aiohttp.client_exceptions.ClientConnectionError", "aiohttp.client_exceptions.ClientPayloadError",
+    "http.client.BadStatusLine", "http.client.IncompleteRead", "http.client.ResponseNotReady",
+})  # fmt: skip
+_WRAPPERS = frozenset({"google.auth.exceptions.TransportError", "urllib.error.URLError"})
+_UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
+
+
+class Failures(Record):
+    """The judge of errors around one service, for the `on` of its policies.
+
+    An HTTP status or a gRPC code means what the service says of it. A refused connection and a name that does not
+    resolve are no execution; timeouts, lost connections and other transport errors leave the outcome unknown; a
+    certificate that is not trusted and anything else is permanent.
+    """
+
+    __slots__ = ("service",)
+
+    service: "Service"
+
+    def __init__(self, service: "Service") -> None:
+        self._set(service=service)
+
+    def __call__(self, error: Exception) -> Verdict:
+        """What an error means."""
+        service = self.service
+        unknown = Judgement(service.name, None, Safety.NEVER)
+        status = shapes.status(error)
+        if status is not None:
+            return service.verdict(unknown, status, shapes.headers(error), lambda: shapes.body(error)) or PERMANENT
+        code = shapes.code(error)
+        if code is not None:
+            metadata = shapes.metadata(error)
+            if isinstance(service, RpcService):
+                return service.call_verdict(unknown, code, metadata) or PERMANENT
+            return grpc_status.verdict(code, metadata) or PERMANENT
+        return transport(error)
+
+
+def transport(error: BaseException) -> Verdict:
+    """What an error without a reply means."""
+    found = list(shapes.causes(error))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in found):
+        return PERMANENT
+    names = shapes.names(error)
+    if "aiohttp.client_exceptions.ClientConnectorCertificateError" in names:
+        return PERMANENT
+    if isinstance(error, ConnectionRefusedError | socket.gaierror) or names & _NOT_SENT:
+        return NOT_EXECUTED
+    if isinstance(error, ConnectionError | TimeoutError | ssl.SSLError) or names & _LOST:
+        return TRANSIENT
+    if isinstance(error, OSError) and error.errno in _UNREACHABLE:
+        return TRANSIENT
+    if names & _WRAPPERS and len(found) > 1:
+        return transport(found[1])
+    return PERMANENT

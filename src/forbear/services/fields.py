@@ -1,0 +1,41 @@
+"""Reading a field of a gRPC message by its path: a dict, a protobuf message or a proto-plus one. It imports neither.
+
+A field that the definition marks `optional` is present as soon as it is set, to 0 as well; any other only where it
+differs from its default, since the two cannot be told apart on the wire.
+"""
+
+from typing import Any
+
+from forbear.services.untyped import is_mapping
+
+
+def field(message: object, path: str) -> object:
+    """The value at `path` ("policy.etag"), None where it is not set; an enum by its name."""
+    value: Any = message
+    for name in path.split("."):
+        value = _mapped(value, name) if is_mapping(value) else _set_in(value, name)
+        if value is None:
+            return None
+    return value
+
+
+def _mapped(message: Any, name: str) -> Any:
+    value = message.get(name)
+    return getattr(value, "name", value)  # a member of an enum
+
+
+def _set_in(message: Any, name: str) -> Any:
+    raw = getattr(message.__class__, "pb", None)  # what a proto-plus message wraps
+    if raw is not None:
+        message = raw(message)
+    descriptor = getattr(message, "DESCRIPTOR", None)
+    definition = None if descriptor is None else descriptor.fields_by_name.get(name)
+    if definition is None:
+        return None
+    value = getattr(message, name)
+    if not (message.HasField(name) if definition.has_presence else value):
+        return None
+    kinds = definition.enum_type
+    if kinds is None or value not in kinds.values_by_number:
+        return value
+    return kinds.values_by_number[value].name

@@ -1,0 +1,18 @@
+"""The host names of Google's APIs. It knows which name is of which API, not what an API is."""
+
+import re
+from functools import lru_cache
+
+_API = r"(?P<{}>[a-z]+)"
+_HOST = re.compile(
+    rf"(?:(?:content-)?{_API.format('plain')}(?:\.mtls)?"  # iam, iam.mtls
+    rf"|{_API.format('regional')}\.[^.]+\.rep"  # redis.us-central1.rep
+    rf"|{_API.format('private')}-[^.]+\.p)\.googleapis\.com"  # redis-endpoint.p: Private Service Connect
+)
+
+
+@lru_cache(maxsize=256)
+def api(host: str) -> str | None:
+    """The API that answers on `host` (with or without a port), such as "iam"; None for any other host."""
+    found = _HOST.fullmatch(host.lower().partition(":")[0].rstrip("."))
+    return None if found is None else found[found.lastgroup or 0]
