@@ -70,6 +70,8 @@ CASES = [
     Case("a conflict after one that was not executed", writes=(Fault(Refused), overtaken()), mine=False, written=3,
          cycles=3),
     Case("a read fails", reads=(Fault(Down), Fault(Down)), mine=False, cycles=3),
+    Case("a read fails after a conflict", reads=(None, Fault(Down)), writes=(overtaken(),), mine=False, written=2,
+         cycles=3),
     Case("reads fail for ever", reads=5 * (Fault(Down),), error=Down, reason=Reason.ATTEMPTS, applied=0, written=0,
          cycles=5),
     Case("a read is refused for good", reads=(Fault(Denied),), error=Denied, applied=0, written=0),

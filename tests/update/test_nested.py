@@ -114,15 +114,34 @@ def test_a_conflict_that_only_the_inner_policy_knows(drive: Driver) -> None:
 
 
 @every_driver
-def test_an_update_within_an_update(drive: Driver) -> None:
-    """A `write` that is an update of its own and ends in doubt, if only after one cycle, leaves the outer one in it."""
+def test_a_write_that_had_only_one_try(drive: Driver) -> None:
+    """One that an inner policy gave up on at its first attempt may have been executed, too."""
     store = Store(writes=(lost(),))
+    outcome = drive(store, write=retry(on=Down, attempts=1)(store.write), policy=IGNORANT)
+    assert (store.writes, store.applied) == (1, 1)
+    assert outcome.report is not None
+    assert (outcome.report.reason, outcome.report.maybe_done) == (Reason.ATTEMPTS, True)
+
+
+@every_driver
+def test_an_update_within_an_update(drive: Driver) -> None:
+    """Where `write` is an update of its own and ends in doubt, if only after one cycle, the outer one is in doubt."""
+    store = Store(reads=(Fault(Down),), writes=(lost(), Fault(Denied)))
 
     def write(doc: Doc) -> Doc:
-        return update(read=lambda: doc, modify=lambda doc: doc, write=store.write, conflict=is_conflict, policy=POLICY)
+        return update(
+            read=lambda: doc,
+            modify=lambda doc: doc,
+            write=INNER(store.write),
+            conflict=is_conflict,
+            policy=POLICY,
+        )
 
-    outcome = drive(store, write=write, policy=IGNORANT)
-    assert (outcome.error, store.writes, store.applied) == (None, 1, 1)
+    outcome = drive(store, write=write)
+    assert isinstance(outcome.error, Denied)
+    assert (store.reads, store.writes, store.applied) == (2, 2, 1)
+    assert outcome.report is not None
+    assert (len(outcome.report.attempts), outcome.report.maybe_done) == (2, True)
 
 
 @every_driver
