@@ -56,7 +56,7 @@ def _fault(name: str, dice: random.Random, ask: Ask) -> Fault:
             return Fault.status(503, when="after", header=header)
         case _ if ask.step.startswith("chunk"):
             return Fault.partial(dice.randrange(100_000), header=header)
-        case _ if ask.method == "DELETE":  # its reply has no body to be torn
+        case _ if ask.method == "DELETE" or ask.step == "start":  # the reply has no body to be torn
             return Fault.close(when="after", header=header)
         case _:
             return Fault.truncate(share=dice.random(), header=header)
