@@ -165,7 +165,9 @@ def test_an_on_result_that_fails_leaks_nothing(flavour: Flavour) -> None:
     assert isinstance(result.error, ZeroDivisionError)
 
 
-def events_of(flavour: Flavour, url: str, policy: Policy, method: str = "GET", **options: Any) -> tuple[list[Event], Result]:
+def events_of(
+    flavour: Flavour, url: str, policy: Policy, method: str = "GET", **options: Any
+) -> tuple[list[Event], Result]:
     events: list[Event] = []
     result = flavour.call(flavour.transport(policy.with_on_event(events.append)), method, url, **options)
     return events, result

@@ -124,12 +124,19 @@ def test_what_only_the_caller_can_do_comes_out(flavour: Flavour, stored: str) ->
 def test_headers_about_the_whole_body_do_not_go_with_a_part_of_it(flavour: Flavour) -> None:
     """A digest of the body and a wish to be asked first are true of the chunk only, not of the question or the rest."""
     answers = (reply(503), reply(308, b"", "Range: bytes=0-9"), reply(200))
-    about = {"Content_MD5": "abc", "Expect": "100-continue", "Content_Digest": "sha-256=:abc:", "X_Goog_Hash": "crc32c=abc"}
+    about = {
+        "Content_MD5": "abc",
+        "Expect": "100-continue",
+        "Content_Digest": "sha-256=:abc:",
+        "X_Goog_Hash": "crc32c=abc",
+    }
     with Wire(*answers) as wire:
         put(flavour, wire.url + START + "&upload_id=1", b"x" * 30, "0-29/30", **about)
         names = ("content-md5", "expect", "content-digest", "x-goog-hash")
         assert [[name for name in names if seen.header(name)] for seen in wire.seen] == [
-            list(names), ["x-goog-hash"], ["x-goog-hash"]
+            list(names),
+            ["x-goog-hash"],
+            ["x-goog-hash"],
         ]
         assert (wire.seen[2].body, wire.seen[2].header("content-length")) == (b"x" * 20, "20")
 

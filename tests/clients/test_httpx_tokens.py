@@ -39,9 +39,7 @@ def test_a_token_of_the_users_own_is_kept(flavour: Flavour, cloud: Cloud) -> Non
     """Who sends a token means it."""
     cloud.fault(Fault.status(503))
     headers = {TOKEN: "mine"}
-    flavour.call(
-        flavour.transport(cloud_storage.policy), "POST", cloud.url + UPLOAD, content=b"x", headers=headers
-    )
+    flavour.call(flavour.transport(cloud_storage.policy), "POST", cloud.url + UPLOAD, content=b"x", headers=headers)
     assert [request.headers[TOKEN] for request in cloud.requests] == ["mine", "mine"]
 
 

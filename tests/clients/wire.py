@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
+from tests.clients.listen import listening
+
 _RESET = struct.pack("ii", 1, 0)
 
 
@@ -52,7 +54,6 @@ class Answer:
     end: str = "keep"
     read: int | None = None
     then: Callable[[], object] = lambda: None
-    drip: Callable[[], object] | None = None
 
 
 def reply(status: int, body: bytes = b"", *headers: str, end: str = "keep", length: int | None = None) -> Answer:
@@ -69,73 +70,37 @@ class Wire:
     def __init__(self, *answers: Answer) -> None:
         self.answers = list(answers)
         self.seen: list[Seen] = []
-        self._sock = socket.create_server(("127.0.0.1", 0))
-        self._threads: list[threading.Thread] = []
-        self._open: list[socket.socket] = []
+        self.connections = 0
+        self.url = ""
         self._lock = threading.Lock()
-
-    @property
-    def connections(self) -> int:
-        """How many connections there have been."""
-        return len(self._open)
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self._sock.getsockname()[1]}"
+        self._listening = listening(self._serve)
 
     def __enter__(self) -> Self:
-        self._start(self._accept)
+        self.url = f"http://127.0.0.1:{self._listening.__enter__()}"
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._sock.shutdown(socket.SHUT_RDWR)
-        self._sock.close()
-        for connection in self._open:
-            try:
-                connection.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                continue
-        for thread in self._threads:
-            thread.join()
-        for connection in self._open:
-            connection.close()
+        self._listening.__exit__(None, None, None)
 
-    def _start(self, work: Callable[..., None], *args: object) -> None:
-        thread = threading.Thread(target=work, args=args)
-        self._threads.append(thread)
-        thread.start()
-
-    def _accept(self) -> None:
-        while True:
-            try:
-                connection, _ = self._sock.accept()
-            except OSError:
-                return
-            self._open.append(connection)
-            self._start(self._serve, connection, len(self._open))
-
-    def _serve(self, sock: socket.socket, number: int) -> None:
-        try:
-            with sock.makefile("rb", buffering=0) as raw:
-                stream = _Buffered(raw)
-                while head := stream.until(b"\r\n\r\n"):
-                    with self._lock:
-                        answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
-                    body, whole = _body(head, stream, answer.read)
-                    with self._lock:
-                        self.seen.append(Seen(head.decode("latin-1"), body, whole, number))
-                    if not self._answer(sock, stream, answer):
-                        return
-        except OSError:
-            return
+    def _serve(self, sock: socket.socket) -> None:
+        with self._lock:
+            self.connections += 1
+            number = self.connections
+        with sock.makefile("rb", buffering=0) as raw:
+            stream = _Buffered(raw)
+            while head := stream.until(b"\r\n\r\n"):
+                with self._lock:
+                    answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                body, whole = _body(head, stream, answer.read)
+                with self._lock:
+                    self.seen.append(Seen(head.decode("latin-1"), body, whole, number))
+                if not self._answer(sock, stream, answer):
+                    return
 
     def _answer(self, sock: socket.socket, stream: "_Buffered", answer: Answer) -> bool:
-        for piece in [answer.data] if answer.drip is None else [bytes([byte]) for byte in answer.data]:
-            if answer.drip is not None:
-                answer.drip()
-            sock.sendall(piece)
+        sock.sendall(answer.data)
         answer.then()
         if answer.end == "stall":
             while stream.more():

@@ -84,9 +84,12 @@ def _is_untrusted(error: Exception) -> bool:
 
 
 def _is_refused_stream(error: Exception) -> bool:
-    """Whether the server reset the HTTP/2 stream of the request before it looked at it."""
+    """Whether the server said of the HTTP/2 stream of the request that it has not looked at it (RFC 9113 §8.7)."""
     for cause in _causes(error):
         event: object = cause.args[0] if cause.args else None
-        if type(event).__name__ == "StreamReset" and getattr(event, "error_code", None) == _REFUSED_STREAM:
+        kind = type(event).__name__
+        if kind == "StreamReset" and getattr(event, "error_code", None) == _REFUSED_STREAM:
+            return True
+        if kind == "ConnectionTerminated" and getattr(event, "last_stream_id", None) == 0:
             return True
     return False

@@ -1,0 +1,47 @@
+"""A server nobody trusts: TLS with a certificate it signed itself."""
+
+import datetime
+import socket
+import ssl
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.clients.listen import listening
+
+
+def self_signed(path: Path) -> None:
+    """Write a key and a certificate for localhost to `path`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+
+
+@contextmanager
+def untrusted(path: Path) -> Iterator[tuple[str, list[int]]]:
+    """The URL of the server, and a list that grows with each handshake."""
+    self_signed(path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    handshakes: list[int] = []
+
+    def shake_hands(connection: socket.socket) -> None:
+        handshakes.append(1)
+        context.wrap_socket(connection, server_side=True).close()
+
+    with listening(shake_hands) as port:
+        yield f"https://127.0.0.1:{port}", handshakes

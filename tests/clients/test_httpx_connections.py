@@ -1,0 +1,154 @@
+"""Failures before anything was executed, on real sockets: they are repeated whatever the operation, or never."""
+
+import socket
+import ssl
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import forbear
+from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Reason, Verdict
+from forbear.exchange.httpx_library import Library
+from forbear.services import rfc9110
+from tests.clients.flavours import Flavour
+from tests.clients.h2_server import h2_server
+from tests.clients.listen import listening
+from tests.clients.secure import untrusted
+from tests.clients.wire import Wire, reply
+
+
+def test_a_refused_connection_is_tried_again_for_any_operation(flavour: Flavour) -> None:
+    """A POST to a port where nobody listens is repeated, and arrives once somebody does."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        port = reserved.getsockname()[1]
+        events: list[Any] = []
+
+        def listen(event: forbear.Event) -> None:
+            events.append(event)
+            if isinstance(event, forbear.Scheduled) and event.attempt == 3:
+                reserved.listen()
+                reserved.settimeout(10)
+
+        policy = rfc9110.policy.with_on_event(listen).with_attempts(4)
+        result = flavour.call(
+            flavour.transport(policy.with_attempt_timeout(0.1)), "POST", f"http://127.0.0.1:{port}", content=b"x"
+        )
+    assert isinstance(result.error, flavour.library.ReadTimeout)  # it was sent then, and nobody answered
+    assert [type(event.error).__name__ for event in events if isinstance(event, forbear.Failed)] == [
+        "ConnectError", "ConnectError", "ReadTimeout"
+    ]  # fmt: skip
+    assert result.report.reason is Reason.UNSAFE
+
+
+def test_a_full_pool_is_waited_for(flavour: Flavour) -> None:
+    """A request that found no free connection was not sent, so even a POST waits for the next chance."""
+    errors = [flavour.library.PoolTimeout("full")]
+
+    def before(request: Any) -> None:
+        if errors:
+            raise errors.pop()
+
+    with Wire(reply(200)) as wire:
+        result = flavour.call(flavour.transport(transport=flavour.tampered(before)), "POST", wire.url, content=b"x")
+        assert (result.status, result.retries, len(wire.seen)) == (200, 1, 1)
+
+
+def test_a_certificate_that_is_not_trusted_will_not_be_trusted_later(flavour: Flavour, tmp_path: Path) -> None:
+    """A refused certificate ends the run at the first attempt."""
+    with untrusted(tmp_path / "both.pem") as (url, handshakes):
+        base = flavour.base(verify=ssl.create_default_context())
+        result = flavour.call(flavour.transport(transport=base), "GET", url)
+        assert isinstance(result.error, flavour.library.ConnectError)
+        assert "CERTIFICATE_VERIFY_FAILED" in str(result.error) or flavour.loop == "trio"
+        assert (result.slept, len(handshakes)) == ([], 1)
+
+
+def test_a_handshake_that_fails_is_tried_again_for_any_operation(flavour: Flavour) -> None:
+    """A server that does not speak TLS, perhaps because it is being replaced, has executed nothing."""
+    with listening(lambda connection: connection.sendall(b"220 hello\r\n")) as port:
+        policy = rfc9110.policy.with_attempts(2)
+        result = flavour.call(flavour.transport(policy), "POST", f"https://127.0.0.1:{port}", content=b"x")
+        assert isinstance(result.error, flavour.library.ConnectError)
+        assert result.retries == 1
+
+
+def http2(flavour: Flavour) -> Any:
+    return flavour.transport(transport=flavour.base(http1=False, http2=True))
+
+
+def test_a_refused_http2_stream_was_not_executed(flavour: Flavour) -> None:
+    """REFUSED_STREAM says that the server has not looked at the request, so a POST is repeated."""
+    with h2_server("refuse", "reply") as (url, script):
+        result = flavour.call(http2(flavour), "POST", url, content=b"x")
+        assert (result.status, script.streams, script.bodies) == (200, 2, [b"x"])
+
+
+def test_an_http2_stream_that_failed_may_have_been_executed(flavour: Flavour) -> None:
+    """Any other reset of a stream leaves the outcome unknown."""
+    with h2_server("fail", "reply") as (url, script):
+        result = flavour.call(http2(flavour), "POST", url, content=b"x")
+        assert isinstance(result.error, flavour.library.RemoteProtocolError)
+        assert (result.report.reason, script.streams) == (Reason.UNSAFE, 1)
+
+
+def test_a_server_that_goes_away_gets_the_whole_stream_again(flavour: Flavour) -> None:
+    """A GOAWAY that no stream came before says that nothing was executed; the body comes whole all the same."""
+    pieces = [bytes([number]) * 10_000 for number in range(30)]
+    with h2_server("go away", "reply") as (url, script):
+        result = flavour.call(http2(flavour), "POST", url, content=flavour.once(pieces))
+        assert (result.status, script.bodies) == (200, [b"".join(pieces)])
+
+
+def test_verdicts(flavour: Flavour) -> None:
+    """What each error of the libraries means, wherever it was wrapped."""
+    module = flavour.library
+    judge = Library(module).verdict
+
+    def caused(error: Exception, cause: BaseException) -> Exception:
+        error.__cause__ = cause
+        return error
+
+    def told(kind: str, **fields: int) -> Exception:
+        event = type(kind, (SimpleNamespace,), {})(**fields)
+        return caused(module.RemoteProtocolError("reset"), Exception(event))
+
+    expected: list[tuple[Exception, Verdict]] = [
+        (module.ConnectError("refused"), NOT_EXECUTED),
+        (module.ConnectTimeout("slow"), NOT_EXECUTED),
+        (module.PoolTimeout("full"), NOT_EXECUTED),
+        (caused(module.ConnectError("tls"), ssl.SSLError("handshake")), NOT_EXECUTED),
+        (caused(module.ConnectError("tls"), ssl.SSLCertVerificationError("self-signed")), PERMANENT),
+        (caused(module.ConnectError("tls"), OSError(ssl.SSLCertVerificationError("self-signed"))), PERMANENT),
+        (module.ReadTimeout("slow"), TRANSIENT),
+        (module.WriteTimeout("slow"), TRANSIENT),
+        (module.ReadError("reset"), TRANSIENT),
+        (module.WriteError("reset"), TRANSIENT),
+        (module.CloseError("reset"), TRANSIENT),
+        (module.RemoteProtocolError("nonsense"), TRANSIENT),
+        (ConnectionResetError("raw"), TRANSIENT),
+        (TimeoutError("raw"), TRANSIENT),
+        (told("StreamReset", error_code=7), NOT_EXECUTED),
+        (told("StreamReset", error_code=2), TRANSIENT),
+        (told("ConnectionTerminated", error_code=7, last_stream_id=1), TRANSIENT),
+        (told("ConnectionTerminated", error_code=0, last_stream_id=0), NOT_EXECUTED),
+        (module.ProxyError("503 Service Unavailable"), NOT_EXECUTED),
+        (module.ProxyError("407 Proxy Authentication Required"), PERMANENT),
+        (module.ProxyError("Proxy Server could not connect"), PERMANENT),
+        (module.LocalProtocolError("too little data"), PERMANENT),
+        (module.UnsupportedProtocol("ftp"), PERMANENT),
+        (ValueError("mine"), PERMANENT),
+    ]
+    assert [(error, judge(error)) for error, _ in expected] == expected
+
+
+def test_an_error_that_is_handled_meanwhile_is_no_cause(flavour: Flavour) -> None:
+    """A refused connection is retried, even while the caller handles a refused certificate."""
+    try:
+        raise ssl.SSLCertVerificationError("another host's")
+    except ssl.SSLCertVerificationError:
+        with pytest.raises(flavour.library.ConnectError) as caught:
+            raise flavour.library.ConnectError("refused")
+    assert Library(flavour.library).verdict(caught.value) is NOT_EXECUTED
