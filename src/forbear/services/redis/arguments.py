@@ -1,0 +1,257 @@
+"""The conditions on arguments in the table, each as a rule that reads a command. It sends nothing and knows no safety.
+
+A rule is given only commands of at least the length in `LEAST`. It may raise LookupError, TypeError or ValueError for
+arguments that the server would refuse; the condition is then not met. A word that a rule does not know is such a case,
+for a newer server may give it any meaning.
+"""
+
+from collections.abc import Callable, Mapping
+
+from forbear.services.redis.options import Found, Options
+from forbear.services.redis.words import Argument, Command, integer, is_id, keyword, octets
+
+Rule = Callable[[Command], bool]
+Read = Callable[[Command], Found]
+
+_EXPIRY = "EX=1 PX=1 EXAT=1 PXAT=1"
+
+# Where the options of each command stand. They are here by name so that they can be held against a server's own list.
+OPTIONS: Mapping[str, Options] = {
+    "BITFIELD": Options("GET=2+ SET=3+ INCRBY=3+ OVERFLOW=1+"),
+    "CLIENT KILL": Options(
+        "ID=1 TYPE=1 USER=1 ADDR=1 LADDR=1 SKIPME=1 MAXAGE=1 NAME=1 IDLE=1 FLAGS=1 LIB-NAME=1 LIB-VER=1 DB=1 CAPA=1 "
+        "IP=1 NOT-ID=1 NOT-TYPE=1 NOT-USER=1 NOT-ADDR=1 NOT-LADDR=1 NOT-NAME=1 NOT-FLAGS=1 NOT-LIB-NAME=1 "
+        "NOT-LIB-VER=1 NOT-DB=1 NOT-CAPA=1 NOT-IP=1"
+    ),
+    "EXPIRE": Options("NX XX GT LT"),
+    "FT.ADD": Options("NOSAVE REPLACE PARTIAL NOCREATE LANGUAGE=1 PAYLOAD=1 IF=1"),
+    "FT.ADDHASH": Options("REPLACE LANGUAGE=1"),
+    "FT.SUGADD": Options("INCR PAYLOAD=1"),
+    "GEORADIUS": Options("WITHCOORD WITHDIST WITHHASH COUNT=1 ANY ASC DESC STORE=1 STOREDIST=1"),
+    "GETEX": Options(f"PERSIST {_EXPIRY}"),
+    "HSETEX": Options(f"NX XX FNX FXX KEEPTTL {_EXPIRY}"),
+    "JSON.SET": Options("NX XX FPHA=1"),
+    "MIGRATE": Options("COPY REPLACE AUTH=1 AUTH2=2"),
+    "MSETEX": Options(f"NX XX KEEPTTL {_EXPIRY}"),
+    "SET": Options(f"NX XX GET KEEPTTL IFEQ=1 IFNE=1 IFDEQ=1 IFDNE=1 {_EXPIRY}"),
+    "SORT": Options("BY=1 LIMIT=2 GET=1+ ASC DESC ALPHA STORE=1"),
+    "TDIGEST.MERGE": Options("COMPRESSION=1 OVERRIDE"),
+    "TS.ADD": Options("RETENTION=1 ENCODING=1 CHUNK_SIZE=1 DUPLICATE_POLICY=1 ON_DUPLICATE=1 IGNORE=2 UNCOMPRESSED"),
+    "XADD": Options("NOMKSTREAM KEEPREF DELREF ACKED IDMP=2 IDMPAUTO=1 MAXLEN~ MINID~ LIMIT=1"),
+    "XCLAIM": Options("IDLE=1 TIME=1 RETRYCOUNT=1 FORCE JUSTID LASTID=1"),
+    "XNACK": Options("RETRYCOUNT=1 FORCE"),
+    "XREADGROUP": Options("COUNT=1 BLOCK=1 NOACK MAXCOUNT=1 MAXSIZE=1"),
+    "ZADD": Options("NX XX GT LT CH INCR"),
+}
+
+
+def _options(command: str, start: int, until: bytes | None = None) -> Read:
+    return lambda words: OPTIONS[command].read(words, start, until)
+
+
+def _none_of(read: Read, *names: bytes) -> Rule:
+    return lambda command: read(command).keys().isdisjoint(names)
+
+
+def _any_of(read: Read, *names: bytes) -> Rule:
+    return lambda command: not read(command).keys().isdisjoint(names)
+
+
+def _all_of(read: Read, *names: bytes) -> Rule:
+    return lambda command: read(command).keys() >= set(names)
+
+
+# Keys: where a result is stored, and what it is computed from.
+
+
+def _distinct(first: Argument, others: Command) -> bool:
+    return octets(first) not in map(octets, others)
+
+
+def _counted(command: Command, index: int, size: int = 1) -> int:
+    """Where the words end that are counted by the one at `index`, `size` words each."""
+    count = integer(command[index])
+    end = index + 1 + count * size
+    if count < 1 or end > len(command):
+        raise ValueError("there are not as many words as counted")
+    return end
+
+
+def _merges_elsewhere(command: Command) -> bool:
+    return _distinct(command[1], command[3 : _counted(command, 2)])
+
+
+def _subtracts_elsewhere(command: Command) -> bool:
+    return _distinct(command[1], command[4 : _counted(command, 2)])
+
+
+def _overrides_elsewhere(command: Command) -> bool:
+    return b"OVERRIDE" in OPTIONS["TDIGEST.MERGE"].read(command, _counted(command, 2)) and _merges_elsewhere(command)
+
+
+def _stores_elsewhere(read: Read) -> Rule:
+    def holds(command: Command) -> bool:
+        found = read(command)
+        return _distinct(command[1], (*found.get(b"STORE", ()), *found.get(b"STOREDIST", ())))
+
+    return holds
+
+
+def _sorts_elsewhere(command: Command) -> bool:
+    found = OPTIONS["SORT"].read(command, 2)
+    target = found[b"STORE"][0]
+    patterns = (octets(pattern).partition(b"*") for pattern in (*found.get(b"BY", ()), *found.get(b"GET", ())))
+    # A pattern names keys, too, and the result may have become one of them.
+    read_too = any(star and octets(target).startswith(prefix) for prefix, star, _ in patterns)
+    return _distinct(command[1], [target]) and not read_too
+
+
+# Values.
+
+
+def _trims_to_one_end(start: Argument, stop: Argument) -> bool:
+    """Whether a list that was cut to this window is left alone when it is cut again."""
+    first, last = integer(start), integer(stop)
+    return (first == 0 and last >= -1) or (first < 0 and last == -1)
+
+
+def _has_no_index(command: Command) -> bool:
+    return b"[" not in b"".join(map(octets, command[2:3]))
+
+
+def _sets_keys(command: Command) -> Found:
+    return OPTIONS["MSETEX"].read(command, _counted(command, 1, size=2))
+
+
+# Streams and time series.
+
+
+def _entry_id(command: Command) -> Argument:
+    return command[OPTIONS["XADD"].scan(command, 2)[1]]
+
+
+def _appends_by_id(command: Command) -> bool:
+    return is_id(_entry_id(command))
+
+
+def _appends_once(command: Command) -> bool:
+    found, _ = OPTIONS["XADD"].scan(command, 2)
+    return octets(_entry_id(command)) == b"*" and not found.keys().isdisjoint((b"IDMP", b"IDMPAUTO"))
+
+
+def _reads_by_id(command: Command) -> bool:
+    _, stop = OPTIONS["XREADGROUP"].scan(command, 4)
+    streams = command[stop + 1 :]
+    if keyword(command[1]) != b"GROUP" or keyword(command[stop]) != b"STREAMS" or len(streams) % 2 or not streams:
+        raise ValueError("there must be GROUP and STREAMS, with an id for each stream")
+    return all(map(is_id, streams[len(streams) // 2 :]))
+
+
+def _claims(command: Command) -> Found:
+    start = 5
+    while start < len(command) and is_id(command[start]):
+        start += 1
+    if start == 5:
+        raise ValueError("there must be an id")
+    return OPTIONS["XCLAIM"].read(command, start)
+
+
+def _counts_once(command: Command) -> bool:
+    mode = keyword(command[3])
+    if mode not in (b"SILENT", b"FAIL", b"FATAL") or keyword(command[4]) != b"IDS":
+        raise ValueError("there must be a mode and IDS")
+    return b"RETRYCOUNT" in OPTIONS["XNACK"].read(command, _counted(command, 5)) or mode == b"FAIL"
+
+
+def _replaces_duplicates(command: Command) -> bool:
+    (duplicates,) = _SAMPLE(command)[b"ON_DUPLICATE"]
+    return keyword(duplicates) in (b"BLOCK", b"FIRST", b"LAST", b"MIN", b"MAX")
+
+
+def _adds_at_times(command: Command) -> bool:
+    return len(command) % 3 == 1 and all(map(is_id, command[2::3]))
+
+
+def _adds_one_score(command: Command) -> bool:
+    found, stop = OPTIONS["ZADD"].scan(command, 2)
+    return b"INCR" not in found and stop + 1 < len(command)
+
+
+_FIELD_EXPIRY = _options("EXPIRE", 3, b"FIELDS")
+_RADIUS = _options("GEORADIUS", 6)
+_RADIUS_BY_MEMBER = _options("GEORADIUS", 5)
+_SAMPLE = _options("TS.ADD", 4, b"LABELS")
+
+LEAST: Mapping[str, int] = {
+    "BITFIELD": 2, "BITOP": 4, "CLIENT KILL": 3, "CMS.MERGE": 4, "EXPIRE": 3, "FT.ADD": 7, "FT.ADDHASH": 4,
+    "FT.SUGADD": 4, "GEORADIUS": 6, "GEORADIUSBYMEMBER": 5, "GEOSEARCHSTORE": 8, "GETEX": 2, "HEXPIRE": 6, "HGETEX": 5,
+    "HPEXPIRE": 6, "HSETEX": 6, "JSON.ARRTRIM": 5, "JSON.DEL": 2, "JSON.FORGET": 2, "JSON.MERGE": 4, "JSON.SET": 4,
+    "LREM": 4, "LTRIM": 4, "MIGRATE": 6, "MSETEX": 4, "PEXPIRE": 3, "SDIFFSTORE": 3, "SET": 3, "SORT": 2,
+    "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "XADD": 5, "XCLAIM": 6, "XGROUP SETID": 5, "XNACK": 7,
+    "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
+}  # fmt: skip
+"""How many words a command has at least, its name included."""
+
+RULES: Mapping[str, Mapping[str, Rule]] = {
+    "BITFIELD": {"no INCRBY": _none_of(_options("BITFIELD", 2), b"INCRBY")},
+    "BITOP": {
+        "AND or OR": lambda command: keyword(command[1]) in (b"AND", b"OR"),
+        "destination not among the sources": lambda command: _distinct(command[2], command[3:]),
+    },
+    "CLIENT KILL": {"ID": _any_of(_options("CLIENT KILL", 2), b"ID")},
+    "CMS.MERGE": {"destination not among the sources": _merges_elsewhere},
+    "EXPIRE": {"NX or LT": _any_of(_options("EXPIRE", 3), b"NX", b"LT")},
+    "FT.ADD": {"REPLACE": _any_of(_options("FT.ADD", 4, b"FIELDS"), b"REPLACE")},
+    "FT.ADDHASH": {"REPLACE": _any_of(_options("FT.ADDHASH", 4), b"REPLACE")},
+    "FT.SUGADD": {"no INCR": _none_of(_options("FT.SUGADD", 4), b"INCR")},
+    "GEORADIUS": {
+        "no STORE or STOREDIST": _none_of(_RADIUS, b"STORE", b"STOREDIST"),
+        "stored elsewhere": _stores_elsewhere(_RADIUS),
+    },
+    "GEORADIUSBYMEMBER": {
+        "no STORE or STOREDIST": _none_of(_RADIUS_BY_MEMBER, b"STORE", b"STOREDIST"),
+        "stored elsewhere": _stores_elsewhere(_RADIUS_BY_MEMBER),
+    },
+    "GEOSEARCHSTORE": {"destination not the source": lambda command: _distinct(command[1], command[2:3])},
+    "GETEX": {"neither EX nor PX": _none_of(_options("GETEX", 2), b"EX", b"PX")},
+    "HEXPIRE": {"NX or LT": _any_of(_FIELD_EXPIRY, b"NX", b"LT")},
+    "HGETEX": {"neither EX nor PX": _none_of(_options("GETEX", 2, b"FIELDS"), b"EX", b"PX")},
+    "HPEXPIRE": {"NX or LT": _any_of(_FIELD_EXPIRY, b"NX", b"LT")},
+    "HSETEX": {"neither NX nor FNX": _none_of(_options("HSETEX", 2, b"FIELDS"), b"NX", b"FNX")},
+    "JSON.ARRTRIM": {"one end kept": lambda command: _trims_to_one_end(command[3], command[4])},
+    "JSON.DEL": {"path without an index": _has_no_index},
+    "JSON.FORGET": {"path without an index": _has_no_index},
+    "JSON.MERGE": {"path without an index": _has_no_index},
+    "JSON.SET": {"no NX": _none_of(_options("JSON.SET", 4), b"NX")},
+    "LREM": {"count 0": lambda command: integer(command[2]) == 0},
+    "LTRIM": {"one end kept": lambda command: _trims_to_one_end(command[2], command[3])},
+    "MIGRATE": {"COPY and REPLACE": _all_of(_options("MIGRATE", 6, b"KEYS"), b"COPY", b"REPLACE")},
+    "MSETEX": {"no NX": _none_of(_sets_keys, b"NX")},
+    "PEXPIRE": {"NX or LT": _any_of(_options("EXPIRE", 3), b"NX", b"LT")},
+    "SDIFFSTORE": {
+        "destination not among the subtracted keys": lambda command: _distinct(command[1], command[3:]),
+    },
+    "SET": {
+        "none of NX, GET, IFEQ, IFNE, IFDEQ, IFDNE": _none_of(
+            _options("SET", 3), b"NX", b"GET", b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE"
+        ),
+        "no GET": _none_of(_options("SET", 3), b"GET"),
+    },
+    "SORT": {"no STORE": _none_of(_options("SORT", 2), b"STORE"), "stored elsewhere": _sorts_elsewhere},
+    "TDIGEST.MERGE": {"OVERRIDE, and destination not among the sources": _overrides_elsewhere},
+    "TS.ADD": {
+        "explicit timestamp": lambda command: is_id(command[2]),
+        "ON_DUPLICATE other than SUM": _replaces_duplicates,
+    },
+    "TS.MADD": {"explicit timestamps": _adds_at_times},
+    "XADD": {"explicit id": _appends_by_id, "IDMP or IDMPAUTO": _appends_once},
+    "XCLAIM": {"JUSTID or RETRYCOUNT": _any_of(_claims, b"JUSTID", b"RETRYCOUNT")},
+    "XGROUP SETID": {"explicit id": lambda command: is_id(command[4])},
+    "XNACK": {"FAIL or RETRYCOUNT": _counts_once},
+    "XREADGROUP": {"explicit ids": _reads_by_id},
+    "ZADD": {"no INCR": _adds_one_score},
+    "ZDIFFSTORE": {"destination not among the subtracted keys": _subtracts_elsewhere},
+    "ZINTERSTORE": {"destination not among the sources": _merges_elsewhere},
+    "ZRANGESTORE": {"destination not the source": lambda command: _distinct(command[1], command[2:3])},
+    "ZUNIONSTORE": {"destination not among the sources": _merges_elsewhere},
+}

@@ -1,0 +1,117 @@
+"""Commands that are sent together, and so repeated together: pipelines and transactions. It sends nothing.
+
+Two writes may be repeatable each by itself and not together: COPY a b REPLACE and SET a 1 leave another b the second
+time. So in a batch a write whose outcome depends on what it finds must not share a key with another write. What a word
+means is not known here; every word that could be a key counts as one, which may be too careful. A time to live may
+start anew, as it does with SET and EX. All this holds for commands that fit the types of their keys: what is refused
+the first time for the type of its key may be accepted the second time.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from forbear.services.redis.judge import NOTHING, classify, examine
+from forbear.services.redis.judgement import Judgement, Promise
+from forbear.services.redis.words import Argument, Command, is_word, keyword, octets
+
+_ENTANGLED = "its outcome depends on what another command sent with it changes"
+
+# With these a write depends on what it finds after all. A value that looks like one makes it seem so, no more.
+_CONDITIONS = frozenset(
+    {b"NX", b"XX", b"GT", b"LT", b"FNX", b"FXX", b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE", b"NOMKSTREAM"}
+)
+_LONGEST = max(map(len, _CONDITIONS))
+
+_ALL_SAFE = "every queued command is repeatable"
+
+
+def classify_many(commands: Iterable[Command], *, promised: AbstractSet[Promise] = NOTHING) -> tuple[Judgement, ...]:
+    """The judgements on commands that are sent together, in their order.
+
+    They may be repeated together if all of them are repeatable. Each is judged by itself and against the others; from
+    MULTI to EXEC (or from the first WATCH before it) they stand and fall together.
+    """
+    examined = [examine(command, promised) for command in commands]
+    judged = _disentangled(examined)
+    start: int | None = None
+    multi = False
+    for index, judgement in enumerate(judged):
+        if judgement.operation in ("WATCH", "MULTI"):
+            start = index if start is None else start
+            multi = multi or judgement.operation == "MULTI"
+        elif judgement.operation == "EXEC":
+            if start is not None and multi:
+                judged[start : index + 1] = _as_one(judged[start : index + 1])
+            start, multi = None, False
+        elif judgement.operation == "DISCARD" or (judgement.operation == "UNWATCH" and not multi):
+            start, multi = None, False
+    return tuple(judged)
+
+
+def classify_transaction(
+    queued: Iterable[Command], *, watched: bool = False, promised: AbstractSet[Promise] = NOTHING
+) -> Judgement:
+    """The judgement on MULTI, the commands in `queued` and EXEC as one.
+
+    It may be repeated if all the commands may, unless keys are `watched` since before: the WATCH is gone with its
+    connection, and what was read under it may be out of date.
+    """
+    safe = all(judgement.repeatable for judgement in classify_many(queued, promised=promised))
+    return _executed(classify(["EXEC"], promised=promised), safe=safe and not watched)
+
+
+def _as_one(block: list[Judgement]) -> list[Judgement]:
+    """The judgements on one transaction, from WATCH or MULTI to EXEC: all repeatable, or none."""
+    *inside, execute = block
+    queued = [judgement for judgement in inside if judgement.operation not in ("WATCH", "MULTI")]
+    nested = sum(judgement.operation == "MULTI" for judgement in inside) > 1
+    execute = _executed(execute, safe=not nested and all(judgement.repeatable for judgement in queued))
+    return [*(judgement.replace(repeatable=execute.repeatable) for judgement in inside), execute]
+
+
+def _executed(execute: Judgement, *, safe: bool) -> Judgement:
+    """The judgement on EXEC, where it is known whether every command before it is `safe`."""
+    if execute.repeatable:
+        return execute
+    execute = execute.replace(conditions=(_ALL_SAFE, *execute.conditions))
+    return execute.replace(met=_ALL_SAFE, repeatable=True) if safe else execute
+
+
+def _disentangled(examined: Sequence[tuple[Judgement, Command]]) -> list[Judgement]:
+    """The judgements, without those that do not hold in this company."""
+    judged = [judgement for judgement, _ in examined]
+    writes = [index for index, judgement in enumerate(judged) if judgement.mutation and judgement.operation != "EXEC"]
+    depends = {index: _depends(*examined[index]) for index in writes}
+    if len(writes) < 2 or not set(depends.values()) - {"", "nothing"}:
+        return judged
+    keys = {index: _keys(*examined[index]) for index in writes}
+    shared = Counter(key for found in keys.values() for key in found)
+    later: set[bytes] = set()
+    for index in reversed(writes):
+        if (
+            depends[index] == "server"
+            or (depends[index] == "existence" and not keys[index].isdisjoint(later))
+            or (depends[index] in ("key", "keys") and any(shared[key] > 1 for key in keys[index]))
+        ):
+            judged[index] = judged[index].replace(met=None, repeatable=False, refused=_ENTANGLED)
+        later |= keys[index]
+    return judged
+
+
+def _depends(judgement: Judgement, command: Command) -> str:
+    """What the outcome depends on, where a condition among the arguments counts, too."""
+    if judgement.depends == "nothing" and any(map(_is_condition, command[2:])):
+        return "keys"
+    return judgement.depends
+
+
+def _is_condition(word: Argument) -> bool:
+    return isinstance(word, str | bytes) and len(word) <= _LONGEST and keyword(word) in _CONDITIONS
+
+
+def _keys(judgement: Judgement, command: Command) -> set[bytes]:
+    """The words of a write that may be keys; what no client sends is none."""
+    first = 1 + (judgement.operation or "").count(" ")
+    last = first + 1 if judgement.depends in ("key", "existence") else len(command)
+    return {octets(word) for word in command[first:last] if is_word(word)}

@@ -1,0 +1,183 @@
+"""The proof, on a real server: what the table calls repeatable leaves the same twice as once, and nothing else does."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from redis.exceptions import ResponseError
+
+from forbear.services.redis import classify, classify_many
+from tests.services.redis.samples import (
+    DIFFERS,
+    LOST,
+    MEANWHILE,
+    PROMISED,
+    REPEATABLE,
+    SETUP,
+    UNTRIED,
+    lines,
+)  # fmt: skip
+from tests.services.redis.server import Live, State, same_but_for_time
+
+_FRESH = [["FLUSHALL"], *lines(SETUP)]
+_RESTARTS = {"SETEX", "PSETEX"}  # their time to live starts anew, which the table allows
+_SAMPLES = lines(REPEATABLE) + lines(PROMISED) + lines(DIFFERS) + lines(LOST)
+
+
+def _once_and_twice(live: Live, *commands: list[str]) -> tuple[State, State]:
+    """What commands leave that are sent together, and what they leave if they are sent again."""
+    replies = live.run([*_FRESH, *commands])
+    assert not [reply for reply in replies[: len(_FRESH)] if isinstance(reply, ResponseError)]
+    once = live.state()
+    live.tick()
+    live.run(commands)
+    return once, live.state()
+
+
+@pytest.mark.parametrize("command", lines(REPEATABLE), ids=" ".join)
+def test_what_is_repeatable_leaves_the_same_twice_as_once(live: Live, command: list[str]) -> None:
+    """The state after the second time is the one after the first, to the last field and millisecond."""
+    assert classify(command).repeatable
+    once, twice = _once_and_twice(live, command)
+    assert same_but_for_time(once, twice) if command[0] in _RESTARTS else once == twice
+
+
+@pytest.mark.parametrize("command", lines(PROMISED), ids=" ".join)
+def test_what_is_repeatable_by_promise_leaves_the_same_too(live: Live, command: list[str]) -> None:
+    """Only the reply of the second time misleads, which is what the caller promises to mind."""
+    assert not classify(command).repeatable
+    assert classify(command, promised={"unique"}).repeatable
+    once, twice = _once_and_twice(live, command)
+    assert once == twice
+
+
+@pytest.mark.parametrize("command", lines(DIFFERS), ids=" ".join)
+def test_what_is_not_repeatable_leaves_something_else(live: Live, command: list[str]) -> None:
+    """The second time does harm, so the table must not allow it."""
+    assert not classify(command).repeatable
+    once, twice = _once_and_twice(live, command)
+    assert once != twice
+
+
+@pytest.mark.parametrize("command", lines(LOST), ids=" ".join)
+def test_what_a_lost_reply_carried_does_not_come_back(live: Live, command: list[str]) -> None:
+    """The state converges, but the value is in no second reply."""
+    assert not classify(command, promised={"unique"}).repeatable
+    live.run(_FRESH)
+    assert live(*command) != live(*command)
+
+
+@pytest.mark.parametrize("text", MEANWHILE.strip().splitlines())
+def test_what_harms_others_shows_when_they_write_in_between(live: Live, text: str) -> None:
+    """What was written between the two is there after the second, unless the table forbids it."""
+    command, other = (part.split(" ") for part in text.split(" -- "))
+    live.run([*_FRESH, command, other])
+    before = live.state()
+    live(*command)
+    assert (live.state() == before) is classify(command).repeatable
+
+
+def test_a_message_is_delivered_twice(live: Live, socket_path: str) -> None:
+    """PUBLISH leaves nothing in the database, but its subscribers get two messages."""
+    subscriber = Live(socket_path)
+    subscriber("SUBSCRIBE", "channel")
+    live.run([["PUBLISH", "channel", "m"], ["PUBLISH", "channel", "m"]])
+    message = [b"message", b"channel", b"m"]
+    assert subscriber.receive(2) == [message, message]
+    assert not classify(["PUBLISH", "channel", "m"]).repeatable
+    subscriber.close()
+
+
+def test_restore_and_functions_come_out_the_same(live: Live) -> None:
+    """Writes that take binary arguments or touch no keys: the repeat changes nothing or is refused."""
+    live.run(_FRESH)
+    dump = live("DUMP", "h")
+    library = "#!lua name=lib\nserver.register_function('f', function() return 1 end)"
+    live("FUNCTION", "LOAD", library)
+    functions = live("FUNCTION", "DUMP")
+    for command in (
+        ["RESTORE", "h", 0, dump, "REPLACE"],
+        ["RESTORE", "copy", 0, dump],
+        ["FUNCTION", "LOAD", "REPLACE", library],
+        ["FUNCTION", "LOAD", library],
+        ["FUNCTION", "RESTORE", functions, "REPLACE"],
+        ["FUNCTION", "RESTORE", functions],
+        ["FUNCTION", "DELETE", "lib"],
+        ["FUNCTION", "FLUSH"],
+    ):
+        assert classify(command).repeatable
+        live(*command)
+        once = (live.state(), live("FUNCTION", "DUMP"))
+        live(*command)
+        assert (live.state(), live("FUNCTION", "DUMP")) == once
+
+
+def test_every_write_of_the_server_is_tried(live: Live) -> None:
+    """A write that a newer server adds needs a sample here, or a reason why not."""
+    tried = {classify(command).operation for command in _SAMPLES}
+    tried |= {classify(line.split(" ")).operation for line in MEANWHILE.strip().splitlines()}
+    writes = {name for name, (_, flags) in live.commands().items() if "write" in flags}
+    assert writes - tried == set(UNTRIED)
+
+
+@pytest.mark.parametrize(
+    ("command", "error"),
+    [
+        (["RENAME", "s", "fresh"], "no such key"),
+        (["XADD", "x", "9-1", "f", "v"], "equal or smaller"),
+        (["XGROUP", "CREATE", "x", "g2", "0"], "busygroup"),
+    ],
+    ids=["RENAME", "XADD", "XGROUP CREATE"],
+)
+def test_the_errors_that_mean_success_are_the_server_s_own(live: Live, command: list[str], error: str) -> None:
+    """What the second attempt is refused with is what the table lists for it."""
+    live.run([*_FRESH, command])
+    judgement = classify(command)
+    assert judgement.maybe_done == (error,)
+    refusal = live(*command)
+    assert isinstance(refusal, ResponseError)
+    assert judgement.is_maybe_done(str(refusal))
+    assert not judgement.is_maybe_done("WRONGTYPE Operation against a key holding the wrong kind of value")
+
+
+def test_the_errors_of_restore_and_functions_mean_success_too(live: Live) -> None:
+    """The same for commands whose arguments come from the server."""
+    live.run(_FRESH)
+    library = "#!lua name=lib\nserver.register_function('f', function() return 1 end)"
+    for command in (
+        ["RESTORE", "copy", 0, live("DUMP", "s")],
+        ["FUNCTION", "LOAD", library],
+        ["FUNCTION", "DELETE", "lib"],
+    ):
+        assert not isinstance(live(*command), ResponseError)
+        assert classify(command).is_maybe_done(str(live(*command)))
+    live("FUNCTION", "LOAD", library)
+    again = ["FUNCTION", "RESTORE", live("FUNCTION", "DUMP")]
+    assert classify(again).is_maybe_done(str(live(*again)))
+
+
+def test_pairs_that_are_repeatable_together_leave_the_same_twice_as_once(live: Live) -> None:
+    """Of all pairs of samples that share a word, those that may be sent again together do no harm; many may not."""
+    samples = [command for command in lines(REPEATABLE) if classify(command).mutation]
+    pairs = [(one, two) for one in samples for two in samples if set(one[1:]) & set(two[1:])]
+    together = [pair for pair in pairs if all(judgement.repeatable for judgement in classify_many(pair))]
+    assert len(pairs) > 2 * len(together) > 1000
+    for one, two in together:
+        live.run([*_FRESH, one, two])
+        once = live.state()
+        live.run([one, two])
+        assert same_but_for_time(once, live.state()), (one, two)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batch=st.lists(st.sampled_from(lines(REPEATABLE)), min_size=2, max_size=5))
+def test_batches_that_are_repeatable_leave_the_same_twice_as_once(live: Live, batch: list[list[str]]) -> None:
+    """The same for whole pipelines, and for the same commands in a transaction."""
+    safe = all(judgement.repeatable for judgement in classify_many(batch))
+    block = [["MULTI"], *batch, ["EXEC"]]
+    assert all(judgement.repeatable for judgement in classify_many(block)) is safe
+    if safe:
+        for commands in (batch, block):
+            live.run([*_FRESH, *commands])
+            once = live.state()
+            live.run(commands)
+            assert same_but_for_time(once, live.state())
