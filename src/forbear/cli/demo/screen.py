@@ -1,5 +1,6 @@
 """What is shown of the contest while it runs, on stderr: rows that grow on a terminal, else one line a contender."""
 
+import os
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -70,7 +71,8 @@ class Rows:
 @contextmanager
 def screen() -> Generator[Rows | Lines]:
     """What suits stderr."""
-    console = Console(stderr=True, highlight=False)
+    plain = bool(os.environ.get("NO_COLOR"))
+    console = Console(stderr=True, highlight=False, color_system=None if plain else "auto")
     if not console.is_terminal or console.is_dumb_terminal or not console.encoding.startswith("utf"):
         yield Lines()
         return
