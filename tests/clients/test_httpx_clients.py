@@ -1,0 +1,165 @@
+"""What a client does around the transport works as without us: redirects, logins, hooks, cookies, nesting, memory."""
+
+import gc
+import subprocess
+import sys
+import weakref
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+import pytest
+
+import forbear
+from forbear import Constant, Limits
+from forbear.exchange import httpx_shape
+from forbear.exchange.httpx_library import Library
+from forbear.exchange.settings import Settings
+from forbear.services import cloud_storage, rfc9110
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, Fault
+from tests.clients.flavours import FLAVOURS, Flavour
+from tests.clients.wire import Answer, Wire, reply
+
+
+def test_redirects_are_followed(flavour: Flavour) -> None:
+    """Each hop is a request of its own, with a policy's attempts for each."""
+    hop = reply(302, b"", "Location: /there")
+    with Wire(reply(503), hop, reply(503), reply(200, b"found")) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url, client={"follow_redirects": True})
+        assert result.content == b"found"
+        assert [seen.target for seen in wire.seen] == ["/", "/", "/there", "/there"]
+    assert [response.status_code for response in result.response.history] == [302]
+
+
+def test_logging_in_works(flavour: Flavour) -> None:
+    """An auth flow sees the 401, answers it, and its second request is retried as any other."""
+
+    class Login(flavour.library.Auth):  # type: ignore[name-defined, misc]
+        def auth_flow(self, request: Any) -> Generator[Any, Any, None]:
+            response = yield request
+            if response.status_code == 401:
+                request.headers["Authorization"] = "Bearer fresh"
+                yield request
+
+    with Wire(reply(401), reply(503), reply(200, b"in")) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url, client={"auth": Login()})
+        assert result.content == b"in"
+        assert [seen.header("authorization") for seen in wire.seen] == [None, "Bearer fresh", "Bearer fresh"]
+
+
+def test_hooks_and_cookies_see_one_request_and_one_reply(flavour: Flavour) -> None:
+    """Event hooks are called once, with the caller's own request, and cookies are taken from the last reply."""
+    seen: list[Any] = []
+
+    async def alook(thing: Any) -> None:
+        seen.append(thing)
+
+    hook = alook if flavour.is_async else seen.append
+    hooks = {"request": [hook], "response": [hook]}
+    cookie = "Set-Cookie: {}=1; Path=/"
+    with Wire(reply(503, b"", cookie.format("failed")), reply(200, b"", cookie.format("good"))) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url, client={"event_hooks": hooks})
+    request, response = seen
+    assert response is result.response
+    assert response.request is request
+    assert dict(response.cookies) == {"good": "1"}
+
+
+def test_nested_transports_do_not_multiply(flavour: Flavour) -> None:
+    """What the inner transport gave up on is not begun again by the outer one: replies, errors, broken bodies."""
+    policy = rfc9110.policy.with_attempts(3)
+    broken = reply(200, b"every", 'ETag: "one"', length=18, end="close")
+    for answer, requests in ((reply(503), 3), (Answer(end="reset"), 3), (broken, 3)):
+        with Wire(answer) as wire:
+            nested = flavour.transport(policy, transport=flavour.transport(policy))
+            result = flavour.call(nested, "GET", wire.url)
+            assert len(wire.seen) == requests
+        assert len(result.report.attempts) == 3
+
+
+def test_an_outer_policy_does_not_multiply(flavour: Flavour) -> None:
+    """A policy around the call sees the report, in the error and in that of raise_for_status()."""
+    outer = forbear.retry(on=flavour.library.HTTPError, attempts=4)
+    inner = rfc9110.policy.with_attempts(2)
+    for answer in (reply(503), Answer(end="reset")):
+        with Wire(answer) as wire, virtual_time():
+
+            def call(url: str = wire.url) -> Any:
+                with flavour.client(flavour.transport(inner)) as client:
+                    return client.get(url).raise_for_status()
+
+            async def acall(url: str = wire.url) -> Any:
+                async with flavour.client(flavour.transport(inner)) as client:
+                    return (await client.get(url)).raise_for_status()
+
+            with pytest.raises(flavour.library.HTTPError):
+                flavour.run(partial(outer.acall, acall)) if flavour.is_async else outer.call(call)
+            assert len(wire.seen) == 2
+
+
+def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour) -> None:
+    """A request with retries, a body and a resumption leaves no reference cycle of ours behind."""
+    library = flavour.library
+
+    class Request(library.Request):  # type: ignore[name-defined, misc]
+        """A request that can be watched."""
+
+    class Stream(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[name-defined, misc]
+        def __init__(self, *pieces: bytes, breaks: bool = False) -> None:
+            self.pieces = pieces
+            self.breaks = breaks
+
+        def __iter__(self) -> Generator[bytes, None, None]:
+            yield from self.pieces
+            if self.breaks:
+                raise library.ReadError("broken")
+
+        async def __aiter__(self) -> Any:
+            for piece in self:
+                yield piece
+
+    watched: list[weakref.ref[Any]] = []
+
+    def answer(number: int) -> Any:
+        if number == 1:
+            raise library.ConnectError("refused")
+        if number == 2:
+            return library.Response(503, headers={"Content-Length": "0"}, stream=Stream())
+        headers = {"ETag": '"one"', "Content-Length": "6"}
+        if number == 3:
+            return library.Response(200, headers=headers, stream=Stream(b"abc", breaks=True))
+        headers = {**headers, "Content-Range": "bytes 3-5/6", "Content-Length": "3"}
+        return library.Response(206, headers=headers, stream=Stream(b"def"))
+
+    settings, numbers = Settings(), iter(range(1, 5))
+
+    def send(request: Any) -> Any:
+        response = answer(next(numbers))
+        watched.append(weakref.ref(response))
+        return response
+
+    async def asend(request: Any) -> Any:
+        return send(request)
+
+    def exchange() -> bytes:
+        request = Request("GET", "http://localhost")
+        watched.append(weakref.ref(request))
+        response = httpx_shape.handle(settings, Library(library), send, request)
+        return b"".join(response.stream)
+
+    async def aexchange() -> bytes:
+        request = Request("GET", "http://localhost")
+        watched.append(weakref.ref(request))
+        response = await httpx_shape.ahandle(settings, Library(library), asend, request)
+        return b"".join([piece async for piece in response.stream])
+
+    gc.collect()
+    gc.disable()
+    try:
+        with virtual_time():
+            assert (flavour.run(aexchange) if flavour.is_async else exchange()) == b"abcdef"
+        assert [reference() for reference in watched] == [None] * len(watched)
+        assert len(watched) == 4
+    finally:
+        gc.enable()
