@@ -52,4 +52,5 @@ def _plain(condition: Any) -> tuple[str, ...]:
 
 
 def _get(thing: Any, name: str) -> Any:
-    return thing.get(name) if is_mapping(thing) else getattr(thing, name, None)
+    # The library's Policy is also a mapping, of roles to members, which says nothing of conditions.
+    return thing.get(name) if is_mapping(thing) and not hasattr(thing, name) else getattr(thing, name, None)

@@ -1,0 +1,44 @@
+"""The tables of Memorystore: complete, consistent, and every row of them answers as it says."""
+
+import pytest
+
+from forbear.services.memorystore.service import RECOMMENDED, operations
+from forbear.services.table import Row
+from tests.services import json_tables
+from tests.services.json_tables import check_calls, check_requests, check_row
+
+HOSTS = {"redis": "redis.googleapis.com", "valkey": "memorystore.googleapis.com"}
+ROWS = [(table, row) for table in HOSTS for row in operations(table)]
+IDS = [f"{table}-{row.id}" for table, row in ROWS]
+
+
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=IDS)
+def test_every_row_answers_as_it_says(table: str, row: Row) -> None:
+    """Requests and calls, with each condition, without one, and with everything that only looks like one."""
+    check_requests(RECOMMENDED, HOSTS[table], row)
+    check_requests(RECOMMENDED, HOSTS[table].replace(".", ".europe-west1.rep.", 1), row)
+    check_calls(RECOMMENDED, row)
+
+
+@pytest.mark.parametrize(("table", "row"), ROWS, ids=IDS)
+def test_every_row_is_complete(table: str, row: Row) -> None:
+    """Sources are named, duplicates of what is unsafe are described, and every GET is a read."""
+    check_row(row)
+
+
+def test_how_many_there_are() -> None:
+    """Redis and Redis Cluster in one API, Valkey in another."""
+    assert {table: len(operations(table)) for table in HOSTS} == {"redis": 47, "valkey": 31}
+
+
+def test_the_table_is_the_discovery_document() -> None:
+    """A method that Google adds, moves or drops shows up here."""
+    listed = {row.id: (row.where[0], json_tables.shape(row.where[1])) for row in operations("redis")}
+    assert listed == json_tables.published("redis.v1")
+
+
+def test_reads_are_told_from_writes() -> None:
+    """What gets and lists reads; nothing else does."""
+    for _, row in ROWS:
+        name = row.id.rpartition("/")[2].rpartition(".")[2].lower()
+        assert row.is_read is name.startswith(("get", "list")), row.id
