@@ -23,13 +23,15 @@ class RetryTransport(httpx.BaseTransport):
     service's policy, such as `cloud_storage.policy`, holds for every host, emulators included. Any other policy brings
     its limits, backoff and `on`, and known hosts keep their tables. One request's own: `client.get(url,
     extensions={"forbear": policy})`, None to send it once. `transport` does the sending, by default a plain
-    `httpx.HTTPTransport()` (a client that is given a transport reads no proxy from the environment).
-    `idempotency_header` names a header by which the API drops duplicates, such as "Idempotency-Key", which makes every
-    operation repeatable. Of a body that can be read only once, `buffer` bytes (8 MiB) are kept for a repeat.
+    `httpx.HTTPTransport()`; a client that is given a transport does not apply its own `verify`, `http2`, `limits` and
+    proxies, so set them there. `idempotency_header` names a header by which the API drops duplicates, such as
+    "Idempotency-Key", which makes every operation repeatable, except at services that are known not to read it. Of a
+    body that can be read only once, `buffer` bytes (8 MiB) are kept for a repeat.
 
     The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. The last reply comes out as httpx gives
-    it, with the report in `response.extensions["forbear_report"]` (`forbear.report(response)`) where forbear gave up. A
-    GET body that breaks halfway is continued where that is safe.
+    it, with the report in `response.extensions["forbear_report"]` (`forbear.report(response)`) where forbear gave up.
+    A GET body that breaks halfway is continued where that is safe; of any other reply the status says that the
+    operation was done, so a break in its body comes out as it is.
     """
 
     def __init__(
@@ -41,6 +43,8 @@ class RetryTransport(httpx.BaseTransport):
         buffer: int = BUFFER,
     ) -> None:
         self._settings = Settings(policy, idempotency_header, buffer)
+        if transport is not None and not isinstance(transport, httpx.BaseTransport):
+            raise TypeError(f"`transport` must be an httpx.BaseTransport or None (a plain one), got {transport!r}")
         self._transport = httpx.HTTPTransport() if transport is None else transport
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
@@ -77,6 +81,8 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         buffer: int = BUFFER,
     ) -> None:
         self._settings = Settings(policy, idempotency_header, buffer)
+        if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
+            raise TypeError(f"`transport` must be an httpx.AsyncBaseTransport or None (a plain one), got {transport!r}")
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
