@@ -84,7 +84,9 @@ class AsyncRetryTransport(httpx2.AsyncBaseTransport):
     ) -> None:
         self._settings = Settings(policy, idempotency_header, buffer)
         if transport is not None and not isinstance(transport, httpx2.AsyncBaseTransport):
-            raise TypeError(f"`transport` must be an httpx2.AsyncBaseTransport or None (a plain one), got {transport!r}")
+            raise TypeError(
+                f"`transport` must be an httpx2.AsyncBaseTransport or None (a plain one), got {transport!r}"
+            )
         self._transport = httpx2.AsyncHTTPTransport() if transport is None else transport
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
