@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from random import Random
 
@@ -64,7 +64,7 @@ class CuttingProxy:
 
 
 @contextmanager
-def cutting_proxy(target: str, *, rate: float, seed: int) -> Iterator[CuttingProxy]:
+def cutting_proxy(target: str, *, rate: float, seed: int) -> Generator[CuttingProxy]:
     """A proxy in a thread of its own."""
     proxy = CuttingProxy(target, rate, seed)
     thread = threading.Thread(target=proxy.run)

@@ -5,6 +5,7 @@ import json
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -37,7 +38,7 @@ def path() -> Iterator[str]:
     """The Unix socket of a server."""
     with tempfile.TemporaryDirectory(prefix="valkey") as directory:
         socket = f"{directory}/socket"
-        server = ValkeyServer(port=0, unix_socket_path=socket, data_dir=directory, save="", appendonly="no")
+        server = ValkeyServer(port=0, unix_socket_path=socket, data_dir=Path(directory), save="", appendonly="no")
         server.start()
         try:
             yield socket
