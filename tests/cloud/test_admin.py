@@ -23,6 +23,22 @@ def test_state_and_logs(cloud: Cloud, http: httpx.Client) -> None:
     assert "authorization" not in requests["requests"][0]["headers"]
 
 
+def test_state_of_the_other_apis(http: httpx.Client) -> None:
+    """What IAM and Memorystore keep can be read and reset, too, and their faults come as JSON as well."""
+    many = [{"action": "lag", "reads": 1}, {"action": "long_running", "polls": 9}]
+    assert http.post("/_cloud/faults", json=many).json()["armed"] == 2
+    http.post("/v1/projects/p/serviceAccounts", json={"accountId": "worker"})
+    http.post("/v1/projects/p/roles", json={"roleId": "role"})
+    http.post("/v1/projects/p:setIamPolicy", json={"policy": {}})
+    http.post("/v1/projects/p/locations/l/instances?instanceId=i", json={"memorySizeGb": 1})
+    state = http.get("/_cloud/state").json()
+    assert state["serviceAccounts"][0]["email"].startswith("worker@")
+    assert (state["roles"][0]["name"], list(state["projectPolicies"])) == ("projects/p/roles/role", ["p"])
+    assert (state["memorystore"][0]["state"], state["operations"][0]["done"]) == ("CREATING", False)
+    http.post("/_cloud/reset")
+    assert not any(http.get("/_cloud/state").json().values())
+
+
 def test_faults(cloud: Cloud, http: httpx.Client) -> None:
     """Faults are armed one by one or as a list, and all disarmed at once."""
     assert http.post("/_cloud/faults", json={"action": "status", "code": 503}).json()["armed"] == 1

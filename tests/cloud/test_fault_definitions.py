@@ -39,8 +39,11 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Fault.lag(0), "`reads` must be a whole number of at least 1, got 0"),
     (
         lambda: Fault.lag(1, operation="iam.projects.roles.get"),
-        "`operation` must be one of iam.projects.roles.",
+        "`operation` must be iam.projects.",
     ),
+    (lambda: Fault.long_running(0), "`polls` must be a whole number of at least 1, got 0"),
+    (lambda: Fault.long_running(1, error=17), "`error` must be a whole number from 1 to 16, got 17"),
+    (lambda: Fault.long_running(1, operation="storage.batch"), "`operation` must be redis.projects.locations."),
     (lambda: storm(1, unavailable=0.9, throttled=0.9), "the rates of a storm must add up to at most 1, got 1.95"),
     (lambda: storm(1, unavailable=2), "`unavailable` must be a number from 0 to 1, got 2"),
     (lambda: Cloud(port=70_000), "`port` must be a whole number from 0 to 65535, got 70000"),

@@ -82,4 +82,14 @@ class Lag:
     reads: int
 
 
-Action: TypeAlias = Status | Reset | Close | Truncate | Stall | Partial | ExpireSession | Corrupt | Delay | Lag
+@dataclass(frozen=True, slots=True)
+class LongRunning:
+    """Have the long-running operation that the request starts take so many polls, and fail with `error` if given."""
+
+    polls: int
+    error: int | None
+
+
+Action: TypeAlias = (
+    Status | Reset | Close | Truncate | Stall | Partial | ExpireSession | Corrupt | Delay | Lag | LongRunning
+)

@@ -5,6 +5,10 @@ from dataclasses import asdict
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.faults import Fault
 from forbear.testing.cloud.fields import json_value
+from forbear.testing.cloud.iam.accounts import account_resource
+from forbear.testing.cloud.iam.roles import role_resource
+from forbear.testing.cloud.memorystore.jobs import job_resource
+from forbear.testing.cloud.memorystore.resources import resource_json
 from forbear.testing.cloud.resources import bucket_resource, object_resource
 from forbear.testing.cloud.state import State
 from forbear.testing.cloud.storm import Storm, storm_from_json
@@ -62,6 +66,13 @@ def _state(state: State, base: str) -> JsonObject:
             for session in store.sessions.values()
             if session.finished is None and session.gone is None
         ],
+        "serviceAccounts": [account_resource(account) for account in store.iam.accounts.values()],
+        "roles": [role_resource(role) for role in store.iam.roles.values()],
+        "projectPolicies": {
+            project: {**policy.body, "etag": policy.etag} for project, policy in store.iam.policies.items()
+        },
+        "memorystore": [resource_json(resource) for resource in store.memorystore.resources.values()],
+        "operations": [job_resource(job) for job in store.memorystore.jobs.values()],
         "pendingFaults": state.plan.pending,
     }
 

@@ -8,6 +8,8 @@ from forbear.testing.cloud.call import Handler
 from forbear.testing.cloud.errors import ApiError, ErrorForm, google_error, storage_error
 from forbear.testing.cloud.iam.handlers import HANDLERS as IAM_HANDLERS
 from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
+from forbear.testing.cloud.memorystore.handlers import HANDLERS as MEMORYSTORE_HANDLERS
+from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
 from forbear.testing.cloud.operations import INSERT, STORAGE_ROUTES
 from forbear.testing.cloud.router import Router
 from forbear.testing.cloud.wire import Request
@@ -24,8 +26,8 @@ class Asked:
 
 
 _STORAGE = Router(STORAGE_ROUTES)
-_GOOGLE = Router(IAM_ROUTES)
-_GOOGLE_HANDLERS = {**IAM_HANDLERS}
+_GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
+_GOOGLE_HANDLERS = {**IAM_HANDLERS, **MEMORYSTORE_HANDLERS}
 
 
 def resolve(request: Request) -> Asked:

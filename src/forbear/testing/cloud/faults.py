@@ -2,22 +2,35 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Unpack, cast
 
 from forbear.testing.cloud import actions
 from forbear.testing.cloud.check import flag, number, one_of, optional_text, whole
 from forbear.testing.cloud.matching import Match, Matching, checked_match
+from forbear.testing.cloud.memorystore.routes import JOBS
 from forbear.testing.cloud.operations import INSERT, QUERY, SEND
 from forbear.testing.cloud.wire import Headers
 
 When = Literal["before", "after"]
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
-_ACTIONS = ("status", "reset", "close", "truncate", "stall", "partial", "expire_session", "corrupt", "delay", "lag")
+_ACTIONS = (
+    "status",
+    "reset",
+    "close",
+    "truncate",
+    "stall",
+    "partial",
+    "expire_session",
+    "corrupt",
+    "delay",
+    "lag",
+    "long_running",
+)
 
-_CREATES = tuple(f"iam.projects.{kind}.create" for kind in ("roles", "serviceAccounts", "serviceAccounts.keys"))
+_CREATES = tuple(f"iam.projects.{kind}.create" for kind in ("serviceAccounts", "serviceAccounts.keys", "roles"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,18 +134,25 @@ class Fault:
         return cls(actions.Delay(number("seconds", seconds)), _when(when), checked_match(match))
 
     @classmethod
+    def long_running(cls, polls: int, *, error: int | None = None, **match: Unpack[Matching]) -> "Fault":
+        """Have the long-running operation of Memorystore that a request starts end at its `polls`th poll.
+
+        With `error`, a code of google.rpc such as 13 (INTERNAL), it fails. A poll is a read of the operation or of the
+        resource. `operation` is "redis.projects.locations.instances.create" unless it names another.
+        """
+        if error is not None:
+            whole("error", error, minimum=1, maximum=16)
+        given = _among(match, "long_running", JOBS)
+        return cls(actions.LongRunning(whole("polls", polls, minimum=1), error), "after", checked_match(given))
+
+    @classmethod
     def lag(cls, reads: int, **match: Unpack[Matching]) -> "Fault":
         """Hide the account, key or role that a create request of IAM makes from its first `reads`: they answer 404.
 
         `operation` is "iam.projects.serviceAccounts.create" unless it names another create operation of IAM.
         """
-        operation = match.get("operation")
-        if operation is None:
-            match = {**match, "operation": "iam.projects.serviceAccounts.create"}
-        elif operation not in _CREATES:
-            allowed = ", ".join(_CREATES)
-            raise ValueError(f"`operation` must be one of {allowed} for 'lag', or left out, got {operation!r}")
-        return cls(actions.Lag(whole("reads", reads, minimum=1)), "after", checked_match(match))
+        given = _among(match, "lag", _CREATES)
+        return cls(actions.Lag(whole("reads", reads, minimum=1)), "after", checked_match(given))
 
     @classmethod
     def from_json(cls, value: object) -> "Fault":
@@ -174,12 +194,18 @@ def _on_a_body(match: Matching, action: str) -> Matching:
 
 
 def _on(match: Matching, action: str, *steps: str) -> Matching:
+    # A query has no chunk, and a start no session yet, so the step is known.
+    return _among({**match, "operation": None} if match.get("operation") == INSERT else match, action, steps)
+
+
+def _among(match: Matching, action: str, operations: Sequence[str]) -> Matching:
+    """The matching with an operation that the action fits: the first of these where none is given."""
     operation = match.get("operation")
-    if operation is None or operation == INSERT:
-        # A query has no chunk, and a start no session yet, so the step is known.
-        return {**match, "operation": steps[0]}
-    if operation not in steps:
-        raise ValueError(f"`operation` must be {' or '.join(steps)} for {action!r}, or left out, got {operation!r}")
+    if operation is None:
+        return {**match, "operation": operations[0]}
+    if operation not in operations:
+        allowed = " or ".join(operations)
+        raise ValueError(f"`operation` must be {allowed} for {action!r}, or left out, got {operation!r}")
     return match
 
 

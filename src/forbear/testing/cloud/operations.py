@@ -4,6 +4,7 @@ A resumable upload is one operation in four steps: `storage.objects.insert.start
 """
 
 from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
+from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
 
 _STORAGE = "/storage/v1"
 _BUCKET = f"{_STORAGE}/b/{{bucket}}"
@@ -72,4 +73,5 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
 
 INSERT = "storage.objects.insert"
 START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
-OPERATIONS = frozenset((*(route[0] for route in (*STORAGE_ROUTES, *IAM_ROUTES)), START, SEND, QUERY, CANCEL))
+_ROUTES = (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)
+OPERATIONS = frozenset((*(route[0] for route in _ROUTES), START, SEND, QUERY, CANCEL))

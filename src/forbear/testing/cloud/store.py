@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from forbear.testing.cloud.errors import conflict, invalid, not_found
 from forbear.testing.cloud.iam.model import Iam
+from forbear.testing.cloud.memorystore.model import Memorystore
 from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, crc32c_of, md5_of
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.wire import Json
@@ -35,6 +36,7 @@ class Store:
         self._last_generation = 0
         self._last_id = 0
         self.iam = Iam(self.next_id)
+        self.memorystore = Memorystore(clock, self.next_id)
 
     def clear(self) -> None:
         """Forget everything; generations go on rising all the same."""
@@ -42,6 +44,7 @@ class Store:
             for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys):
                 table.clear()
             self.iam.clear()
+            self.memorystore.clear()
 
     def next_generation(self) -> int:
         """A number larger than any before: microseconds of the clock, as at the service."""

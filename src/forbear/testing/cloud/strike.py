@@ -43,6 +43,8 @@ def strike(fault: Fault, call: Call, act: Callable[[], Reply]) -> Delivery:
             return Delivery(Reply(reply.status, reply.headers, _flipped(reply.body, at)))
         case actions.Lag(reads):
             return Delivery(_hidden(call, act, reads))
+        case actions.LongRunning(polls, error):
+            return Delivery(_prolonged(call, act, polls, error))
         case actions.Delay(seconds):
             return Delivery(act(), delay=seconds if fault.when == "after" else 0.0)
 
@@ -52,6 +54,15 @@ def _hidden(call: Call, act: Callable[[], Reply], reads: int) -> Reply:
     reply = act()
     if call.effects.total > before:
         call.store.iam.unseen[call.effects[-1].resource] = reads
+    return reply
+
+
+def _prolonged(call: Call, act: Callable[[], Reply], polls: int, error: int | None) -> Reply:
+    jobs = call.store.memorystore.jobs
+    before = len(jobs)
+    reply = act()
+    for job in list(jobs.values())[before:]:
+        job.polls, job.error = polls, error
     return reply
 
 

@@ -35,7 +35,7 @@ def list_(call: Call) -> Reply:
         if each.project == call.names["project"] and not each.deleted
     }
     shown, token = page(sorted(accounts), call.query, "pageSize", usual=20, most=100)
-    listed: JsonObject = {"accounts": [_resource(accounts[email]) for email in shown]}
+    listed: JsonObject = {"accounts": [account_resource(accounts[email]) for email in shown]}
     return json_reply(listed if token is None else {**listed, "nextPageToken": token})
 
 
@@ -84,7 +84,7 @@ def undelete(call: Call) -> Reply:
         raise ApiError(409, f"Service account {account.email} exists already.", "ALREADY_EXISTS")
     account.deleted = False
     call.committed(account.name)
-    return json_reply({"restoredAccount": _resource(account)})
+    return json_reply({"restoredAccount": account_resource(account)})
 
 
 def enable(call: Call) -> Reply:
@@ -116,7 +116,8 @@ def _changed(call: Call, account: ServiceAccount, values: dict[str, str]) -> Rep
     return _reply(account)
 
 
-def _resource(account: ServiceAccount) -> JsonObject:
+def account_resource(account: ServiceAccount) -> JsonObject:
+    """A service account as clients see it."""
     resource: JsonObject = {
         "name": account.name,
         "projectId": account.project,
@@ -132,4 +133,4 @@ def _resource(account: ServiceAccount) -> JsonObject:
 
 
 def _reply(account: ServiceAccount) -> Reply:
-    return json_reply(_resource(account))
+    return json_reply(account_resource(account))

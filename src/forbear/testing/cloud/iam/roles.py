@@ -46,7 +46,7 @@ def list_(call: Call) -> Reply:
         if role.project == call.names["project"] and (deleted or not role.deleted)
     }
     shown, token = page(sorted(roles), call.query, "pageSize", usual=300, most=1000)
-    listed: JsonObject = {"roles": [_resource(roles[role_id], full=full) for role_id in shown]}
+    listed: JsonObject = {"roles": [role_resource(roles[role_id], full=full) for role_id in shown]}
     return json_reply(listed if token is None else {**listed, "nextPageToken": token})
 
 
@@ -117,11 +117,12 @@ def _changed(call: Call, role: Role) -> Reply:
     return _reply(role)
 
 
-def _resource(role: Role, *, full: bool = True) -> JsonObject:
+def role_resource(role: Role, *, full: bool = True) -> JsonObject:
+    """A role as clients see it; its permissions only when `full`."""
     fields = {name: value for name, value in role.fields.items() if full or name != "includedPermissions"}
     resource: JsonObject = {"name": role.name, **fields, "etag": role.etag}
     return {**resource, "deleted": True} if role.deleted else resource
 
 
 def _reply(role: Role) -> Reply:
-    return json_reply(_resource(role))
+    return json_reply(role_resource(role))

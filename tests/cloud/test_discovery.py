@@ -1,0 +1,55 @@
+"""What the cloud serves is what the APIs have: every route is held against the discovery documents of the services."""
+
+import json
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from typing import Any
+
+import pytest
+
+from forbear.testing.cloud.iam.routes import ROUTES as IAM
+from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE
+from forbear.testing.cloud.operations import STORAGE_ROUTES
+
+NOT_METHODS = {("storage.batch", "POST"), ("storage.objects.insert", "PUT"), ("storage.objects.insert", "DELETE")}
+"""What the documents do not have: the batch, which is refused, and the steps of an upload session."""
+
+ROUTES = [route for route in (*STORAGE_ROUTES, *IAM, *MEMORYSTORE) if route[:2] not in NOT_METHODS]
+
+
+def methods(resource: Any) -> Iterator[tuple[str, str, str]]:
+    """The methods of a discovery document: id, HTTP method and path, and once more for uploads."""
+    for method in resource.get("methods", {}).values():
+        path = method.get("flatPath") or method["path"]
+        yield method["id"], method["httpMethod"], path
+        for upload in method.get("mediaUpload", {}).get("protocols", {}).values():
+            yield method["id"], method["httpMethod"], upload["path"]
+        if method.get("supportsMediaDownload"):
+            yield method["id"], method["httpMethod"], f"/download/storage/v1/{path}"
+    for nested in resource.get("resources", {}).values():
+        yield from methods(nested)
+
+
+def shape(path: str) -> str:
+    """A path without the names of its variables."""
+    return re.sub(r"\{[^}]*\}", "{}", path).strip("/")
+
+
+@pytest.fixture(scope="module")
+def known() -> set[tuple[str, str, str]]:
+    """The methods of the services."""
+    documents = files("googleapiclient.discovery_cache.documents")
+    found: set[tuple[str, str, str]] = set()
+    for name in ("storage.v1", "iam.v1", "cloudresourcemanager.v1", "cloudresourcemanager.v3", "redis.v1"):
+        document = json.loads(documents.joinpath(f"{name}.json").read_text(encoding="utf-8"))
+        base = document["servicePath"]
+        for method, verb, path in methods(document):
+            found.add((method, verb, shape(path if path.startswith("/") else base + path)))
+    return found
+
+
+@pytest.mark.parametrize(("operation", "verb", "path"), ROUTES, ids=str)
+def test_routes(known: set[tuple[str, str, str]], operation: str, verb: str, path: str) -> None:
+    """A route has the id, the method and the path that the service publishes."""
+    assert (operation, verb, shape(path)) in known
