@@ -10,18 +10,21 @@ from tests.clients.flavours import FLAVOURS, Flavour
 
 @pytest.fixture(params=FLAVOURS, ids=lambda flavour: flavour.name)
 def flavour(request: pytest.FixtureRequest) -> Flavour:
+    """One library in one style."""
     chosen: Flavour = request.param
     return chosen
 
 
 @pytest.fixture(scope="session")
 def running_cloud() -> Iterator[Cloud]:
+    """A cloud for all tests, since starting one takes longer than most of them."""
     with Cloud() as cloud:
         yield cloud
 
 
 @pytest.fixture
 def cloud(running_cloud: Cloud) -> Cloud:
+    """The cloud with nothing in it but the bucket "bkt"."""
     running_cloud.reset()
     running_cloud.clear_faults()
     running_cloud.store.create_bucket("bkt")

@@ -54,6 +54,10 @@ class Result:
         return report
 
     @property
+    def notes(self) -> list[str]:
+        return list(getattr(self.error, "__notes__", ()))
+
+    @property
     def retries(self) -> int:
         return len([delay for delay in self.slept if delay])
 

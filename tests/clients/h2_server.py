@@ -1,7 +1,7 @@
 """A server that speaks HTTP/2 without TLS and treats each stream as its script says."""
 
 import socket
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from functools import partial
 
@@ -23,7 +23,7 @@ class Script:
 
 
 @contextmanager
-def h2_server(*steps: str) -> Iterator[tuple[str, Script]]:
+def h2_server(*steps: str) -> Generator[tuple[str, Script]]:
     """The URL of the server, and its script with what it has seen."""
     script = Script(*steps)
     with listening(partial(_serve, script)) as port:

@@ -2,12 +2,12 @@
 
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
 
 
 @contextmanager
-def listening(talk: Callable[[socket.socket], None]) -> Iterator[int]:
+def listening(talk: Callable[[socket.socket], None]) -> Generator[int]:
     """The port; `talk` is given each connection, and may end with an OSError."""
     threads: list[threading.Thread] = []
     connections: list[socket.socket] = []

@@ -1,9 +1,9 @@
 """A server nobody trusts: TLS with a certificate it signed itself."""
 
-import datetime
+import datetime as dt
 import socket
 import ssl
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -19,11 +19,11 @@ def self_signed(path: Path) -> None:
     """Write a key and a certificate for localhost to `path`."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
+    now = dt.datetime.now(dt.UTC)
     certificate = (
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now)
-        .not_valid_after(now + datetime.timedelta(days=1))
+        .not_valid_after(now + dt.timedelta(days=1))
         .sign(key, hashes.SHA256())
     )
     plain = serialization.NoEncryption()
@@ -32,7 +32,7 @@ def self_signed(path: Path) -> None:
 
 
 @contextmanager
-def untrusted(path: Path) -> Iterator[tuple[str, list[int]]]:
+def untrusted(path: Path) -> Generator[tuple[str, list[int]]]:
     """The URL of the server, and a list that grows with each handshake."""
     self_signed(path)
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -1,13 +1,14 @@
 """Cancellation and interrupts pass straight through, wherever they strike, and leave no connection behind."""
 
 import threading
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
+from anyio.abc import TaskStatus
 
 from forbear import Constant, Event, Limits, Policy, Scheduled
 from forbear.services import rfc9110
@@ -31,7 +32,7 @@ async def _cancelled(
         async def get() -> None:
             async with client.stream("GET", url) as response:
                 async for piece in response.aiter_raw():
-                    read.append(piece)
+                    read[0] += piece
 
         async with anyio.create_task_group() as group:
             group.start_soon(get)
@@ -63,24 +64,22 @@ async def _cancelled(
 @pytest.mark.filterwarnings(
     "ignore:Exception ignored in. <async_generator object:pytest.PytestUnraisableExceptionWarning"
 )
-def test_cancelling_passes_through(
-    flavour: Flavour, script: list[Answer], requests: int, expected: bytes
-) -> None:
+def test_cancelling_passes_through(flavour: Flavour, script: list[Answer], requests: int, expected: bytes) -> None:
     """Whatever a request waits for, cancelling it ends it at once, with no further attempt and no open connection."""
     sent = threading.Event()
     last = script[-1]
     stalled = Answer(last.data, last.end, then=sent.set)
-    read: list[bytes] = []
+    read = [b""]
     with Wire(*script[:-1], stalled) as wire:
 
         async def due() -> None:
             assert await anyio.to_thread.run_sync(sent.wait, READ_TIMEOUT)
-            while b"".join(read) != expected:
+            while read != [expected]:
                 await anyio.lowlevel.checkpoint()
 
         anyio.run(_cancelled, flavour, AT_ONCE, wire.url, due, read, backend=flavour.loop or "")
         assert len(wire.seen) == requests
-    assert b"".join(read) == expected
+    assert read == [expected]
 
 
 @pytest.mark.parametrize("flavour", ASYNC, ids=lambda flavour: flavour.name, indirect=True)
@@ -98,7 +97,7 @@ def test_cancelling_a_wait_ends_it(flavour: Flavour, answer: Answer) -> None:
             await anyio.lowlevel.checkpoint()
 
     with Wire(answer) as wire:
-        anyio.run(_cancelled, flavour, PATIENT.with_on_event(listen), wire.url, due, [], backend=flavour.loop or "")
+        anyio.run(_cancelled, flavour, PATIENT.with_on_event(listen), wire.url, due, [b""], backend=flavour.loop or "")
         assert len(wire.seen) == 1
 
 
@@ -169,7 +168,7 @@ async def _close_meanwhile(flavour: Flavour) -> None:
             response = await client.send(client.build_request("GET", wire.url), stream=True)
             errors: list[BaseException] = []
 
-            async def read(task_status: Any) -> None:
+            async def read(*, task_status: TaskStatus[None]) -> None:
                 try:
                     async for _ in response.aiter_raw():
                         task_status.started()
@@ -177,11 +176,9 @@ async def _close_meanwhile(flavour: Flavour) -> None:
                     errors.append(error)
 
             async with anyio.create_task_group() as group:
-                await group.start(lambda *, task_status: read(task_status))
+                await group.start(read)
                 for _ in range(10):
                     await anyio.lowlevel.checkpoint()
                 await response.aclose()
             assert [type(error).__name__ for error in errors] in (["ReadError"], [])
             assert busy(client._transport) == 0
-
-

@@ -1,8 +1,6 @@
 """What a client does around the transport works as without us: redirects, logins, hooks, cookies, nesting, memory."""
 
 import gc
-import subprocess
-import sys
 import weakref
 from collections.abc import Generator
 from functools import partial
@@ -11,14 +9,12 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear import Constant, Limits
 from forbear.exchange import httpx_shape
 from forbear.exchange.httpx_library import Library
 from forbear.exchange.settings import Settings
-from forbear.services import cloud_storage, rfc9110
+from forbear.services import rfc9110
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
-from tests.clients.flavours import FLAVOURS, Flavour
+from tests.clients.flavours import Flavour
 from tests.clients.wire import Answer, Wire, reply
 
 

@@ -76,6 +76,7 @@ def test_a_handshake_that_fails_is_tried_again_for_any_operation(flavour: Flavou
 
 
 def http2(flavour: Flavour) -> Any:
+    """A retrying transport that speaks HTTP/2 from the start, without TLS."""
     return flavour.transport(transport=flavour.base(http1=False, http2=True))
 
 
@@ -150,5 +151,5 @@ def test_an_error_that_is_handled_meanwhile_is_no_cause(flavour: Flavour) -> Non
         raise ssl.SSLCertVerificationError("another host's")
     except ssl.SSLCertVerificationError:
         with pytest.raises(flavour.library.ConnectError) as caught:
-            raise flavour.library.ConnectError("refused")
+            raise flavour.library.ConnectError("refused")  # noqa: B904 - that is the point
     assert Library(flavour.library).verdict(caught.value) is NOT_EXECUTED

@@ -119,7 +119,7 @@ def test_an_error_comes_out_with_one_note(flavour: Flavour, cloud: Cloud) -> Non
     policy = rfc9110.policy.with_limits(Limits(attempts=2, timeout=None))
     result = flavour.call(flavour.transport(policy), "GET", cloud.url + THERE)
     assert isinstance(result.error, flavour.library.ReadError)
-    (note,) = result.error.__notes__
+    (note,) = result.notes
     assert note.startswith("forbear: gave up after 2 attempts in ")
 
 

@@ -1,6 +1,5 @@
 """What becomes of each kind of operation under each fault: the outcome, the requests and the effects, by one table."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,6 +8,7 @@ import pytest
 from forbear import Reason
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
+from forbear.testing.cloud.actions import When
 from tests.clients.flavours import Flavour, Result
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
@@ -35,39 +35,39 @@ OPERATIONS = {
     "never": Operation("POST", _KEYS, "storage.projects.hmacKeys.create", None),
 }
 
-FAULTS: dict[str, Callable[..., Fault]] = {
-    "408": lambda when: Fault.status(408, when=when),
-    "429": lambda when: Fault.status(429, when=when),
-    "500": lambda when: Fault.status(500, when=when),
-    "502": lambda when: Fault.status(502, when=when),
-    "503": lambda when: Fault.status(503, when=when),
-    "504": lambda when: Fault.status(504, when=when),
-    "reset": lambda when: Fault.reset(when=when),
-    "close": lambda when: Fault.close(when=when),
-}
+FAULTS = ("408", "429", "500", "502", "503", "504", "reset", "close")
+
+
+def fault(kind: str, when: When) -> Fault:
+    """The fault of that name."""
+    if kind == "reset":
+        return Fault.reset(when=when)
+    return Fault.close(when=when) if kind == "close" else Fault.status(int(kind), when=when)
 
 
 def send(flavour: Flavour, cloud: Cloud, operation: Operation, **options: Any) -> Result:
+    """Do an operation."""
     transport = flavour.transport(cloud_storage.policy, **options)
-    body = {"content": operation.content} if operation.json is None else {"json": operation.json}
-    return flavour.call(transport, operation.method, cloud.url + operation.target, **body)
+    url = cloud.url + operation.target
+    return flavour.call(transport, operation.method, url, content=operation.content, json=operation.json)
 
 
 def effects(cloud: Cloud, operation: Operation) -> int:
+    """How often an operation took effect."""
     return 0 if operation.effect is None else cloud.effects.count(operation.effect)
 
 
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_each_operation_is_repeated_only_if_that_does_no_harm(
-    flavour: Flavour, cloud: Cloud, kind: str, when: str
+    flavour: Flavour, cloud: Cloud, kind: str, when: When
 ) -> None:
     """Whatever goes wrong before or after the effect, no effect happens twice and what may be repeated is."""
     for name, operation in OPERATIONS.items():
         cloud.reset()
         cloud.store.create_bucket("bkt")
         cloud.store.put("bkt", "there", b"abc")
-        cloud.fault(FAULTS[kind](when))
+        cloud.fault(fault(kind, when))
         result = send(flavour, cloud, operation)
         done = int(when == "after" and operation.effect is not None)
         if operation.again is None:

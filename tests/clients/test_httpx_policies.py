@@ -1,12 +1,24 @@
 """Which policy and which table apply to a request, and what a policy's own hooks have to say."""
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 import forbear
-from forbear import NOT_EXECUTED, Budget, Constant, Event, Failed, GaveUp, Limits, Policy, Reason, Recovered, Scheduled
+from forbear import (
+    NOT_EXECUTED,
+    Budget,
+    Constant,
+    Event,
+    Failed,
+    GaveUp,
+    Limits,
+    Policy,
+    Reason,
+    Recovered,
+    Scheduled,
+    Verdict,
+)
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.flavours import Flavour, Result
@@ -78,20 +90,20 @@ def test_any_other_policy_leaves_known_hosts_their_tables(flavour: Flavour, clou
 
 
 @pytest.mark.parametrize(
-    ("on", "method", "requests", "slept"),
+    ("answer", "method", "requests", "slept"),
     [
-        (lambda error: False, "GET", 1, []),
-        (lambda error: 0.25, "GET", 2, [0.25]),
-        (lambda error: 0.25, "POST", 1, []),
-        (lambda error: NOT_EXECUTED.replace(delay=1.5), "POST", 2, [1.5]),
+        (False, "GET", 1, []),
+        (0.25, "GET", 2, [0.25]),
+        (0.25, "POST", 1, []),
+        (NOT_EXECUTED.replace(delay=1.5), "POST", 2, [1.5]),
     ],
 )
 def test_on_has_the_last_word(
-    flavour: Flavour, on: Callable[[Exception], Any], method: str, requests: int, slept: list[float]
+    flavour: Flavour, answer: bool | float | Verdict, method: str, requests: int, slept: list[float]
 ) -> None:
     """What `on` answers about an error holds: no, so many seconds, or a verdict of its own."""
     with Wire(Answer(end="reset"), reply(200)) as wire:
-        result = flavour.call(flavour.transport(forbear.retry(on=on)), method, wire.url)
+        result = flavour.call(flavour.transport(forbear.retry(on=lambda error: answer)), method, wire.url)
         assert (len(wire.seen), result.slept) == (requests, slept)
 
 
@@ -168,6 +180,7 @@ def test_an_on_result_that_fails_leaks_nothing(flavour: Flavour) -> None:
 def events_of(
     flavour: Flavour, url: str, policy: Policy, method: str = "GET", **options: Any
 ) -> tuple[list[Event], Result]:
+    """What a listener is told of a request, and how it ended."""
     events: list[Event] = []
     result = flavour.call(flavour.transport(policy.with_on_event(events.append)), method, url, **options)
     return events, result
@@ -207,12 +220,10 @@ def test_events_tell_of_a_body_that_broke(flavour: Flavour, cloud: Cloud) -> Non
 def test_a_budget_is_shared_and_ends_runs(flavour: Flavour) -> None:
     """Retries cost tokens and successes put some back, at the first attempt as well."""
     policy = rfc9110.policy.with_budget(Budget.brooker(capacity=1, deposit=0.5)).with_backoff(Constant(0))
-    transport = flavour.transport(policy)
     with Wire(reply(503), reply(200), reply(503), reply(200), reply(200), reply(503), reply(200)) as wire:
         ends = [flavour.call(flavour.transport(policy), "GET", wire.url) for _ in range(5)]
         assert [end.status for end in ends] == [200, 503, 200, 200, 200]
         assert ends[1].report.reason is Reason.BUDGET
-    assert transport is not None
 
 
 @pytest.mark.parametrize("client", [{"timeout": 10.0}, {"timeout": None}])

@@ -142,7 +142,7 @@ class Exchange:
 
     @property
     def _may_repeat(self) -> bool:
-        """Whether the policy leaves it to the judgement; one with a service of its own says no only where none judges."""
+        """Whether the policy leaves it to the judgement; that of a service says no only where nobody judges."""
         return self.policy.repeatable or self.policy.service is not None
 
     @property

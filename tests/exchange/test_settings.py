@@ -1,0 +1,65 @@
+"""Settings: which policy and service apply to a request, and what identifies a mutation."""
+
+import pytest
+
+import forbear
+from forbear.exchange.settings import Settings, new_token
+from forbear.services import cloud_storage, rfc9110
+from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
+from forbear.services.rfc9110 import RFC9110
+
+GENERIC = forbear.retry(on=OSError)
+
+
+@pytest.mark.parametrize(
+    ("policy", "host", "expected"),
+    [
+        (None, "storage.googleapis.com", (cloud_storage.policy, RECOMMENDED)),
+        (None, "example.com", (rfc9110.policy, RFC9110)),
+        (cloud_storage.documented, "127.0.0.1", (cloud_storage.documented, DOCUMENTED)),
+        (rfc9110.policy, "storage.googleapis.com", (rfc9110.policy, RFC9110)),
+        (GENERIC, "storage.googleapis.com", (GENERIC, RECOMMENDED)),
+        (GENERIC, "example.com", (GENERIC, RFC9110)),
+    ],
+)
+def test_a_named_service_goes_before_that_of_the_host(
+    policy: forbear.Policy | None, host: str, expected: tuple[object, object]
+) -> None:
+    """No policy takes the recommended one, one with a service holds everywhere, any other keeps the host's table."""
+    assert Settings(policy).resolve(host, "/storage/v1/b") == expected
+
+
+@pytest.mark.parametrize(
+    ("named", "method", "expected"),
+    [
+        (None, "POST", (None, "x-goog-gcs-idempotency-token")),
+        ("Idempotency-Key", "POST", ("idempotency-key", "x-goog-gcs-idempotency-token")),
+        ("Idempotency-Key", "GET", (None, None)),
+    ],
+)
+def test_the_services_own_header_goes_before_a_named_one(
+    named: str | None, method: str, expected: tuple[str | None, str | None]
+) -> None:
+    """A header for APIs in general is not sent where the API is known to read another one."""
+    settings = Settings(idempotency_header=named)
+    assert tuple(settings.token_header(service, method) for service in (RFC9110, RECOMMENDED)) == expected
+
+
+@pytest.mark.parametrize(
+    ("policy", "plain"),
+    [
+        (None, True),
+        (GENERIC, True),
+        (GENERIC.with_attempt_timeout(3), False),
+        (GENERIC.with_budget(forbear.Budget()), False),
+        (GENERIC.with_on_result(lambda value: False), False),
+    ],
+)
+def test_only_some_policies_have_a_part_in_success(policy: forbear.Policy | None, plain: bool) -> None:
+    """A budget counts successes, `on_result` judges them, an attempt timeout bounds them; nothing else does."""
+    assert Settings(policy).is_plain is plain
+
+
+def test_tokens_differ() -> None:
+    """Every mutation has its own."""
+    assert new_token() != new_token()
