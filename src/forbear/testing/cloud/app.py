@@ -4,8 +4,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from forbear.testing.cloud import admin
-from forbear.testing.cloud.api import uploads
+from forbear.testing.cloud import admin, receiving
 from forbear.testing.cloud.apis import Asked, resolve
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.delivery import Delivery
@@ -77,7 +76,7 @@ class App:
             number = self._state.admitted
             if asked.operation == SEND:
                 call = self._call(request, asked, number)
-                uploads.keep_part(call, request.body[: len(request.body) // CHUNK * CHUNK])
+                receiving.keep_part(call, request.body[: len(request.body) // CHUNK * CHUNK])
             self._note(request, number, asked.operation, None, None)
 
     def _call(self, request: Request, asked: Asked, number: int) -> Call:

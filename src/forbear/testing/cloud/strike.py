@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-from forbear.testing.cloud import actions
-from forbear.testing.cloud.api import uploads
+from forbear.testing.cloud import actions, receiving
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.delivery import Delivery, Ending
 from forbear.testing.cloud.errors import ApiError
@@ -33,10 +32,10 @@ def strike(fault: Fault, call: Call, act: Callable[[], Reply]) -> Delivery:
         case actions.Stall(keep, limit):
             return Delivery(act(), Ending.STALL, keep, limit)
         case actions.Partial(keep, status):
-            uploads.keep_part(call, call.request.body[:keep])
+            receiving.keep_part(call, call.request.body[:keep])
             return Delivery(None, Ending.RESET) if status is None else Delivery(_error(call, status))
         case actions.ExpireSession(status):
-            uploads.expire(call, status)
+            receiving.expire(call, status)
             return Delivery(act())
         case actions.Corrupt(at):
             reply = act()

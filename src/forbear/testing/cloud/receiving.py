@@ -1,0 +1,150 @@
+"""How uploads become objects: hashes, preconditions, and the steps of a resumable session; JSON and XML share it."""
+
+import re
+from collections.abc import Mapping
+
+from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.conditions import Conditions
+from forbear.testing.cloud.errors import ApiError, invalid, not_found
+from forbear.testing.cloud.fields import integer
+from forbear.testing.cloud.model import StoredObject, crc32c_of, md5_of
+from forbear.testing.cloud.sessions import Session
+from forbear.testing.cloud.wire import Json, JsonObject, Reply, Request
+
+HASHES = ("crc32c", "md5Hash")
+"""The fields by which a client says what it means to send; they are checked, and not kept as it wrote them."""
+
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
+
+
+def commit(
+    call: Call,
+    bucket: str,
+    name: str,
+    data: bytes,
+    fields: Mapping[str, Json],
+    conditions: Conditions,
+    acl: dict[str, str] | None,
+    operation: str,
+) -> StoredObject:
+    """Make the object, if the hashes agree and the conditions hold at this moment."""
+    conditions.check_write(call.store.bucket(bucket).live(name))
+    _check_hashes(data, {**{key: fields[key] for key in HASHES if key in fields}, **_header_hashes(call.request)})
+    kept = {key: value for key, value in fields.items() if key not in HASHES}
+    item = call.store.put(bucket, name, data, kept, acl=acl)
+    call.committed(item.resource, item.generation, operation)
+    return item
+
+
+def _header_hashes(request: Request) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for part in request.headers.get("x-goog-hash", "").split(","):
+        kind, _, value = part.strip().partition("=")
+        if kind in {"crc32c", "md5"}:
+            found["crc32c" if kind == "crc32c" else "md5Hash"] = value
+    return found
+
+
+def _check_hashes(data: bytes, claimed: Mapping[str, Json]) -> None:
+    for name, value in claimed.items():
+        computed = crc32c_of(data) if name == "crc32c" else md5_of(data)
+        if value != computed:
+            raise invalid(f"Provided {name} {value!r} doesn't match calculated {name} {computed!r}.")
+
+
+def asks(request: Request) -> bool:
+    """Whether a request to a session only asks for its state."""
+    return request.headers.get("content-range", "").startswith("bytes */")
+
+
+def start(
+    call: Call, bucket: str, name: str, fields: JsonObject, conditions: Conditions, acl: dict[str, str] | None
+) -> Session:
+    """Begin a session, if the conditions hold now; they will have to hold at its end, too."""
+    conditions.check_write(call.store.bucket(bucket).live(name))
+    length = call.request.headers.get("x-upload-content-length")
+    total = None if length is None else integer(length, "X-Upload-Content-Length")
+    if total is not None and total < 0:
+        raise invalid("Invalid value for X-Upload-Content-Length: it must not be negative.")
+    session = Session(f"upload-{call.store.next_id()}", bucket, name, fields, conditions, total, acl)
+    call.store.sessions[session.id] = session
+    return session
+
+
+def proceed(call: Call, operation: str) -> Session:
+    """Take a chunk or a status query, and commit once everything is here: then the session is `finished`."""
+    session = _session(call)
+    if session.finished is not None:
+        return session
+    offset, length, total = _content_range(call.request)
+    if length != len(call.request.body):
+        raise invalid(f"Content-Range stands for {length} bytes, the body has {len(call.request.body)}.")
+    if total is not None:
+        session.set_total(total)
+    if offset is not None:
+        session.receive(offset, call.request.body)
+    if session.complete:
+        data = bytes(session.data)
+        session.finished = commit(
+            call, session.bucket, session.name, data, session.fields, session.conditions, session.acl, operation
+        )
+        session.data = bytearray()
+    return session
+
+
+def incomplete(session: Session) -> Reply:
+    """308 with what has arrived so far."""
+    have = (("Range", f"bytes=0-{len(session.data) - 1}"),) if session.data else ()
+    return Reply(308, (*have, ("X-GUploader-UploadID", session.id)))
+
+
+def cancel(call: Call) -> Reply:
+    """Forget a session at its owner's wish, which is answered with 499."""
+    session = _session(call)
+    session.gone = 410
+    session.data = bytearray()
+    raise ApiError(499, "Client Closed Request: the upload was cancelled.")
+
+
+def keep_part(call: Call, body: bytes) -> None:
+    """Store what arrived of a chunk whose connection broke; what does not fit the session is dropped."""
+    try:
+        session = _session(call)
+        offset, _, total = _content_range(call.request)
+        if offset is not None and session.finished is None:
+            if total is not None:
+                session.set_total(total)
+            session.receive(offset, body, enforce=False)
+    except ApiError:
+        return
+
+
+def expire(call: Call, status: int) -> None:
+    """Forget a session; it answers `status` from now on."""
+    session = call.store.sessions.get(call.query.get("upload_id", ""))
+    if session is not None:
+        session.gone = status
+        session.data = bytearray()
+
+
+def _session(call: Call) -> Session:
+    session = call.store.sessions.get(call.query["upload_id"])
+    if session is None or session.bucket != call.names["bucket"]:
+        raise not_found("The upload session")
+    if session.gone is not None:
+        raise ApiError(session.gone, "The upload session is gone: start a new one.")
+    return session
+
+
+def _content_range(request: Request) -> tuple[int | None, int, int | None]:
+    """Where the chunk starts (None: a query, no chunk), how long it claims to be, and the total size if known."""
+    header = request.headers.get("content-range")
+    if header is None:
+        length = integer(request.headers.get("content-length", str(len(request.body))), "Content-Length")
+        return 0, length, length
+    found = _CONTENT_RANGE.fullmatch(header.strip())
+    if found is None:
+        raise invalid(f"Invalid Content-Range header: '{header[:80]}'. Use bytes FIRST-LAST/TOTAL or bytes */TOTAL.")
+    first, last, size = found.groups()
+    total = None if size == "*" else int(size)
+    return (None, 0, total) if first is None else (int(first), int(last) - int(first) + 1, total)
