@@ -122,7 +122,7 @@ def test_a_file_is_sent_again_from_where_it_stood(flavour: Flavour, tmp_path: Pa
 def test_a_file_that_was_closed_is_not_sent_again(flavour: Flavour) -> None:
     """Where a file is closed before the second attempt, the reply comes out and its report says what to do."""
     file = io.BytesIO(WHOLE)
-    with Wire(Answer(reply(503).data, then=file.close)) as wire:
+    with Wire(Answer(reply(503).data, first=file.close)) as wire:
         result = flavour.call(flavour.transport(), "PUT", wire.url, content=file)
     assert result.report.reason is Reason.BODY
     assert "keep it open" in result.report.text

@@ -53,6 +53,7 @@ class Answer:
     data: bytes = b""
     end: str = "keep"
     read: int | None = None
+    first: Callable[[], object] = lambda: None
     then: Callable[[], object] = lambda: None
 
 
@@ -100,6 +101,7 @@ class Wire:
                     return
 
     def _answer(self, sock: socket.socket, stream: "_Buffered", answer: Answer) -> bool:
+        answer.first()
         sock.sendall(answer.data)
         answer.then()
         if answer.end == "stall":
