@@ -1,5 +1,6 @@
 """Reading a field of a gRPC message by its path: a dict, a protobuf message or a proto-plus one. It imports neither.
 
+The message libraries of Python add an underscore to a name that is Python's own ("object"), and so do dicts for them.
 A field that the definition marks `optional` is present as soon as it is set, to 0 as well; any other only where it
 differs from its default, since the two cannot be told apart on the wire.
 """
@@ -20,7 +21,7 @@ def field(message: object, path: str) -> object:
 
 
 def _mapped(message: Any, name: str) -> Any:
-    value = message.get(name)
+    value = message.get(name, message.get(f"{name}_"))
     return getattr(value, "name", value)  # a member of an enum
 
 
@@ -29,11 +30,12 @@ def _set_in(message: Any, name: str) -> Any:
     if raw is not None:
         message = raw(message)
     descriptor = getattr(message, "DESCRIPTOR", None)
-    definition = None if descriptor is None else descriptor.fields_by_name.get(name)
+    fields: Any = {} if descriptor is None else descriptor.fields_by_name
+    definition = fields.get(name) or fields.get(f"{name}_")
     if definition is None:
         return None
-    value = getattr(message, name)
-    if not (message.HasField(name) if definition.has_presence else value):
+    value = getattr(message, definition.name)
+    if not (message.HasField(definition.name) if definition.has_presence else value):
         return None
     kinds = definition.enum_type
     if kinds is None or value not in kinds.values_by_number:

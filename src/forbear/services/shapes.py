@@ -5,6 +5,7 @@ Known are the shapes of httpx, requests, aiohttp, urllib, google-api-core, googl
 
 from collections.abc import Iterator
 from contextlib import suppress
+from email.message import Message
 from typing import Any
 
 from forbear.services.rpc import Metadata
@@ -13,55 +14,44 @@ from forbear.services.untyped import is_mapping
 
 def status(error: object) -> int | None:
     """The HTTP status that an error stands for, None where there was no reply."""
-    of_response = _of_response(error)
-    if of_response is not None:
-        return of_response
-    if code(error) is not None:
-        return None
-    reply: Any = getattr(error, "resp", None)
-    places = ((reply, "status"), (error, "status_code"), (error, "status"), (error, "code"))
-    return next((found for place, name in places if (found := _http(getattr(place, name, None))) is not None), None)
+    found = _plain_status(error)
+    return _http(_get(error, "code")) if found is None and code(error) is None else found
 
 
 def headers(error: object) -> dict[str, str]:
     """The headers of that reply, by lower-case names."""
-    for place in (getattr(error, "response", None), error):
-        found: Any = getattr(place, "headers", None)
-        if hasattr(found, "items"):
-            return {str(name).lower(): str(value) for name, value in found.items()}
-    reply: Any = getattr(error, "resp", None)
-    return {str(name).lower(): str(value) for name, value in reply.items()} if is_mapping(reply) else {}
+    places = _get(_get(error, "response"), "headers"), _get(error, "headers"), _get(error, "resp")
+    found: Any = next((place for place in places if is_mapping(place) or isinstance(place, Message)), {})
+    return {str(name).lower(): str(value) for name, value in found.items()}
 
 
 def body(error: object) -> bytes:
     """The body of that reply, empty where it was not read."""
-    for place in (getattr(error, "response", None), error):
-        with suppress(Exception):  # a body that is a stream may be unread, or broken
-            content: Any = getattr(place, "content", None)
-            if isinstance(content, bytes):
-                return content
+    for place in (_get(error, "response"), error):
+        content = _get(place, "content")  # raises where it is a stream that was not read
+        if isinstance(content, bytes):
+            return content
     return b""
 
 
 def code(error: object) -> int | None:
     """The number of the gRPC status code that an error stands for, None where it is of no call."""
-    if _of_response(error) is not None:
+    if _plain_status(error) is not None:
         return None
     for name in ("code", "grpc_status_code"):
-        found: Any = getattr(error, name, None)
+        found = _get(error, name)
         with suppress(Exception):
-            value: Any = getattr(found() if callable(found) else found, "value", None)
-            if isinstance(value, tuple) and value and isinstance(value[0], int):
+            value: Any = _get(found() if callable(found) else found, "value")
+            if isinstance(value, tuple) and isinstance(value[0], int):
                 return value[0]
     return None
 
 
 def metadata(error: object) -> Metadata:
     """The trailing metadata of that call, empty where there is none."""
-    for place in (error, getattr(error, "response", None)):
-        trailing: Any = getattr(place, "trailing_metadata", None)
+    for place in (error, _get(error, "response")):
         with suppress(Exception):
-            return tuple((str(name), value) for name, value in trailing())
+            return tuple((str(name), value) for name, value in _get(place, "trailing_metadata")())
     return ()
 
 
@@ -74,7 +64,7 @@ def causes(error: BaseException) -> Iterator[BaseException]:
         if isinstance(found, BaseException) and id(found) not in seen:
             seen.add(id(found))
             yield found
-            waiting += [found.__cause__, getattr(found, "reason", None), *found.args[:1]]
+            waiting += [found.__cause__, _get(found, "reason"), *found.args[:1]]
 
 
 def names(error: object) -> frozenset[str]:
@@ -82,10 +72,24 @@ def names(error: object) -> frozenset[str]:
     return frozenset(f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
 
 
-def _of_response(error: object) -> int | None:
-    response: Any = getattr(error, "response", None)
-    found = _http(getattr(response, "status_code", None))
-    return _http(getattr(response, "status", None)) if found is None else found
+def _plain_status(error: object) -> int | None:
+    """The status where it goes by no other name; some libraries warn of those who look at a `code`."""
+    response, reply = _get(error, "response"), _get(error, "resp")
+    places = (
+        (response, "status_code"),
+        (response, "status"),
+        (reply, "status"),
+        (error, "status_code"),
+        (error, "status"),
+    )
+    return next((found for place, name in places if (found := _http(_get(place, name))) is not None), None)
+
+
+def _get(thing: object, name: str) -> Any:
+    """An attribute, None where there is none or reading it fails."""
+    with suppress(Exception):
+        return getattr(thing, name, None)
+    return None
 
 
 def _http(value: object) -> int | None:

@@ -1,0 +1,242 @@
+"""Errors of functions that call a service, judged by their shape: those of the real libraries, from real sockets."""
+
+import errno
+import http.client
+import pickle
+import socket
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import aiohttp
+import grpc
+import httpx
+import httpx2
+import pytest
+import requests
+import urllib3
+from google.auth import exceptions as auth
+from hypothesis import given
+from hypothesis import strategies as st
+
+import forbear
+from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.policy import Policy
+from forbear.services import cloud_storage, iam, memorystore, shapes
+from forbear.services.failures import Failures
+from forbear.services.rfc9110 import RFC9110
+from forbear.services.rfc9110 import policy as rfc9110_policy
+from forbear.testing import virtual_time
+from tests.services import errors
+from tests.services.errors import api_core
+
+POLICIES = {
+    "cloud_storage": cloud_storage.policy, "iam": iam.policy, "memorystore": memorystore.policy,
+    "rfc9110": rfc9110_policy,
+}  # fmt: skip
+THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
+auth_error: Any = auth.TransportError
+
+
+@pytest.fixture
+def nobody() -> str:
+    """The address of a port on which nobody listens."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        return f"http://127.0.0.1:{taken.getsockname()[1]}/"
+
+
+@pytest.mark.parametrize("make", errors.OF_HTTP.values(), ids=errors.OF_HTTP)
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+@pytest.mark.parametrize(
+    ("status", "verdict"),
+    [(400, PERMANENT), (404, PERMANENT), (412, PERMANENT), (501, PERMANENT), (500, TRANSIENT), (503, THROTTLED)],
+)
+def test_replies(make: errors.Maker, policy: Policy, status: int, verdict: Verdict) -> None:
+    """A status means what the service says of it, from whichever client it comes."""
+    assert policy.judge_error(make(status, b"{}", {})) == verdict
+
+
+@pytest.mark.parametrize("make", errors.OF_HTTP.values(), ids=errors.OF_HTTP)
+def test_the_server_s_word_is_heard(make: errors.Maker) -> None:
+    """Retry-After, whatever the case of its name."""
+    expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True)
+    assert iam.policy.judge_error(make(503, b"", {"Retry-After": "7"})) == expected
+
+
+def test_a_conflict_is_told_by_the_body() -> None:
+    """409 with ABORTED is a conflict, for a function too."""
+    body = b'{"error": {"status": "ABORTED"}}'
+    assert iam.policy.judge_error(errors.http_error(409, body, {})) is CONFLICT
+    assert rfc9110_policy.judge_error(errors.http_error(409, body, {})) is PERMANENT
+
+
+def test_other_clients() -> None:
+    """aiohttp and urllib keep no body, but a status and headers."""
+    info: Any = None
+    late = aiohttp.ClientResponseError(info, (), status=503, headers={"retry-after": "7"})  # type: ignore[arg-type]
+    expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True)
+    assert cloud_storage.policy.judge_error(late) == expected
+    assert cloud_storage.policy.judge_error(errors.urllib_error(503, {"Retry-After": "7"})) == expected
+    assert cloud_storage.policy.judge_error(errors.urllib_error(404, {})) is PERMANENT
+    assert shapes.body(late) == shapes.body(errors.urllib_error(409, {})) == b""
+
+
+@pytest.mark.parametrize("make", errors.OF_GRPC.values(), ids=errors.OF_GRPC)
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_ends_of_calls(make: errors.CallMaker, policy: Policy) -> None:
+    """A code means what the service says of it, and the pushback of the server is heard."""
+    assert policy.judge_error(make(grpc.StatusCode.NOT_FOUND, ())) is PERMANENT
+    assert policy.judge_error(make(grpc.StatusCode.INTERNAL, ())) == TRANSIENT
+    assert policy.judge_error(make(grpc.StatusCode.ABORTED, ())) is CONFLICT
+    pushed = policy.judge_error(make(grpc.StatusCode.UNAVAILABLE, (("grpc-retry-pushback-ms", "1500"),)))
+    assert pushed == Verdict(Kind.TRANSIENT, retry_after=1.5, throttled=True)
+
+
+def _cause(error: Exception, cause: BaseException) -> Exception:
+    error.__cause__ = cause
+    return error
+
+
+UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
+
+
+@pytest.mark.parametrize(
+    ("error", "verdict"),
+    [
+        (ConnectionRefusedError(), NOT_EXECUTED),
+        (socket.gaierror(socket.EAI_NONAME, "no such name"), NOT_EXECUTED),
+        (httpx.ConnectError("x"), NOT_EXECUTED),
+        (httpx.ConnectTimeout("x"), NOT_EXECUTED),
+        (httpx.PoolTimeout("x"), NOT_EXECUTED),
+        (httpx2.ConnectError("x"), NOT_EXECUTED),
+        (ConnectionResetError(), TRANSIENT),
+        (BrokenPipeError(), TRANSIENT),
+        (TimeoutError(), TRANSIENT),
+        (OSError(errno.EHOSTUNREACH, "x"), TRANSIENT),
+        (ssl.SSLEOFError(8, "x"), TRANSIENT),
+        (httpx.ReadTimeout("x"), TRANSIENT),
+        (httpx.ReadError("x"), TRANSIENT),
+        (httpx.RemoteProtocolError("x"), TRANSIENT),
+        (httpx2.WriteError("x"), TRANSIENT),
+        (requests.ConnectionError("x"), TRANSIENT),
+        (requests.ConnectTimeout("x"), TRANSIENT),
+        (requests.ReadTimeout("x"), TRANSIENT),
+        (requests.exceptions.ChunkedEncodingError("x"), TRANSIENT),
+        (urllib3.exceptions.ProtocolError("x"), TRANSIENT),
+        (aiohttp.ServerDisconnectedError(), TRANSIENT),
+        (aiohttp.ClientPayloadError(), TRANSIENT),
+        (http.client.BadStatusLine("x"), TRANSIENT),
+        (http.client.IncompleteRead(b""), TRANSIENT),
+        (auth_error(requests.ConnectionError("x")), TRANSIENT),
+        (auth_error(ValueError("x")), PERMANENT),
+        (auth_error("x"), PERMANENT),
+        (urllib.error.URLError(ConnectionRefusedError()), NOT_EXECUTED),
+        (urllib.error.URLError("x"), PERMANENT),
+        (UNTRUSTED, PERMANENT),
+        (_cause(httpx.ConnectError("untrusted"), UNTRUSTED), PERMANENT),
+        (requests.exceptions.SSLError(urllib3.exceptions.SSLError(UNTRUSTED)), PERMANENT),
+        (httpx.UnsupportedProtocol("x"), PERMANENT),
+        (requests.exceptions.InvalidURL("x"), PERMANENT),
+        (FileNotFoundError(errno.ENOENT, "x"), PERMANENT),
+        (api_core.RetryError("x", ConnectionResetError()), PERMANENT),
+        (ValueError("503"), PERMANENT),
+    ],
+    ids=lambda value: f"{type(value).__module__}.{value!r}" if isinstance(value, Exception) else "",
+)
+def test_errors_without_a_reply(error: Exception, verdict: Verdict) -> None:
+    """Only what certainly was not sent is not executed; a lost connection leaves the outcome unknown."""
+    for policy in POLICIES.values():
+        assert policy.judge_error(error) == verdict
+
+
+def test_what_merely_came_before_proves_nothing() -> None:
+    """A refused connection that was being handled when this one broke is not its cause."""
+    error = httpx.ReadError("x")
+    error.__context__ = ConnectionRefusedError()
+    assert iam.policy.judge_error(error) == TRANSIENT
+
+
+SENDERS: dict[str, tuple[Callable[[str], object], Verdict]] = {
+    "httpx": (httpx.get, NOT_EXECUTED),
+    "urllib": (urllib.request.urlopen, NOT_EXECUTED),
+    "requests": (requests.get, TRANSIENT),
+}
+
+
+@pytest.mark.parametrize("client", SENDERS)
+def test_a_real_refused_connection(nobody: str, client: str) -> None:
+    """The client of requests may have tried several times before, and does not say so."""
+    send, verdict = SENDERS[client]
+    with pytest.raises((httpx.ConnectError, OSError)) as caught:
+        send(nobody)
+    assert cloud_storage.policy.judge_error(caught.value) == verdict
+
+
+@pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
+def test_a_decorated_function_is_not_repeated_after_an_unknown_outcome(policy: Policy) -> None:
+    """Nobody knows its operation; what was certainly not executed is repeated, all else on request."""
+    trouble: list[Exception] = [ConnectionRefusedError(), ConnectionRefusedError(), ConnectionResetError("lost")]
+    calls: list[int] = []
+
+    @policy
+    def send() -> str:
+        calls.append(1)
+        if len(calls) <= len(trouble):
+            raise trouble[len(calls) - 1]
+        return "done"
+
+    with virtual_time(seed=1):
+        with pytest.raises(ConnectionResetError) as caught:
+            send()
+        report = forbear.report(caught.value)
+        assert report is not None
+        assert report.reason.name == "UNSAFE"
+        assert len(calls) == 3
+        calls.clear()
+        assert policy.with_repeatable(True).call(send.__wrapped__) == "done"  # type: ignore[attr-defined]
+        assert len(calls) == 4
+
+
+class Odd(Exception):
+    """An error whose attributes are not what they seem."""
+
+    def __init__(self, **attributes: object) -> None:
+        super().__init__("odd")
+        self.__dict__.update(attributes)
+
+    @property
+    def trailing_metadata(self) -> object:
+        raise RuntimeError("no")
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(
+            ["code", "status", "status_code", "response", "resp", "headers", "content", "grpc_status_code"]
+        ),
+        st.none() | st.integers() | st.text(max_size=3) | st.booleans() | st.just(len) | st.binary(max_size=3)
+        | st.builds(Odd, code=st.integers(390, 610), status_code=st.integers(390, 610) | st.none()),
+    )
+)  # fmt: skip
+def test_no_error_makes_the_judge_raise(attributes: dict[str, object]) -> None:
+    """Attributes may be anything: the error is what must come out."""
+    error = Odd(**attributes)
+    assert isinstance(cloud_storage.policy.judge_error(error), Verdict)
+    assert iam.is_conflict(error) in (True, False)
+    assert cloud_storage.is_conflict(error) in (True, False)
+
+
+def test_the_judge_is_a_plain_value() -> None:
+    """Policies with it can be compared and pickled."""
+    judge = Failures(RFC9110)
+    assert pickle.loads(pickle.dumps(judge)) == judge != Failures(memorystore.Memorystore())
+
+
+def test_a_circle_of_causes_ends() -> None:
+    """Errors may wrap each other."""
+    first, second = ValueError(), ValueError()
+    first.__cause__, second.__cause__ = second, first
+    assert list(shapes.causes(first)) == [first, second]

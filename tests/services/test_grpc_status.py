@@ -1,0 +1,174 @@
+"""Ends of calls, with details as the real definitions encode them."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from google.protobuf import any_pb2, duration_pb2  # type: ignore[import-untyped]
+from google.rpc import error_details_pb2, status_pb2  # type: ignore[import-untyped]
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.services import codes, grpc_status, wire
+from forbear.services.rpc import GrpcCall
+
+THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
+
+
+def trailer(*details: Any, message: str = "no") -> tuple[tuple[str, bytes], ...]:
+    """The metadata that carries a status with these details."""
+    status = status_pb2.Status(code=14, message=message)
+    for detail in details:
+        packed = any_pb2.Any()
+        packed.Pack(detail)
+        status.details.append(packed)
+    return (("grpc-status-details-bin", status.SerializeToString()),)
+
+
+def retry_info(seconds: float) -> error_details_pb2.RetryInfo:
+    """A detail that asks for a wait."""
+    delay = duration_pb2.Duration()
+    delay.FromTimedelta(timedelta(seconds=seconds))
+    return error_details_pb2.RetryInfo(retry_delay=delay)
+
+
+@pytest.mark.parametrize(
+    ("name", "verdict"),
+    [
+        ("OK", None), ("CANCELLED", PERMANENT), ("UNKNOWN", PERMANENT), ("INVALID_ARGUMENT", PERMANENT),
+        ("DEADLINE_EXCEEDED", TRANSIENT), ("NOT_FOUND", PERMANENT), ("ALREADY_EXISTS", PERMANENT),
+        ("PERMISSION_DENIED", PERMANENT), ("RESOURCE_EXHAUSTED", THROTTLED), ("FAILED_PRECONDITION", PERMANENT),
+        ("ABORTED", CONFLICT), ("OUT_OF_RANGE", PERMANENT), ("UNIMPLEMENTED", PERMANENT), ("INTERNAL", TRANSIENT),
+        ("UNAVAILABLE", THROTTLED), ("DATA_LOSS", PERMANENT), ("UNAUTHENTICATED", PERMANENT),
+    ],
+)  # fmt: skip
+def test_codes(name: str, verdict: Verdict | None) -> None:
+    """What nearly every client retries; ABORTED wants a new read, and is as good as transient for a read."""
+    number = codes.NUMBERS[name]
+    assert grpc_status.verdict(number) == verdict
+    assert grpc_status.verdict(number, read=True) == (TRANSIENT if name == "ABORTED" else verdict)
+
+
+def test_the_names_are_those_of_grpc() -> None:
+    """Each has the number that the library gives it."""
+    import grpc
+
+    assert {code.name: code.value[0] for code in grpc.StatusCode} == codes.NUMBERS
+
+
+def test_codes_beyond_the_list_are_permanent() -> None:
+    """A number that nobody knows promises nothing."""
+    assert grpc_status.verdict(17) is PERMANENT
+    assert grpc_status.verdict(-1) is PERMANENT
+    assert grpc_status.verdict(codes.INTERNAL, (), {codes.UNAVAILABLE}) is PERMANENT
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("0", 0.0), ("1500", 1.5), (b"250", 0.25), ("-1", float("inf")), ("", float("inf")), ("soon", float("inf")),
+        ("1.5", float("inf")), ("9" * 400, float("inf")), (b"\xff", float("inf")), ("٣", float("inf")),
+    ],
+)  # fmt: skip
+def test_pushback(value: str | bytes, seconds: float) -> None:
+    """Milliseconds; what is negative or no number means that no retry is wanted."""
+    metadata = [("x-other", "1"), ("Grpc-Retry-Pushback-Ms", value)]
+    assert grpc_status.asked_for(metadata) == seconds
+    assert grpc_status.verdict(14, metadata) == Verdict(Kind.TRANSIENT, retry_after=seconds, throttled=True)
+    assert grpc_status.verdict(5, metadata) is PERMANENT
+
+
+@pytest.mark.parametrize("seconds", [0.0, 1.5, 3600.0, 1e-6])
+def test_retry_info(seconds: float) -> None:
+    """The delay in the details of the status, among others; the pushback goes before it."""
+    metadata = trailer(error_details_pb2.DebugInfo(detail="x"), retry_info(seconds))
+    assert grpc_status.asked_for(metadata) == pytest.approx(seconds)
+    assert grpc_status.verdict(13, iter(metadata)) == Verdict(Kind.TRANSIENT, retry_after=seconds)
+    assert grpc_status.asked_for([*metadata, ("grpc-retry-pushback-ms", "70")]) == 0.07
+
+
+@pytest.mark.parametrize(
+    "metadata",
+    [
+        (),
+        (("x-other", "1"),),
+        trailer(),
+        trailer(error_details_pb2.DebugInfo(detail="retry_delay")),
+        trailer(error_details_pb2.RetryInfo()),
+        trailer(retry_info(-1)),
+        (("grpc-status-details-bin", b"\x1a\xff"),),
+        (("grpc-status-details-bin", "text"),),
+        (("grpc-status-details-bin", trailer(retry_info(1))[0][1][:-1]),),
+        (("retry-after", "5"),),
+    ],
+)
+def test_nothing_asked_for(metadata: tuple[tuple[str, str | bytes], ...]) -> None:
+    """Garbage and negative delays ask for nothing."""
+    assert grpc_status.asked_for(metadata) is None
+
+
+@given(st.binary(max_size=40))
+def test_no_details_raise(data: bytes) -> None:
+    """Any bytes can come in a trailer."""
+    metadata = [("grpc-status-details-bin", data)]
+    asked = grpc_status.asked_for(metadata)
+    assert asked is None or asked >= 0
+    assert isinstance(wire.parts(data), list)
+
+
+@given(st.integers(-(2**63), 2**63 - 1), st.text(max_size=20))
+def test_the_wire_is_read_as_it_is_written(number: int, text: str) -> None:
+    """Numbers with their sign, texts and what lies between them."""
+    data = status_pb2.Status(code=5, message=text).SerializeToString()
+    assert wire.submessages(data, 2) == ([text.encode()] if text else [])
+    duration = duration_pb2.Duration(seconds=number).SerializeToString()
+    assert [wire.number(value) for _, value in wire.parts(duration)] == ([number] if number else [])
+    assert wire.number(b"1") == 0
+
+
+@pytest.mark.parametrize(
+    ("data", "parts"),
+    [
+        (b"\x0d\x01\x02\x03\x04", [(1, b"\x01\x02\x03\x04")]),
+        (b"\x09" + bytes(8), [(1, bytes(8))]),
+        (b"\x0d\x01", []),
+        (b"\x0b", []),
+        (b"\x08", []),
+        (b"\x08" + b"\xff" * 11, []),
+        (b"\x12\x05ab", []),
+    ],
+)
+def test_other_wire_types(data: bytes, parts: list[tuple[int, bytes]]) -> None:
+    """Fixed numbers are passed over; groups, endless numbers and cut ends make a message unreadable."""
+    assert wire.parts(data) == parts
+
+
+@pytest.mark.parametrize(
+    ("replies", "statuses", "numbers"),
+    [
+        ((), (), ()),
+        (("404", "412"), (404, 412), (5,)),
+        (("409",), (409,), (10, 6)),
+        (("ABORTED", "409"), (409,), (10, 6)),
+        (("NOT_FOUND", "FAILED_PRECONDITION"), (404, 400), (5, 9)),
+        (("400",), (400,), (3, 9)),
+        (("499",), (499,), ()),
+    ],
+)
+def test_replies_of_tables(replies: tuple[str, ...], statuses: tuple[int, ...], numbers: tuple[int, ...]) -> None:
+    """A table has statuses or names; either way both sides understand it."""
+    assert codes.statuses(replies) == statuses
+    assert codes.numbers(replies) == numbers
+
+
+def test_a_reply_that_is_neither_is_an_error() -> None:
+    """A slip in a table must not go unnoticed."""
+    with pytest.raises(KeyError):
+        codes.statuses(("NOTFOUND",))
+
+
+def test_a_call_is_a_plain_value() -> None:
+    """The slash before the name of the RPC does not matter, and no message is an empty one."""
+    assert GrpcCall("/a.B/C").name == GrpcCall("a.B/C").name == "a.B/C"
+    assert GrpcCall("a.B/C") == GrpcCall("a.B/C", {}) != GrpcCall("a.B/C", {"x": 1})
