@@ -14,11 +14,12 @@ State = dict[bytes, tuple[object, int]]
 
 
 @contextmanager
-def running() -> Generator[str]:
+def running(**settings: str) -> Generator[str]:
     """A server of its own on a Unix socket, whose path it gives; nothing is left of it."""
     with tempfile.TemporaryDirectory(prefix="valkey") as directory:
         path = f"{directory}/socket"
-        server = ValkeyServer(port=0, unix_socket_path=path, data_dir=Path(directory), save="", appendonly="no")
+        config = {"save": "", "appendonly": "no"} | settings
+        server = ValkeyServer(port=0, unix_socket_path=path, data_dir=Path(directory), config=config)
         server.start()
         try:
             yield path
@@ -42,6 +43,10 @@ class Live:
         sent = list(commands)
         self._connection.send_packed_command(self._connection.pack_commands(sent))
         return self.receive(len(sent))
+
+    def send(self, *command: Any) -> None:
+        """Send a command whose reply is received later."""
+        self._connection.send_command(*command)
 
     def receive(self, count: int) -> list[Any]:
         """The next messages of the server."""

@@ -87,6 +87,17 @@ def test_a_message_is_delivered_twice(live: Live, socket_path: str) -> None:
     subscriber.close()
 
 
+def test_reading_pending_entries_again_counts_a_delivery_and_no_more(live: Live) -> None:
+    """What recovers entries whose reply was lost is repeatable, though the server counts how often it delivers."""
+    again = ["XREADGROUP", "GROUP", "g", "me", "STREAMS", "x", "0"]
+    assert classify(again).repeatable
+    live.run(_FRESH)
+    first, second = live(*again), live(*again)
+    assert first == second
+    pending = live("XPENDING", "x", "g", "-", "+", 10)
+    assert [(entry[0], entry[3]) for entry in pending] == [(b"1-1", 3), (b"2-1", 3)]
+
+
 def test_restore_and_functions_come_out_the_same(live: Live) -> None:
     """Writes that take binary arguments or touch no keys: the repeat changes nothing or is refused."""
     live.run(_FRESH)

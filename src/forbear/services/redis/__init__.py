@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from forbear.policy import Policy
     from forbear.services.redis.batch import classify_many, classify_transaction
-    from forbear.services.redis.failures import reply_of, verdict_of_exception
+    from forbear.services.redis.failures import is_conflict, reply_of, verdict_of_exception
     from forbear.services.redis.judge import classify
     from forbear.services.redis.judgement import PROMISES, Judgement, Promise
     from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     policy: Policy
 
 __all__ = [
-    "PROMISES", "Judgement", "Promise", "classify", "classify_many", "classify_transaction", "needs_reconnect",
-    "policy", "reply_of", "verdict_of_exception", "verdict_of_reply",
+    "PROMISES", "Judgement", "Promise", "classify", "classify_many", "classify_transaction", "is_conflict",
+    "needs_reconnect", "policy", "reply_of", "verdict_of_exception", "verdict_of_reply",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a checker that sees it would believe in any name
@@ -28,6 +28,7 @@ if not TYPE_CHECKING:  # a checker that sees it would believe in any name
         "classify": "judge",
         "classify_many": "batch",
         "classify_transaction": "batch",
+        "is_conflict": "failures",
         "needs_reconnect": "replies",
         "reply_of": "failures",
         "verdict_of_exception": "failures",

@@ -4,7 +4,7 @@ An error that says for certain that nothing was sent is NOT_EXECUTED; any other 
 outcome unknown. That holds for clients that do not retry by themselves: their last error hides the first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from socket import gaierror
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
@@ -12,19 +12,19 @@ from forbear.services.redis.replies import verdict_of_reply
 
 _LIBRARIES = ("redis", "valkey")
 
-# The libraries cut the code off a reply and say it by a class.
+# The libraries cut these codes off a reply and say them by a class; newer ones keep them as `status_code`, too.
 _CODES: Mapping[str, str] = {
-    "AskError": "ASK ",
-    "BusyLoadingError": "LOADING ",
-    "ClusterDownError": "CLUSTERDOWN ",
-    "ExecAbortError": "EXECABORT ",
-    "MasterDownError": "MASTERDOWN ",
-    "MovedError": "MOVED ",
-    "NoScriptError": "NOSCRIPT ",
-    "OutOfMemoryError": "OOM ",
-    "ReadOnlyError": "READONLY ",
+    "AskError": "ASK",
+    "BusyLoadingError": "LOADING",
+    "ClusterDownError": "CLUSTERDOWN",
+    "ExecAbortError": "EXECABORT",
+    "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
+    "NoScriptError": "NOSCRIPT",
+    "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY",
     "ResponseError": "",
-    "TryAgainError": "TRYAGAIN ",
+    "TryAgainError": "TRYAGAIN",
 }
 
 _VERDICTS: Mapping[str, Verdict] = {
@@ -43,7 +43,7 @@ _IN_PIPELINE = " of pipeline caused error: "
 _NO_CONNECTION = "No connection available."  # of a pool that waits
 _FULL = "max number of clients"
 _NO_CLUSTER = ("Redis Cluster cannot be connected", "Valkey Cluster cannot be connected")
-_LOST_IN_WATCH = " occurred while watching one or more keys"
+_CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys")
 
 
 def verdict_of_exception(error: BaseException) -> Verdict:
@@ -52,38 +52,48 @@ def verdict_of_exception(error: BaseException) -> Verdict:
     An error reply to one command of a pipeline says nothing of the others: what would be NOT_EXECUTED alone is then
     TRANSIENT, for the pipeline as a whole.
     """
-    for cls in type(error).__mro__:
-        if cls.__module__.partition(".")[0] in _LIBRARIES:
-            verdict = _verdict(cls.__name__, str(error))
-            if verdict is not None:
-                return verdict
+    reply = reply_of(error)
+    if reply is not None:
+        verdict = verdict_of_reply(reply)
+        return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and _IN_PIPELINE in str(error) else verdict
+    for name in _names(error):
+        verdict_by_name = _verdict(name, str(error))
+        if verdict_by_name is not None:
+            return verdict_by_name
     if isinstance(error, ConnectionRefusedError | gaierror):
         return NOT_EXECUTED
     return TRANSIENT if isinstance(error, ConnectionError | TimeoutError) else PERMANENT
 
 
+def is_conflict(error: BaseException) -> bool:
+    """Whether an error says that a watched key was changed, so that the cycle has to begin anew with WATCH."""
+    return verdict_of_exception(error).kind is Kind.CONFLICT
+
+
 def reply_of(error: BaseException) -> str | None:
     """The server's error reply that an error stands for, with its code where that is known; None for other errors."""
-    for cls in type(error).__mro__:
-        code = _CODES.get(cls.__name__)
-        if code is not None and cls.__module__.partition(".")[0] in _LIBRARIES:
-            return code + str(error).rpartition(_IN_PIPELINE)[2]
+    for name in _names(error):
+        if name in _CODES:
+            code: str = getattr(error, "status_code", None) or _CODES[name]
+            return f"{code} {str(error).rpartition(_IN_PIPELINE)[2]}".lstrip()
     return None
 
 
+def _names(error: BaseException) -> Iterator[str]:
+    """The names of the libraries' classes that an error is of, the closest first."""
+    return (cls.__name__ for cls in type(error).__mro__ if cls.__module__.partition(".")[0] in _LIBRARIES)
+
+
 def _verdict(name: str, text: str) -> Verdict | None:
-    if name in _CODES:
-        verdict = verdict_of_reply(_CODES[name] + text.rpartition(_IN_PIPELINE)[2])
-        return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and _IN_PIPELINE in text else verdict
     if name == "ConnectionError":
         if text.startswith(_FULL):
-            return verdict_of_reply(f"ERR {text}")
+            return verdict_of_reply(text)
         return NOT_EXECUTED if _was_not_connected(text) else TRANSIENT
     if name == "TimeoutError":
         return NOT_EXECUTED if text == "Timeout connecting to server" else TRANSIENT
     if name == "WatchError":
-        # The libraries say "conflict", too, where the connection was lost and EXEC may have been executed.
-        return TRANSIENT if text.endswith(_LOST_IN_WATCH) else CONFLICT
+        # The libraries raise it, too, where the connection was lost under WATCH and EXEC may have been executed.
+        return CONFLICT if text in _CONFLICTS else TRANSIENT
     if text.startswith(_NO_CLUSTER):
         return TRANSIENT  # or that is what a command was lost for
     return _VERDICTS.get(name)

@@ -25,7 +25,7 @@ _VERDICTS: Mapping[str, Verdict] = {
     "REDIRECT": _AT_ONCE,  # to the primary it names
     "TRYAGAIN": NOT_EXECUTED,
 }
-_FULL = "ERR max number of clients"
+_FULL = ("ERR max number of clients", "max number of clients")  # clients cut off ERR
 _ABORTED = "EXECABORT Transaction discarded because of: "
 _FORCED = "UNBLOCKED force unblock"  # the primary became a replica; any other UNBLOCKED was asked for
 
