@@ -138,6 +138,8 @@ def test_words_that_no_client_sends_are_no_keys() -> None:
 
 
 def test_keys_are_compared_as_they_go_over_the_wire() -> None:
-    """The same key as text, as bytes and as a number."""
+    """The same key as text, as bytes of any kind and as a number."""
+    for key in ("k", b"k", bytearray(b"k"), memoryview(b"k")):
+        assert not classify(["ZUNIONSTORE", "k", 1, key]).repeatable
     assert not all(judgement.repeatable for judgement in classify_many([["COPY", 1, "b"], [b"SET", b"1", b"x"]]))
     assert not all(judgement.repeatable for judgement in classify_many([["LTRIM", "k", 0, 1], ["LSET", b"k", 0, 1]]))
