@@ -79,3 +79,24 @@ def test_a_known_service_heeds_its_own_header_only(flavour: Flavour, cloud: Clou
     assert result.report.reason is Reason.UNSAFE
     assert (len(cloud.requests), cloud.effects.count()) == (1, 1)
     assert "idempotency-key" not in cloud.requests[0].headers
+
+
+@pytest.mark.parametrize(
+    ("query", "authorization"),
+    [
+        ("&X-Goog-Signature=abc", ""),
+        ("&Signature=abc", "Bearer abc"),
+        ("&X-Amz-Signature=abc", ""),
+        ("", "GOOG4-HMAC-SHA256 Credential=abc"),
+        ("", "GOOG1 abc:def"),
+    ],
+)
+def test_a_signed_request_is_given_none(flavour: Flavour, cloud: Cloud, query: str, authorization: str) -> None:
+    """A signature covers all headers of the service; one that was added would have the request refused."""
+    cloud.fault(Fault.status(503))
+    headers = {"Authorization": authorization} if authorization else {}
+    transport = flavour.transport(cloud_storage.policy)
+    result = flavour.call(transport, "POST", cloud.url + UPLOAD + query, content=b"x", headers=headers)
+    assert result.status == 200
+    assert [TOKEN in request.headers for request in cloud.requests] == [False, False]
+    assert all(request.query.endswith(query) for request in cloud.requests)

@@ -131,18 +131,19 @@ class AsyncReader(Generic[R]):
         return self
 
     async def __anext__(self) -> bytes:
-        try:
-            chunk = self._rest or await anext(self._chunks)
-        except StopAsyncIteration:
-            self._kept = None
-            if self._download is not None:
-                self._download.finished()
-            raise
-        except Exception as error:
-            if not await self._resume(error):
+        chunk, self._rest = self._rest, b""
+        while not chunk:
+            try:
+                chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                self._kept = None
+                if self._download is not None:
+                    self._download.finished()
                 raise
-            return await anext(self)
-        self._rest = b""
+            except Exception as error:
+                if not await self._resume(error):
+                    raise
+                chunk, self._rest = self._rest, b""
         self._received += len(chunk)
         if self._kept is not None:
             self._kept.append(chunk)

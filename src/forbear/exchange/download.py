@@ -9,6 +9,7 @@ from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT, Kind
 from forbear.exchange.send import ORIGINAL, Send
+from forbear.exchange.signature import is_signed
 from forbear.http import preconditions, ranges
 from forbear.http.ranges import Unresumable
 from forbear.http.status import reason
@@ -31,9 +32,6 @@ if TYPE_CHECKING:
 
 KEPT = 1024 * 1024
 """How much of a body is kept to be compared with a second reply, in bytes."""
-
-_SIGNATURES = ("X-Goog-Signature=", "Signature=", "X-Amz-Signature=")
-"""Marks of a signed URL, to whose query nothing may be added."""
 
 _SAME = ("etag", "x-goog-generation", "content-encoding", "content-length", "content-range")
 """Headers by which a second reply would show that it is of something else."""
@@ -148,7 +146,7 @@ class Download:
 
     def _plan(self) -> str | None:
         """Set what to send next; the reason if there is nothing that could be."""
-        target = self._origin.exchange.request.target
+        request = self._origin.exchange.request
         try:
             part = ranges.begin("GET", self._status, self._headers)
         except Unresumable as why:
@@ -161,16 +159,11 @@ class Download:
         if part.remaining(self._received) == 0:
             return "no byte of it is missing"
         query = ""
-        if part.generation is not None and not self._is_signed(target):
-            pinned = preconditions.values(preconditions.split(target)[1], "generation")
+        if part.generation is not None and not is_signed(request.target, request.headers.get("authorization", "")):
+            pinned = preconditions.values(preconditions.split(request.target)[1], "generation")
             query = "" if pinned else f"generation={part.generation}"
         self._part, self.send = part, Send(part.headers(self._received), query)
         return None
-
-    def _is_signed(self, target: str) -> bool:
-        """Whether the request is signed with its query, in the URL or in the header of an access key."""
-        scheme = self._origin.exchange.request.headers.get("authorization", "").partition(" ")[0]
-        return scheme.lower() not in ("", "bearer", "basic") or any(mark in target for mark in _SIGNATURES)
 
     def _verify_whole(self, status: int, headers: "Mapping[str, str]") -> None:
         if status != self._status:

@@ -123,18 +123,19 @@ class Reader(Generic[R]):
         return self
 
     def __next__(self) -> bytes:
-        try:
-            chunk = self._rest or next(self._chunks)
-        except StopIteration:
-            self._kept = None
-            if self._download is not None:
-                self._download.finished()
-            raise
-        except Exception as error:
-            if not self._resume(error):
+        chunk, self._rest = self._rest, b""
+        while not chunk:
+            try:
+                chunk = next(self._chunks)
+            except StopIteration:
+                self._kept = None
+                if self._download is not None:
+                    self._download.finished()
                 raise
-            return next(self)
-        self._rest = b""
+            except Exception as error:
+                if not self._resume(error):
+                    raise
+                chunk, self._rest = self._rest, b""
         self._received += len(chunk)
         if self._kept is not None:
             self._kept.append(chunk)

@@ -12,6 +12,7 @@ from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.httpx_library import Library
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings, new_token
+from forbear.exchange.signature import is_signed
 from forbear.http.method import READS
 from forbear.http.request import Request
 
@@ -86,6 +87,8 @@ class _Port:
         host, target = self._target()
         policy, service = settings.resolve(host, target)
         header = settings.token_header(service, request.method)
+        if header == service.token_header and is_signed(target, request.headers.get("authorization", "")):
+            header = None
         given = None if header is None else request.headers.get(header)
         self._token = None if header is None or given is not None else (header, new_token())
         self._body, self._stream = self._bodied(self._library, request, settings.buffer)
