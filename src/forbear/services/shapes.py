@@ -21,8 +21,10 @@ def status(error: object) -> int | None:
 def headers(error: object) -> dict[str, str]:
     """The headers of that reply, by lower-case names."""
     places = _get(_get(error, "response"), "headers"), _get(error, "headers"), _get(error, "resp")
-    found: Any = next((place for place in places if is_mapping(place) or isinstance(place, Message)), {})
-    return {str(name).lower(): str(value) for name, value in found.items()}
+    for place in places:
+        if is_mapping(place) or _is_message(place):
+            return {str(name).lower(): str(value) for name, value in place.items()}
+    return {}
 
 
 def body(error: object) -> bytes:
@@ -90,6 +92,11 @@ def _get(thing: object, name: str) -> Any:
     with suppress(Exception):
         return getattr(thing, name, None)
     return None
+
+
+def _is_message(value: Any) -> bool:
+    """Whether a value is a set of headers as the standard library has it."""
+    return isinstance(value, Message)
 
 
 def _http(value: object) -> int | None:
