@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.http.request import Request
-from forbear.services.conditions import compiled, parse
+from forbear.services.conditions import compiled, compiled_fields, parse
 
 
 @pytest.mark.parametrize(
@@ -77,3 +77,43 @@ def test_a_header_without_a_known_rule_is_refused() -> None:
     """Which values of a header count must be known before it can make anything safe."""
     with pytest.raises(ValueError, match="a condition must be on a value whose rule is known, got 'X-Y'"):
         compiled(parse("h:X-Y"))
+
+
+def test_headers_of_the_xml_api_are_integers() -> None:
+    """0 counts, white space around it does not matter, and a list is no number."""
+    text = "h:x-goog-if-generation-match"
+    assert _held(text, x_goog_if_generation_match=" 0\t") == ["x-goog-if-generation-match:"]
+    assert _held(text, x_goog_if_generation_match="0, 0") == []
+    assert _held(text, query="x-goog-if-generation-match=0") == []
+
+
+def test_a_field_that_must_not_be_there() -> None:
+    """In either spelling that servers read."""
+    text = "b:policy.etag&!b:updateMask"
+    spelt = ["policy.etag in the body and no updateMask in the body"]
+    assert _held(text, body=b'{"policy": {"etag": "x"}}') == spelt
+    assert _held(text, body=b'{"policy": {"etag": "x"}, "updateMask": "etag"}') == []
+    assert _held(text, body=b'{"policy": {"etag": "x"}, "update_mask": "etag"}') == []
+
+
+def test_an_element_of_every_entry() -> None:
+    """The text says what it is in."""
+    text = "x:Object/VersionId"
+    assert _held(text, body=b"<D><Object><VersionId>1</VersionId></Object></D>") == ["VersionId in every Object"]
+    assert _held(text, body=b"<D><Object/></D>") == []
+
+
+def test_requests_and_calls_take_what_they_can_read() -> None:
+    """A row may list the conditions of both."""
+    both = parse("q:etag|f:etag&!f:update_mask|f:kind=A|const:true")
+    assert [condition.text for condition in compiled(both)] == ["etag=", "nothing"]
+    of_calls = compiled_fields(both)
+    assert [condition.text for condition in of_calls] == ["etag and no update_mask", "kind=A", "nothing"]
+    held = [condition.holds({"etag": "x", "kind": "A"}) for condition in of_calls]
+    assert held == [True, True, True]
+    held = [condition.holds({"etag": "x", "update_mask": {}, "kind": "B"}) for condition in of_calls]
+    assert held == [False, False, True]
+    assert compiled_fields(parse("q:etag&f:etag")) == ()
+    assert compiled(parse("q:etag&f:etag")) == ()
+    with pytest.raises(ValueError, match="whose rule is known, got 'surprise'"):
+        compiled_fields(parse("f:policy.surprise"))

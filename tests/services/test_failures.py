@@ -100,6 +100,7 @@ def _cause(error: Exception, cause: BaseException) -> Exception:
     return error
 
 
+CERTIFICATE: Any = aiohttp.ClientConnectorCertificateError
 UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
 
 
@@ -137,6 +138,7 @@ UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
         (urllib.error.URLError("x"), PERMANENT),
         (UNTRUSTED, PERMANENT),
         (_cause(httpx.ConnectError("untrusted"), UNTRUSTED), PERMANENT),
+        (CERTIFICATE(aiohttp.client_reqrep.ConnectionKey("h", 1, True, True, None, None, None), OSError()), PERMANENT),
         (requests.exceptions.SSLError(urllib3.exceptions.SSLError(UNTRUSTED)), PERMANENT),
         (httpx.UnsupportedProtocol("x"), PERMANENT),
         (requests.exceptions.InvalidURL("x"), PERMANENT),

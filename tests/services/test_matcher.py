@@ -80,3 +80,49 @@ def test_the_same_route_twice_is_refused(matcher: Matcher[str]) -> None:
     """Two operations cannot be told apart by the name of a placeholder."""
     with pytest.raises(ValueError, match=r"must not share a method and a path, got GET /b/\{other\} twice"):
         matcher.add("GET", "/b/{other}", "?")
+
+
+@pytest.fixture
+def verbs() -> Matcher[str]:
+    """Templates with verbs after a placeholder, after a literal, and a sibling without."""
+    made: Matcher[str] = Matcher()
+    for method, template in [
+        ("GET", "/p/{p}/a/{a}"),
+        ("DELETE", "/p/{p}/a/{a}"),
+        ("POST", "/p/{p}/a/{a}:undo"),
+        ("POST", "/p/{p}/a/{a}:redo"),
+        ("GET", "/p/{p}/a/{a}:redo"),
+        ("POST", "/p/{p}/a:clear"),
+        ("GET", "/p/{p}/b/{b}"),
+    ]:
+        made.add(method, template, f"{method} {template}")
+    return made
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "template"),
+    [
+        ("POST", "/p/x/a/y:undo", "/p/{p}/a/{a}:undo"),
+        ("POST", "/p/x/a/y:z:undo", "/p/{p}/a/{a}:undo"),
+        ("POST", "/p/d.com:x/a/y:redo", "/p/{p}/a/{a}:redo"),
+        ("GET", "/p/x/a/y:redo", "/p/{p}/a/{a}:redo"),
+        ("GET", "/p/x/a/y%3Aredo", "/p/{p}/a/{a}"),
+        ("GET", "/p/d.com:x/a/y", "/p/{p}/a/{a}"),
+        ("POST", "/p/x/a:clear", "/p/{p}/a:clear"),
+        ("GET", "/p/x/b/y:redo", "/p/{p}/b/{b}"),
+        ("POST", "/p/x/a/y", None),
+        ("POST", "/p/x/a/y:other", None),
+        ("POST", "/p/x/a/y:UNDO", None),
+        ("POST", "/p/x/a/y:", None),
+        ("POST", "/p/x/a/:undo", None),
+        ("POST", "/p/x/a/..:undo", None),
+        ("POST", "/p/x/a/y:undo/", None),
+        ("DELETE", "/p/x/a/y:undo", None),
+        ("DELETE", "/p/x/a/y:other", None),
+        ("POST", "/p/x/a/y%3Aundo", None),
+        ("POST", "/p/x:undo", None),
+    ],
+)
+def test_verbs(verbs: Matcher[str], method: str, path: str, template: str | None) -> None:
+    """After the last colon of a last segment stands a verb, where its siblings have any; an encoded colon is none."""
+    assert verbs.find(method, path) == (None if template is None else f"{method} {template}")

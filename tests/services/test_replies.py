@@ -3,8 +3,12 @@
 import time
 from email.utils import formatdate
 
+import pytest
+
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
+from forbear.run.runtime import current
 from forbear.services import replies
+from forbear.testing import virtual_time
 
 
 def test_a_date_without_a_date_header_is_read_against_the_wall_clock() -> None:
@@ -25,3 +29,35 @@ def test_statuses_can_be_chosen() -> None:
     """The caller says what is transient."""
     assert replies.verdict(501, {}, {501}) is TRANSIENT
     assert replies.verdict(204, {}) is None
+
+
+def test_the_wall_clock_is_that_of_the_run() -> None:
+    """In virtual time it stands still."""
+    with virtual_time(seed=1):
+        date = formatdate(current.get().now() + 50, usegmt=True)
+        verdict = replies.verdict(503, {"retry-after": date})
+    assert verdict is not None
+    assert verdict.retry_after is not None
+    assert 49 <= verdict.retry_after <= 50
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "reasons"),
+    [
+        (b'{"error": {"status": "ABORTED"}}', "ABORTED", set()),
+        (b'{"error": {"status": 10, "errors": [{"reason": "a"}, {"reason": "b"}]}}', None, {"a", "b"}),
+        (b'{"error": {"errors": [{}, "x", null]}}', None, {"None"}),
+        (b'{"error": {"errors": {"reason": "a"}}}', None, set()),
+        (b'{"error": "ABORTED"}', None, set()),
+        (b'{"status": "ABORTED"}', None, set()),
+        (b"[]", None, set()),
+        (b"ABORTED", None, set()),
+        (b"", None, set()),
+        (b"[" * 100_000, None, set()),
+    ],
+    ids=range(10),
+)
+def test_what_an_error_says(body: bytes, status: str | None, reasons: set[str]) -> None:
+    """Its status and its reasons, if it is an error of a Google API."""
+    assert replies.error_status(body) == status
+    assert replies.error_reasons(body) == reasons

@@ -89,3 +89,29 @@ def _empty(tmp_path: Path) -> Path:
     path = tmp_path / "table.csv"
     path.touch()
     return path
+
+
+def test_some_columns_of_a_service_may_be_empty(tmp_path: Path) -> None:
+    """They come after the others."""
+    header = ",".join(("id", "verb", "hint", *COLUMNS[1:]))
+    path = tmp_path / "table.csv"
+    path.write_text(
+        f"{header}\na.get,GET,,always,,,always,,page,none,\na.x,PUT,h,never,,,,,page,x,\n", encoding="utf-8"
+    )
+    assert [row.where for row in load(path, ("verb",), ("hint",))] == [("GET", ""), ("PUT", "h")]
+    with pytest.raises(ValueError, match="`hint` must not be empty"):
+        load(path, ("verb", "hint"))
+
+
+@pytest.mark.parametrize(
+    ("line", "reads"),
+    [
+        (GOOD, True),
+        ("a.x,GET,always,,,,,page,a second one,", False),
+        ("a.x,GET,always,,,,404,page,none,", False),
+        ("a.x,GET,never,,,,,page,none,", False),
+    ],
+)
+def test_what_a_read_is(tmp_path: Path, line: str, reads: bool) -> None:
+    """Always safe, without any effect, and never done before."""
+    assert _load(tmp_path, line)[0].is_read is reads
