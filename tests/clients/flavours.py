@@ -104,37 +104,26 @@ class Flavour:
 
         return Tampered()
 
-    def dripping(self, length: int, drip: Callable[[], bytes]) -> Any:
-        """A transport whose first reply is a 503 with a body of `length` bytes, each of which comes from `drip`."""
-        inner, library = self.base(), self.library
-        replies = [503]
+    def played(self, *replies: tuple[int, Mapping[str, str], Callable[[], Iterable[bytes]]]) -> Any:
+        """A transport that answers with these replies in turn, each of which may end with an error."""
+        library, left = self.library, list(replies)
 
-        class Drops(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[name-defined, misc]
+        class Stream(library.SyncByteStream, library.AsyncByteStream):  # type: ignore[name-defined, misc]
+            def __init__(self, pieces: Callable[[], Iterable[bytes]]) -> None:
+                self.pieces = pieces
+
             def __iter__(self) -> Iterator[bytes]:
-                for _ in range(length):
-                    yield drip()
+                yield from self.pieces()
 
             async def __aiter__(self) -> AsyncIterator[bytes]:
-                for _ in range(length):
-                    yield drip()
+                for piece in self.pieces():
+                    yield piece
 
-        class Dripping(library.BaseTransport, library.AsyncBaseTransport):  # type: ignore[name-defined, misc]
-            def handle_request(self, request: Any) -> Any:
-                return self.reply() if replies else inner.handle_request(request)
+        def answer(request: Any) -> Any:
+            status, headers, pieces = left.pop(0)
+            return library.Response(status, headers=headers, stream=Stream(pieces), request=request)
 
-            async def handle_async_request(self, request: Any) -> Any:
-                return self.reply() if replies else await inner.handle_async_request(request)
-
-            def reply(self) -> Any:
-                return library.Response(replies.pop(), headers={"Content-Length": str(length)}, stream=Drops())
-
-            def close(self) -> None:
-                inner.close()
-
-            async def aclose(self) -> None:
-                await inner.aclose()
-
-        return Dripping()
+        return library.MockTransport(answer)
 
     def once(self, pieces: Iterable[bytes], end: Exception | None = None) -> Any:
         """A body that comes once, in these pieces, and then ends or raises."""

@@ -1,12 +1,13 @@
 """Downloads that break: they go on at the very byte, from the very object, or fail as they would have without us."""
 
 import gzip
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 import forbear
-from forbear import Event, Limits, Reason, Scheduled
+from forbear import Event, Failed, GaveUp, Limits, Reason, Scheduled
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.flavours import Flavour, Result
@@ -23,9 +24,11 @@ LEFT_BEFORE_ITS_END = pytest.mark.filterwarnings(
 )
 
 
-def fetch(flavour: Flavour, url: str, policy: Any = cloud_storage.policy, **options: Any) -> Result:
+def fetch(
+    flavour: Flavour, url: str, policy: Any = cloud_storage.policy, transport: Any = None, **options: Any
+) -> Result:
     """Get a URL under a policy."""
-    return flavour.call(flavour.transport(policy), "GET", url, **options)
+    return flavour.call(flavour.transport(policy, transport=transport or flavour.base()), "GET", url, **options)
 
 
 @pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
@@ -277,3 +280,65 @@ def test_a_policy_for_errors_has_the_last_word_on_broken_bodies(flavour: Flavour
         with Wire(BREAK, rest('ETag: "one"')) as wire:
             result = fetch(flavour, wire.url, forbear.retry(on=on))
             assert (result.error is None, len(wire.seen)) == (whole, 1 + whole)
+
+
+def test_much_of_a_body_without_a_name_is_not_fetched_anew(flavour: Flavour) -> None:
+    """More than a mebibyte is not kept to be compared, so a break after it comes out."""
+    with Wire(reply(200, bytes(2 * 1024**2), length=3 * 1024**2, end="close")) as wire:
+        result = fetch(flavour, wire.url, None)
+        assert len(wire.seen) == 1
+    assert result.report.text == (
+        "the rest is out of reach: neither a strong ETag nor a generation says which object it is"
+    )
+
+
+def test_a_break_after_the_last_byte_comes_out(flavour: Flavour) -> None:
+    """Where nothing is missing there is nothing to go on with, but the end was not said, as HTTP/2 says it."""
+
+    def all_of_it() -> Iterator[bytes]:
+        yield SMALL
+        raise flavour.library.RemoteProtocolError("no end")
+
+    headers = {"Content-Length": str(len(SMALL)), "ETag": '"one"'}
+    result = fetch(flavour, "http://localhost", None, transport=flavour.played((200, headers, all_of_it)))
+    assert isinstance(result.error, flavour.library.RemoteProtocolError)
+    assert result.report.text == "the rest is out of reach: no byte of it is missing"
+
+
+def test_a_part_that_cannot_be_pinned_is_fetched_anew_as_a_part(flavour: Flavour) -> None:
+    """Without a validator, a part is compared with a second reply of the same part, and with nothing else."""
+    part = reply(206, SMALL[2:5], f"Content-Range: bytes 2-9/{len(SMALL)}", length=8, end="close")
+    for again, whole in (
+        (reply(206, SMALL[2:10], f"Content-Range: bytes 2-9/{len(SMALL)}"), True),
+        (reply(200, SMALL), False),
+    ):
+        with Wire(part, again) as wire:
+            result = fetch(flavour, wire.url, None, headers={"Range": "bytes=2-9"}, stop_after=10**6)
+            assert [seen.header("range") for seen in wire.seen] == ["bytes=2-9"] * 2
+        assert (result.error is None, result.content) == (whole, SMALL[2:10] if whole else SMALL[2:5])
+
+
+def test_reading_on_after_an_error_is_no_success(flavour: Flavour) -> None:
+    """A caller that goes on after the break came out finds the end, and no listener hears of a recovery."""
+    events: list[Event] = []
+    policy = rfc9110.policy.with_limits(Limits(attempts=1)).with_on_event(events.append)
+    with Wire(BREAK) as wire:
+
+        def read(pieces: Iterator[bytes]) -> list[bytes]:
+            with pytest.raises(flavour.library.RemoteProtocolError):
+                list(pieces)
+            return list(pieces)
+
+        async def aread() -> list[bytes]:
+            async with flavour.client(flavour.transport(policy)) as client, client.stream("GET", wire.url) as response:
+                stream = response.stream._stream  # the client's own generators end with the error
+                with pytest.raises(flavour.library.RemoteProtocolError):
+                    [piece async for piece in stream]
+                return [piece async for piece in stream]
+
+        if flavour.is_async:
+            assert flavour.run(aread) == []
+        else:
+            with flavour.client(flavour.transport(policy)) as client, client.stream("GET", wire.url) as response:
+                assert read(response.stream._stream) == []
+    assert [type(event) for event in events] == [Failed, GaveUp]

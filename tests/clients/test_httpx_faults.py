@@ -1,5 +1,6 @@
 """What the status table does not show: Retry-After, stalls, broken replies, limits, the connection afterwards."""
 
+from collections.abc import Iterator
 from email.utils import formatdate
 from typing import Any
 
@@ -13,6 +14,7 @@ from forbear.testing.virtual_time import VirtualTime
 from tests.clients.flavours import Flavour
 from tests.clients.wire import Answer, Wire, reply
 
+URL = "http://localhost"
 THERE = "/storage/v1/b/bkt/o/there"
 
 
@@ -161,16 +163,27 @@ def test_the_time_spent_on_a_failed_reply_is_part_of_the_wait(flavour: Flavour) 
     clocks: list[VirtualTime] = []
     read: list[int] = []
 
-    def drip() -> bytes:
-        read.append(len(read))
-        clocks[0].advance(0.4)
-        return b"x"
+    def drip() -> Iterator[bytes]:
+        for number in range(50):
+            read.append(number)
+            clocks[0].advance(0.4)
+            yield b"x"
 
     policy = rfc9110.policy.with_backoff(Constant(10))
-    with Wire(reply(200, b"ok")) as wire:
-        transport = flavour.transport(policy, transport=flavour.dripping(50, drip))
-        result = flavour.call(transport, "GET", wire.url, clock=clocks.append)
-    assert result.content == b"ok"
-    assert read == [0, 1, 2]
+    played = flavour.played((503, {"Content-Length": "50"}, drip), (200, {}, lambda: [b"ok"]))
+    result = flavour.call(flavour.transport(policy, transport=played), "GET", URL, clock=clocks.append)
+    assert (result.content, read) == (b"ok", [0, 1, 2])
     assert result.slept == [pytest.approx(8.8)]
     assert clocks[0].elapsed == pytest.approx(10)
+
+
+def test_a_failed_reply_that_breaks_is_a_failed_reply(flavour: Flavour) -> None:
+    """What goes wrong while a failed reply is read away changes nothing."""
+
+    def broken() -> Iterator[bytes]:
+        yield b"x"
+        raise flavour.library.ReadError("gone")
+
+    played = flavour.played((503, {"Content-Length": "50"}, broken), (200, {}, lambda: [b"ok"]))
+    result = flavour.call(flavour.transport(transport=played), "GET", URL)
+    assert (result.content, result.retries) == (b"ok", 1)

@@ -260,3 +260,13 @@ def test_maybe_done_is_said_of_a_reply_that_an_earlier_success_would_lead_to(fla
     again = flavour.call(transport, "DELETE", url)
     assert again.status == 404
     assert not again.report.maybe_done
+
+
+def test_a_batch_is_refused_with_a_cure(flavour: Flavour, cloud: Cloud) -> None:
+    """Nobody can judge a batch, so it is sent once, and the report says what to do instead."""
+    cloud.fault(Fault.status(503))
+    result = flavour.call(
+        flavour.transport(cloud_storage.policy), "POST", cloud.url + "/batch/storage/v1", content=b"x"
+    )
+    assert (result.status, len(cloud.requests)) == (503, 1)
+    assert result.report.text.endswith("send each of them alone")

@@ -46,8 +46,8 @@ class Seen:
 class Answer:
     """What to send, how much of the request's body to read before (None: all), and how to end.
 
-    `end` is "keep", "close" (FIN), "reset" (RST) or "stall" (nothing until the client has gone). `first` is called before
-    the data is sent, `then` after.
+    `end` is "keep", "close" (FIN), "reset" (RST) or "stall" (nothing until the client has gone). `first` is called
+    before the data is sent, `then` after.
     """
 
     data: bytes = b""

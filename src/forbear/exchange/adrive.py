@@ -162,7 +162,7 @@ class AsyncReader(Generic[R]):
         """Come to a reply that goes on with the body; False to let `error` out."""
         port = self._port
         if self._download is None:
-            self._download = Download(port, self._status, self._headers)
+            self._download = Download(port.exchange, self._status, self._headers)
         download = self._download
         delay = download.broken(error, port.verdict(error), self._received, self._kept)
         while delay is not None:
@@ -175,6 +175,7 @@ class AsyncReader(Generic[R]):
                 delay = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
                 delay = download.failed(error, again, port.verdict(again))
+        self._download = None  # who reads on after the error finds nothing more, and that is no success
         return False
 
     async def _open(self, download: Download, response: R) -> None:

@@ -18,16 +18,9 @@ from forbear.run.state import Run
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from typing import Protocol
 
     from forbear.core.verdict import Verdict
     from forbear.exchange.exchange import Exchange
-
-    class Origin(Protocol):
-        """What the first reply came from; its exchange is asked for only when the body breaks."""
-
-        @property
-        def exchange(self) -> Exchange: ...
 
 
 KEPT = 1024 * 1024
@@ -53,58 +46,63 @@ class Download:
     long download may break often, as long as it gets on.
     """
 
-    __slots__ = ("send", "_origin", "_status", "_headers", "_received", "_kept", "_repeated", "_part", "_run",
-                 "_broke_at", "_why_not")  # fmt: skip
+    __slots__ = ("send", "_exchange", "_status", "_headers", "_received", "_kept", "_repeated", "_part", "_run",
+                 "_why_not")  # fmt: skip
 
-    def __init__(self, origin: "Origin", status: int, headers: "Mapping[str, str]") -> None:
+    def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]") -> None:
         self.send = ORIGINAL
-        self._origin = origin
+        self._exchange = exchange
         self._status = status
         self._headers = headers
         self._received = 0
         self._kept: bytes | None = None
         self._repeated = b""
         self._part: ranges.Part | None = None
-        self._run: Run | None = None
-        self._broke_at = -1
+        self._run = self._begin()
         self._why_not: str | None = None
 
     def finished(self) -> None:
         """Tell the policy's listener and budget that the body is whole all the same."""
-        if self._run is not None and self._run.report is None:
-            self._run.succeeded()
+        self._run.succeeded()
 
     def broken(self, error: Exception, verdict: "Verdict", received: int, kept: "list[bytes] | None") -> float | None:
         """Seconds to wait before `send`, None to let `error` out; `verdict` is the adapter's on it.
 
         The caller has `received` so many bytes; `kept` are they, None if they were more than KEPT.
         """
-        exchange = self._origin.exchange
+        if received > self._received:
+            self._run = self._begin()
         self._received = received
         self._kept = None if kept is None else b"".join(kept)
-        if self._run is None or received > self._broke_at:
-            name = f"{exchange.operation} (body)"
-            self._run = Run(exchange.policy, name, exchange.runtime, exchange.runtime.monotonic(), exchange.reports)
-            self._broke_at = received
-        verdict = exchange.judged(error, verdict)
-        return self._after(self._run, error, verdict, type(error).__qualname__, text_of(error))
+        return self.failed(error, error, verdict)
 
     def failed(self, error: Exception, failure: Exception, verdict: "Verdict") -> float | None:
         """Seconds to wait after a `send` that ended with `failure`, None to let out `error`, the break before it."""
-        if self._run is None:
-            raise RuntimeError("a body that has not broken cannot have failed to go on; call `broken` first")
+        exchange = self._exchange
         if isinstance(failure, Refused):
-            return self._after(self._run, error, failure.verdict, failure.name, str(failure))
-        verdict = self._origin.exchange.judged(failure, verdict)
-        return self._after(self._run, error, verdict, type(failure).__qualname__, text_of(failure))
+            name, verdict = failure.name, failure.verdict
+        else:
+            name, verdict = type(failure).__qualname__, exchange.judged(failure, verdict)
+        if self._why_not is None:
+            self._why_not = self._plan()
+        blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest is out of reach: {self._why_not}")
+        return self._run.after(
+            verdict,
+            error,
+            name,
+            text_of(failure),
+            repeatable=exchange.repeatable,
+            blocked=blocked,
+            unsafe=exchange.unsafe,
+        )
 
     def attempt_limit(self) -> float | None:
         """Seconds that `send` may take, None without an attempt timeout."""
-        return None if self._run is None else self._run.attempt_limit()
+        return self._run.attempt_limit()
 
     def check(self, status: int, headers: "Mapping[str, str]") -> None:
         """Raise Refused if the reply to `send` does not go on with the body."""
-        exchange = self._origin.exchange
+        exchange = self._exchange
         verdict = exchange.service.verdict(exchange.judgement, status, headers)
         if verdict is not None and verdict.kind is not Kind.PERMANENT:
             raise Refused(verdict, f"HTTP {status}", reason(status))
@@ -136,17 +134,14 @@ class Download:
         self._repeated = self._repeated[shared:]
         return chunk[shared:]
 
-    def _after(self, run: Run, error: Exception, verdict: "Verdict", name: str, text: str) -> float | None:
-        if self._why_not is None:
-            self._why_not = self._plan()
-        blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest is out of reach: {self._why_not}")
-        exchange = self._origin.exchange
-        repeatable, unsafe = exchange.repeatable, exchange.unsafe
-        return run.after(verdict, error, name, text, repeatable=repeatable, blocked=blocked, unsafe=unsafe)
+    def _begin(self) -> Run:
+        exchange = self._exchange
+        name = f"{exchange.operation} (body)"
+        return Run(exchange.policy, name, exchange.runtime, exchange.runtime.monotonic(), exchange.reports)
 
     def _plan(self) -> str | None:
         """Set what to send next; the reason if there is nothing that could be."""
-        request = self._origin.exchange.request
+        request = self._exchange.request
         try:
             part = ranges.begin("GET", self._status, self._headers)
         except Unresumable as why:
