@@ -5,7 +5,8 @@ from functools import partial
 from benchmarks.measure import Effort, Sampler, race, repeated
 from benchmarks.table import Table
 from forbear.http.request import Request
-from forbear.services import find
+from forbear.services import find, find_rpc
+from forbear.services.rpc import GrpcCall
 
 _JSON = "storage.googleapis.com"
 _REQUESTS = {
@@ -22,15 +23,39 @@ _REQUESTS = {
         b'{"etag": "CAE=", "bindings": []}',
     ),
     "nothing that is known": Request("POST", _JSON, "/storage/v1/b/bucket/unheard/of"),
+    "XML upload under a condition": Request(
+        "PUT", "bucket.storage.googleapis.com", "/photos/cat.jpg", {"x-goog-if-generation-match": "0"}
+    ),
+    "XML part of an upload": Request("PUT", _JSON, "/bucket/cat.jpg?partNumber=3&uploadId=VXBsb2Fk"),
+    "account policy with an etag": Request(
+        "POST",
+        "iam.googleapis.com",
+        "/v1/projects/p/serviceAccounts/a@p.iam.gserviceaccount.com:setIamPolicy",
+        {"content-type": "application/json"},
+        b'{"policy": {"etag": "CAE=", "bindings": []}}',
+    ),
+    "instance update with a request id": Request(
+        "PATCH",
+        "memorystore.googleapis.com",
+        "/v1/projects/p/locations/l/instances/i?requestId=c8b4a1de-7d0f-4c6e-9c55-0f2d8f1b3a11",
+    ),
+}
+_CALLS = {
+    "delete over gRPC": GrpcCall("/google.storage.v2.Storage/DeleteObject", {"if_generation_match": 0}),
 }
 
 
 def classify(effort: Effort) -> Table:
-    """Requests to Cloud Storage, and finding the service by its host."""
+    """Requests to known services, and finding the service by its host."""
     samplers: dict[str, Sampler] = {"find the service": repeated(partial(find, _JSON, "/storage/v1/b"))}
     for name, request in _REQUESTS.items():
         service = find(request.host, request.target)
         if service is None:
             raise LookupError(f"no service answers on {request.host}")
         samplers[name] = repeated(partial(service.classify, request))
-    return Table("classify", "Classify a request to Cloud Storage", "us", 1e6, race(samplers, effort))
+    for name, call in _CALLS.items():
+        known = find_rpc(call.method)
+        if known is None:
+            raise LookupError(f"no service knows {call.method}")
+        samplers[name] = repeated(partial(known.classify_call, call))
+    return Table("classify", "Classify a request to a known service", "us", 1e6, race(samplers, effort))

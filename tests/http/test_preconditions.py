@@ -300,7 +300,7 @@ def test_a_field_with_a_value(body: bytes, present: bool) -> None:
 )
 def test_a_field_that_must_not_be_there(body: bytes | None, lacking: bool) -> None:
     """What may be the name of the field, in any spelling, is taken for it."""
-    assert preconditions.lacks_field(body, "updateMask", "update_mask") is lacking
+    assert preconditions.lacks_field(body, b"updateMask", b"update_mask") is lacking
 
 
 @given(st.binary(max_size=80))

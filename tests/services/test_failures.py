@@ -17,6 +17,7 @@ import httpx2
 import pytest
 import requests
 import urllib3
+from aiohttp import client_reqrep
 from google.auth import exceptions as auth
 from hypothesis import given
 from hypothesis import strategies as st
@@ -101,6 +102,9 @@ def _cause(error: Exception, cause: BaseException) -> Exception:
 
 
 CERTIFICATE: Any = aiohttp.ClientConnectorCertificateError
+CONNECTION = client_reqrep.ConnectionKey(
+    "h", 1, is_ssl=True, ssl=True, proxy=None, proxy_auth=None, proxy_headers_hash=None
+)
 UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
 
 
@@ -138,7 +142,7 @@ UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
         (urllib.error.URLError("x"), PERMANENT),
         (UNTRUSTED, PERMANENT),
         (_cause(httpx.ConnectError("untrusted"), UNTRUSTED), PERMANENT),
-        (CERTIFICATE(aiohttp.client_reqrep.ConnectionKey("h", 1, True, True, None, None, None), OSError()), PERMANENT),
+        (CERTIFICATE(CONNECTION, OSError()), PERMANENT),
         (requests.exceptions.SSLError(urllib3.exceptions.SSLError(UNTRUSTED)), PERMANENT),
         (httpx.UnsupportedProtocol("x"), PERMANENT),
         (requests.exceptions.InvalidURL("x"), PERMANENT),

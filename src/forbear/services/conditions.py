@@ -111,8 +111,8 @@ def _http_test(prefix: str, name: str) -> HttpTest:
         path, equals, value = name.partition("=")
         return lambda request, _: preconditions.has_field(request.body, path, value if equals else None)
     if prefix == "!b":
-        names = (name, re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name))  # servers read both
-        return lambda request, _: preconditions.lacks_field(request.body, *names)
+        camel, snake = name.encode(), re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name).encode()
+        return lambda request, _: preconditions.lacks_field(request.body, camel, snake)  # servers read both
     if prefix == "x":
         entry, _, element = name.partition("/")
         valid = _rule(element)

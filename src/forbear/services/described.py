@@ -50,11 +50,11 @@ class Described(Record, ABC):
         On a host that is none of Google's, an emulator, all tables are asked, and the stricter answer counts.
         """
         path, query = preconditions.split(request.target)
-        overridden = any(other != request.method for other in _method.overrides(request.headers))
-        if not overridden and "#" not in path:
-            found = [known for api in self._on(request.host) if (known := api.request(request, path, query))]
-            if found:
-                return min(found, key=_repeatable)
+        overrides = _method.overrides(request.headers)
+        overridden = bool(overrides) and set(overrides) != {request.method}
+        known = None if overridden or "#" in path else self._known(request, path, query)
+        if known is not None:
+            return known
         if path == "/batch" or path.startswith("/batch/"):
             return Judgement(self.name, None, Safety.NEVER, refused=BATCH)
         if request.method in _method.READS and not overridden:
@@ -86,9 +86,12 @@ class Described(Record, ABC):
         """What the end of a call means, None where it is a success; codes mean what their HTTP statuses do."""
         return grpc_status.verdict(code, metadata, codes.among(self.statuses), read=not judgement.mutation)
 
-    def _on(self, host: str) -> list[Api]:
-        apis, named = self.apis(), googleapis.api(host)
-        return list(apis.values()) if named is None else [apis[named]] if named in apis else []
+    def _known(self, request: Request, path: str, query: str) -> Judgement | None:
+        apis, named = self.apis(), googleapis.api(request.host)
+        if named is not None:
+            return apis[named].request(request, path, query) if named in apis else None
+        found = [known for api in apis.values() if (known := api.request(request, path, query))]
+        return min(found, key=_repeatable) if found else None
 
 
 def _repeatable(judgement: Judgement) -> bool:
