@@ -16,6 +16,10 @@ TOO_MUCH = "the body is a one-shot stream of more than {}, too much to keep; pas
 BROKEN = "the body's own stream failed, so the rest of it is lost; pass bytes or a seekable file"
 
 
+def _nowhere(_: int) -> int:
+    return 0
+
+
 class Iterable:
     """Iterable again and again, but nothing says that it yields the same."""
 
@@ -87,13 +91,13 @@ def _refuse(*_: object) -> int:
         iter([b"x"]),
         (chunk for chunk in [b"x"]),
         AsyncFile(),
-        Odd(seek=lambda _: 0),
+        Odd(seek=_nowhere),
         Odd(tell=lambda: 0),
         Odd(seek=3, tell=lambda: 0),
-        Odd(seek=lambda _: 0, tell=lambda: 0, seekable=lambda: False),
-        Odd(seek=lambda _: 0, tell=_refuse, seekable=lambda: True),
-        Odd(seek=lambda _: 0, tell=lambda: None),
-        Odd(seek=lambda _: 0, tell=lambda: "0"),
+        Odd(seek=_nowhere, tell=lambda: 0, seekable=lambda: False),
+        Odd(seek=_nowhere, tell=_refuse, seekable=lambda: True),
+        Odd(seek=_nowhere, tell=lambda: None),
+        Odd(seek=_nowhere, tell=lambda: "0"),
         b"bytes",
         None,
         3,
@@ -106,7 +110,7 @@ def test_everything_else_has_no_position(body: object) -> None:
 
 def test_a_file_need_not_say_that_it_is_seekable() -> None:
     """Older file-like objects have seek() and tell() only."""
-    assert bodies.position(Odd(seek=lambda _: 0, tell=lambda: 7)) == 7
+    assert bodies.position(Odd(seek=_nowhere, tell=lambda: 7)) == 7
 
 
 def test_a_file_that_refuses_to_be_put_back() -> None:
@@ -238,6 +242,7 @@ async def test_an_async_stream_goes_on_where_it_was_broken_off() -> None:
     """The same holds for async streams."""
     replay = AsyncReplay(_stream(b"a", b"b", b"c"))
     first = aiter(replay)
+    assert aiter(first) is first
     assert [await anext(first), await anext(first)] == [b"a", b"b"]
     assert [chunk async for chunk in replay] == [b"a", b"b", b"c"]
     assert [chunk async for chunk in replay] == [b"a", b"b", b"c"]
