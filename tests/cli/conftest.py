@@ -1,10 +1,12 @@
 """How the tests call the command line: in this process where that is enough, else in one of its own."""
 
+import json
 import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -74,3 +76,16 @@ def start(env: dict[str, str]) -> Iterator[Start]:
             return process
 
         yield call
+
+
+def explained(invoke: Invoke, *args: str) -> dict[str, Any]:
+    """What `forbear explain --json` prints."""
+    done = invoke("explain", "--json", *args)
+    assert done.exit_code == 0, done.stderr
+    document: dict[str, Any] = json.loads(done.stdout)
+    return document
+
+
+def retried(document: dict[str, Any]) -> dict[str, bool]:
+    """Which failures are retried."""
+    return {outcome["failure"]: outcome["retried"] for outcome in document["failures"]}

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from forbear.cli import curl
+from forbear.cli.explain import curl
 from forbear.cli.output import BadInput
 from forbear.http.request import Request
 
@@ -188,6 +188,9 @@ def test_what_is_a_curl_line(words: tuple[str, ...], answer: bool) -> None:
 @example(["-X", "A\x00"])
 @example(["-G", "-d", "\ud800", "https://x"])
 @example(["https://x\udcff/\udcff?\udcff"])
+@example(["gs://\udcff/\udcff"])
+@example(["--data-urlencode", "\udcff=\udcff", "https://x"])
+@example(["-T", "\udcff", "https://x/"])
 @example(["-d", "@\x00", "https://x"])
 @example(["https://x/" + json.dumps({"a": 1})])
 def test_any_words_are_read_or_refused(words: list[str]) -> None:

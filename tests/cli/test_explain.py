@@ -1,36 +1,22 @@
 """`forbear explain`: the answers of the tables for real requests, as text and JSON, without secrets."""
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.cli.outcomes import outcomes
+from forbear.cli.explain.http import answer
 from forbear.core.decide import Wait, decide
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear.services.rfc9110 import RFC9110
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, explained, retried
 
 API = "https://storage.googleapis.com/storage/v1"
 UPLOAD = "https://storage.googleapis.com/upload/storage/v1/b/bkt/o"
 NOT_SENT, SENT = "connection refused, DNS or TLS failure", "reset or timeout after sending"
-
-
-def explained(invoke: Invoke, *args: str) -> dict[str, Any]:
-    """What `forbear explain --json` prints."""
-    done = invoke("explain", "--json", *args)
-    assert done.exit_code == 0, done.stderr
-    document: dict[str, Any] = json.loads(done.stdout)
-    return document
-
-
-def retried(document: dict[str, Any]) -> dict[str, bool]:
-    """Which failures are retried."""
-    return {outcome["failure"]: outcome["retried"] for outcome in document["failures"]}
 
 
 @pytest.mark.parametrize(
@@ -69,7 +55,7 @@ def test_what_may_be_repeated(
     assert found[NOT_SENT]
     assert {found[name] for name in (SENT, "408", "429", "500", "502", "503", "504")} == {repeatable}
     assert found["429 with Retry-After: 30"] == repeatable
-    assert not any(found[name] for name in ("400", "401", "403", "404", "412"))
+    assert not any(found[name] for name in ("400", "401", "403", "404", "409", "412"))
     assert found.get("conflict", False) is False
     assert ("conflict" in found) == document["mutation"]
 
@@ -119,7 +105,7 @@ def test_the_text(invoke: Invoke) -> None:
     done = invoke("explain", "DELETE", f"{API}/b/bkt/o/a?ifGenerationMatch=7")
     assert done.stderr == ""
     lines = done.stdout.splitlines()
-    assert lines[:7] == [
+    assert lines[:9] == [
         "DELETE storage.googleapis.com/storage/v1/b/bkt/o/a",
         "",
         "service     cloud_storage (policy)",
@@ -127,6 +113,8 @@ def test_the_text(invoke: Invoke) -> None:
         "safety      conditional",
         "conditions  ifGenerationMatch= or generation= (met: ifGenerationMatch=)",
         "repeatable  yes",
+        "duplicate   deletes a newer object, or hides one more version",
+        "source      retry page; conformance tests",
     ]
     assert any(line.startswith("408, 429, 500, 502, 503, 504             yes       it may pass") for line in lines)
     assert lines[-2] == "404, 412 on a later attempt may mean that an earlier one had worked"
@@ -164,11 +152,16 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
         ),
         (("GET", "https://host/", "--service", "s4"), "hint: the profiles are default, cloud_storage, "),
         (("GET", "https://host/", "--service", "redis"), "error: redis does not judge HTTP requests\n"),
+        (
+            ("GET", "https://host/", "--json-fields", "{}"),
+            "error: `--json-fields` does not go with a METHOD and a URL\n",
+        ),
+        (("GET", "https://host/", "--csv"), "error: `--csv` does not go with a METHOD and a URL\n"),
         (("GET", "https://host/", "--profile", "documented"), "error: no such profile: rfc9110.documented\n"),
         (("GET", "https://host/", "--profile", "best"), "error: invalid value for '--profile': 'best' is not one of"),
         (("curl 'https://host",), "error: the curl line cannot be read: no closing quotation\n"),
         (("curl", "--bogus", "https://host"), "error: the curl option --bogus is not known here\n"),
-        (("-H", "A: b", "curl", "https://host"), "hint: put them after the word curl\n"),
+        (("-H", "A: b", "curl", "https://host"), "hint: put it after the word curl\n"),
         (("curl", "https://host", "--json"), "hint: put options of forbear before curl\n"),
     ],
 )
@@ -205,7 +198,7 @@ def test_the_answers_are_the_decisions(method: str, path: str, query: str, known
     assert service is not None
     request = Request(method, host, path + query)
     judgement = service.classify(request)
-    for outcome in outcomes(request, policy, service):
+    for outcome in answer(request, service.name, "policy").outcomes:
         if outcome.failure == "conflict":
             assert not outcome.retried
             continue

@@ -58,6 +58,9 @@ class App(click.Group):
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         if sys.stdout is None:  # closed by the caller, who wants no data
             sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for the rest of the program
+        reconfigure = getattr(sys.stdout, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(errors="backslashreplace")  # as stderr has it: what was typed may be in any encoding
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()

@@ -60,12 +60,17 @@ class Draft:
         if not _TOKEN.fullmatch(method):
             raise BadInput("`METHOD` must be an HTTP method such as GET or PATCH", "put it first and the URL after it")
         parts = _split(url)
-        target = quote(parts.path, safe=_SAFE, errors="replace") or "/"
+        target = encoded(parts.path, _SAFE) or "/"
         both = "&".join(filter(None, (parts.query, query)))
         if both:
-            target += f"?{quote(both, safe=_SAFE, errors='replace')}"
+            target += f"?{encoded(both, _SAFE)}"
         host = parts.netloc.rpartition("@")[2]
         return Request(method, host.lower(), target, self.headers, self.body)
+
+
+def encoded(text: str, safe: str = "") -> str:
+    """A text percent-encoded; what is no text is, too, and never turns into a letter that means something in a URL."""
+    return quote(text, safe=safe, errors="surrogatepass")
 
 
 def _split(url: str) -> SplitResult:
@@ -89,8 +94,8 @@ def _split(url: str) -> SplitResult:
 def _json_url(url: str) -> str:
     """The address in the JSON API of what a gs:// URL names."""
     bucket, _, name = url.partition("://")[2].partition("/")
-    address = f"{_CLOUD_STORAGE}/{quote(bucket, safe='') or 'BUCKET'}"
-    return f"{address}/o/{quote(name, safe='')}" if name else address
+    address = f"{_CLOUD_STORAGE}/{encoded(bucket) or 'BUCKET'}"
+    return f"{address}/o/{encoded(name)}" if name else address
 
 
 def _shown(url: str) -> str:

@@ -6,9 +6,8 @@ might.
 
 import shlex
 from collections.abc import Iterator, Sequence
-from urllib.parse import quote
 
-from forbear.cli.draft import Draft
+from forbear.cli.explain.draft import Draft, encoded
 from forbear.cli.output import BadInput
 from forbear.http.request import Request
 
@@ -174,7 +173,7 @@ class _Line:
         url = self._urls[0]
         if self._file in (None, "-", ".") or not url.endswith("/"):
             return url
-        return url + quote(str(self._file).replace("\\", "/").rpartition("/")[2], safe="")
+        return url + encoded(str(self._file).replace("\\", "/").rpartition("/")[2])
 
     def _header(self, line: str) -> None:
         name, colon, value = line.partition(":")
@@ -202,4 +201,4 @@ def _query_of(value: str) -> str:
     name, equals, content = value.partition("=")
     if value.startswith("+"):
         return value[1:]
-    return f"{name}={quote(content, safe='')}" if equals and name else quote(content if equals else value, safe="")
+    return f"{name}={encoded(content)}" if equals and name else encoded(content if equals else value)

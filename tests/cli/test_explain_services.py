@@ -1,0 +1,252 @@
+"""`forbear explain` for every service: requests of all their APIs, gRPC calls and Redis commands."""
+
+import json
+
+import pytest
+
+from forbear.core.decide import Wait, decide
+from forbear.services import codes, iam, redis
+from forbear.services.rpc import GrpcCall, RpcService
+from tests.cli.conftest import Invoke, explained, retried
+
+IAM, REDIS = "https://iam.googleapis.com/v1/projects/p", "https://redis.googleapis.com/v1/projects/p/locations/l"
+VALKEY = "https://memorystore.googleapis.com/v1/projects/p/locations/l"
+STORAGE = "google.storage.v2.Storage"
+A_UUID = "4f1dd7c4-8f7f-4a0c-9f5e-3a4f5a8f8b1d"
+
+
+@pytest.mark.parametrize(
+    ("args", "service", "operation", "safety", "repeatable"),
+    [
+        (("GET", f"{IAM}/serviceAccounts/a"), "iam", "iam.projects.serviceAccounts.get", "always", True),
+        (("POST", f"{IAM}/roles/r:undelete"), "iam", "iam.projects.roles.undelete", "conditional", False),
+        (("POST", f"{IAM}/roles/r:undelete", "-d", '{"etag": "B"}'), "iam", "iam.projects.roles.undelete",
+         "conditional", True),
+        (("POST", f"{IAM}/serviceAccounts/a/keys"), "iam", "iam.projects.serviceAccounts.keys.create", "never", False),
+        (("POST", f"{IAM}/unheard-of"), "iam", None, "never", False),
+        (("POST", "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/a:signBlob"), "iam",
+         "iamcredentials.projects.serviceAccounts.signBlob", "always", True),
+        (("DELETE", f"{REDIS}/clusters/c"), "memorystore", "redis.projects.locations.clusters.delete", "conditional",
+         False),
+        (("DELETE", f"{REDIS}/clusters/c?requestId={A_UUID}"), "memorystore",
+         "redis.projects.locations.clusters.delete", "conditional", True),
+        (("GET", f"{VALKEY}/instances/i"), "memorystore", "google.cloud.memorystore.v1.Memorystore/GetInstance",
+         "always", True),
+        (("PUT", "https://storage.googleapis.com/bkt/a"), "cloud_storage", "xml.object.put", "conditional", False),
+        (("PUT", "https://storage.googleapis.com/bkt/a", "-H", "x-goog-if-generation-match: 0"), "cloud_storage",
+         "xml.object.put", "conditional", True),
+        (("PUT", "https://bkt.storage.googleapis.com/a", "-H", "X-Goog-If-Generation-Match: 0"), "cloud_storage",
+         "xml.object.put", "conditional", True),
+        (("GET", "https://bkt.storage.googleapis.com/?acl"), "cloud_storage", "xml.bucket.get.acl", "always", True),
+        (("curl", "-T", "f", "https://bkt.storage.googleapis.com/", "-H", "x-goog-if-generation-match:0"),
+         "cloud_storage", "xml.object.put", "conditional", True),
+        (("POST", "https://bkt.storage.googleapis.com/a?uploads"), "cloud_storage",
+         "xml.object.post.uploads", "never", False),
+        (("grpc", f"{STORAGE}/GetObject"), "cloud_storage", f"{STORAGE}/GetObject", "always", True),
+        (("grpc", f"/{STORAGE}/DeleteObject", "bucket=b"), "cloud_storage", f"{STORAGE}/DeleteObject", "conditional",
+         False),
+        (("grpc", f"{STORAGE}/DeleteObject", "if_generation_match=0", "bucket=b"), "cloud_storage",
+         f"{STORAGE}/DeleteObject", "conditional", True),
+        (("grpc", f"{STORAGE}/DeleteObject", "ifGenerationMatch=0"), "cloud_storage", f"{STORAGE}/DeleteObject",
+         "conditional", True),
+        (("grpc", f"{STORAGE}/DeleteObject", "generation=0"), "cloud_storage", f"{STORAGE}/DeleteObject",
+         "conditional", False),
+        (("grpc", f"{STORAGE}/SetIamPolicy", "policy.etag=B"), "cloud_storage", f"{STORAGE}/SetIamPolicy",
+         "conditional", True),
+        (("grpc", f"{STORAGE}/SetIamPolicy", "--json-fields", '{"policy": {"etag": "QQ=="}}'), "cloud_storage",
+         f"{STORAGE}/SetIamPolicy", "conditional", True),
+        (("grpc", f"{STORAGE}/SetIamPolicy", "--json-fields", '{"policy": {"etag": "QQ=="}, "updateMask": "etag"}'),
+         "cloud_storage", f"{STORAGE}/SetIamPolicy", "conditional", False),
+        (("grpc", f"{STORAGE}/WriteObject", "--json-fields", '{"writeObjectSpec": {"ifGenerationMatch": 0}}'),
+         "cloud_storage", f"{STORAGE}/WriteObject", "conditional", True),
+        (("grpc", f"{STORAGE}/WriteObject", "--json-fields", '{"writeObjectSpec": {"resource": {"name": "a"}}}',
+          "write_object_spec.if_generation_match=7"), "cloud_storage", f"{STORAGE}/WriteObject", "conditional", True),
+        (("grpc", f"{STORAGE}/Unheard"), "cloud_storage", None, "never", False),
+        (("grpc", "google.iam.admin.v1.IAM/CreateServiceAccountKey"), "iam",
+         "google.iam.admin.v1.IAM/CreateServiceAccountKey", "never", False),
+        (("grpc", "google.cloud.redis.v1.CloudRedis/GetInstance"), "memorystore",
+         "google.cloud.redis.v1.CloudRedis/GetInstance", "always", True),
+        (("grpc", "pay.v1.Payments/Pay", "amount=1"), "grpc", None, "never", False),
+        (("grpc", "google.longrunning.Operations/GetOperation", "--service", "iam"), "iam",
+         "google.longrunning.Operations/GetOperation", "always", True),
+        (("redis", "GET", "k"), "redis", "GET", "always", True),
+        (("redis", "set", "k", "v"), "redis", "SET", "conditional", True),
+        (("redis", "SET", "k", "v", "NX"), "redis", "SET", "conditional", False),
+        (("redis", "SET", "k", "NX"), "redis", "SET", "conditional", True),
+        (("redis", 'SET k "v NX"'), "redis", "SET", "conditional", True),
+        (("redis", "INCR", "k"), "redis", "INCR", "never", False),
+        (("redis", "LTRIM", "k", "0", "-1"), "redis", "LTRIM", "conditional", True),
+        (("redis", "CLIENT LIST"), "redis", "CLIENT LIST", "always", True),
+        (("redis", "CLIENT", "KILL", "ID", "7"), "redis", "CLIENT KILL", "conditional", True),
+        (("redis", "EXEC"), "redis", "EXEC", "conditional", False),
+        (("redis", "UNHEARD", "k", "--json"), "redis", None, "never", False),
+    ],
+)  # fmt: skip
+def test_what_may_be_repeated(
+    args: tuple[str, ...], service: str, operation: str | None, safety: str, repeatable: bool, invoke: Invoke
+) -> None:
+    """Every kind of input finds its service and operation, and its failures follow from the one decision."""
+    document = explained(invoke, *args)
+    found = tuple(document[key] for key in ("service", "operation", "safety", "repeatable"))
+    assert found == (service, operation, safety, repeatable)
+    assert bool(document["conditions"]) == (safety == "conditional")
+    certain, lost, *_ = (outcome["retried"] for outcome in document["failures"])
+    assert (certain, lost) == (True, repeatable)
+    assert invoke("explain", *args).exit_code == 0
+
+
+def test_iam_tells_its_two_409s_apart(invoke: Invoke) -> None:
+    """ABORTED calls for the whole read-modify-write, ALREADY_EXISTS is final; so do the codes of gRPC."""
+    http = explained(invoke, "POST", f"{IAM}/serviceAccounts/a:setIamPolicy", "-d", '{"policy": {"etag": "B"}}')
+    rpc = explained(invoke, "grpc", "google.iam.admin.v1.IAM/SetIamPolicy", "policy.etag=B")
+    for document, prefix in ((http, "409 "), (rpc, "")):
+        why = {outcome["failure"]: outcome["why"] for outcome in document["failures"]}
+        assert document["repeatable"] is True
+        assert "read-modify-write" in why[f"{prefix}ABORTED"]
+        assert why[f"{prefix}ALREADY_EXISTS"] == "the error is permanent"
+        assert "conflict" not in why
+
+
+def test_what_replies_of_redis_mean(invoke: Invoke) -> None:
+    """What was not executed is retried whatever the command, a lost reply by the table, a wrong type never."""
+    found = retried(explained(invoke, "redis", "INCR", "k"))
+    before = ("LOADING", "MOVED", "ASK", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "ERR max number of clients reached")
+    assert all(found[reply] for reply in before)
+    assert not any(found[reply] for reply in ("reset or timeout after sending", "WRONGTYPE", "NOAUTH", "OOM"))
+    assert "NOSCRIPT" not in found
+    assert retried(explained(invoke, "redis", "EVALSHA", "0" * 40, "0"))["NOSCRIPT"] is True
+    why = {outcome["failure"]: outcome["why"] for outcome in explained(invoke, "redis", "EXEC")["failures"]}
+    assert why["EXECABORT"] == "the error is permanent"
+    assert "read-modify-write" in why["nil, for a watched key was changed"]
+    assert why["READONLY"] == "it was not executed; on a new connection"
+    assert why["MOVED"] == "it was not executed; at once, where the server says"
+
+
+@pytest.mark.parametrize("command", [["GET", "k"], ["INCR", "k"], ["SET", "k", "v", "NX"], ["MIGRATE", "h"], ["FOO"]])
+def test_the_answers_for_redis_are_the_decisions(command: list[str], invoke: Invoke) -> None:
+    """What is said to be retried is exactly what the one decision retries."""
+    judgement, policy = redis.classify(command), redis.policy
+    for failure, answered in retried(explained(invoke, "redis", *command)).items():
+        if not failure[:2].isupper():
+            continue  # no reply
+        step = decide(
+            policy.limits,
+            policy.backoff,
+            redis.verdict_of_reply(failure),
+            attempt=1,
+            elapsed=0,
+            u=0.5,
+            repeatable=judgement.repeatable,
+        )
+        assert answered == isinstance(step, Wait), failure
+
+
+@pytest.mark.parametrize("profile", ["policy", "documented"])
+@pytest.mark.parametrize("method", ["GetRole", "CreateServiceAccountKey", "UnheardOf"])
+def test_the_answers_for_grpc_are_the_decisions(method: str, profile: str, invoke: Invoke) -> None:
+    """What is said to be retried is exactly what the one decision retries, in both profiles."""
+    call = GrpcCall(f"google.iam.admin.v1.IAM/{method}")
+    policy = iam.policy if profile == "policy" else iam.documented
+    service: object = policy.service
+    assert isinstance(service, RpcService)
+    judgement = service.classify_call(call)
+    found = retried(explained(invoke, "grpc", call.method, "--profile", profile))
+    for name, number in codes.NUMBERS.items():
+        verdict = service.call_verdict(judgement, number)
+        if verdict is None:
+            assert name not in found
+            continue
+        step = decide(
+            policy.limits, policy.backoff, verdict, attempt=1, elapsed=0, u=0.5, repeatable=judgement.repeatable
+        )
+        assert found[name] == isinstance(step, Wait), name
+    assert found["RESOURCE_EXHAUSTED"] == (profile == "policy" and method == "GetRole")
+
+
+def test_the_text_for_calls_and_commands(invoke: Invoke) -> None:
+    """People are told what a duplicate does, who says so, and what else is worth knowing."""
+    text = invoke("explain", "grpc", f"{STORAGE}/DeleteObject").stdout
+    assert "gRPC google.storage.v2.Storage/DeleteObject\n" in text
+    assert "conditions  if_generation_match or generation (met: none)\n" in text
+    assert "duplicate   deletes a newer object, or hides one more version\n" in text
+    assert "NOT_FOUND, FAILED_PRECONDITION on a later attempt may mean that an earlier one had worked\n" in text
+    text = invoke("explain", "redis", "AUTH", "x").stdout
+    assert text.startswith("AUTH (1 argument)\n")
+    assert "source      our judgement\n" in text
+    assert "what it does ends with its connection" in text
+    text = invoke("explain", "redis", "CONFIG", "SET", "maxmemory", "1").stdout
+    assert text.startswith("CONFIG SET (2 arguments)\n")
+    assert "Memorystore for Redis does not offer this command\n" in text
+    assert (
+        "a later attempt cannot bring back the value"
+        in invoke("explain", "redis", "XREADGROUP GROUP g c STREAMS s 0").stdout
+    )
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("redis", "AUTH", "SECRET"),
+        ("redis", "AUTH SECRET"),
+        ("redis", "HELLO", "3", "AUTH", "default", "SECRET"),
+        ("redis", "CONFIG", "SET", "requirepass", "SECRET"),
+        ("redis", "ACL", "SETUSER", "a", ">SECRET"),
+        ("redis", "SET", "SECRET", "SECRET"),
+        ("redis", "not a command: SECRET", "SECRET"),
+        ("grpc", f"{STORAGE}/WriteObject", "upload_id=SECRET"),
+        ("grpc", f"{STORAGE}/WriteObject", "--json-fields", '{"uploadId": "SECRET"}'),
+        ("grpc", f"{STORAGE}/WriteObject", "SECRET"),
+        ("grpc", f"{STORAGE}/WriteObject", "--json-fields", '"SECRET"'),
+        ("grpc", f"{STORAGE}/WriteObject", "--json-fields", '{"a": SECRET}'),
+        ("grpc", f"{STORAGE}/WriteObject", "--json-fields", '{"SECRET": 1, "SECRET": 2}'),
+        ("PUT", "https://bkt.storage.googleapis.com/a?upload_id=SECRET", "-H", "Authorization: SECRET"),
+        ("GET", "https://bkt.storage.googleapis.com/a?X-Goog-Signature=SECRET&X-Goog-Credential=SECRET"),
+    ],
+)
+def test_no_secret_is_repeated(args: tuple[str, ...], invoke: Invoke) -> None:
+    """Arguments, values of fields and queries are printed in no form of output, and in no error."""
+    for form in ((), ("--json",)):
+        done = invoke("explain", *form, *args)
+        assert "SECRET" not in done.stdout + done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "text"),
+    [
+        (("grpc",), "error: a call is a method and fields, got no method\nhint: such as: forbear explain grpc google"),
+        (("grpc", "DeleteObject"), "error: the method of a call is package.Service/Method\n"),
+        (("grpc", "a.B/C", "x"), "error: field 1 is no field"),
+        (("grpc", "a.B/C", "x=1", "=2"), "error: field 2 is no field"),
+        (("grpc", "a.B/C", "x=1", "x=2"), "error: the field x is given twice\n"),
+        (("grpc", "a.B/C", "x=1", "x.y=2"), "error: the field x.y is given twice\n"),
+        (("grpc", "a.B/C", "--json-fields", "{"), "error: `--json-fields` must be a JSON object: it cannot be read\n"),
+        (("grpc", "a.B/C", "--json-fields", "[]"), "error: `--json-fields` must be a JSON object, got another value\n"),
+        (
+            ("grpc", "a.B/C", "--json-fields", '{"aB": 1, "a_b": 2}'),
+            "error: `--json-fields` must be a JSON object: a field is given twice\n",
+        ),
+        (("grpc", "a.B/C", "--service", "redis"), "error: redis does not judge gRPC calls\n"),
+        (("grpc", "a.B/C", "--service", "s4"), "error: no such profile: s4.policy\n"),
+        (("grpc", "a.B/C", "-d", "x"), "error: `-d` does not go with a gRPC call\n"),
+        (("redis",), "error: a command has a name, got none\n"),
+        (("redis", ""), "error: a command has a name, got none\n"),
+        (("redis", " "), "error: a command has a name, got none\n"),
+        (("redis", "SET k 'v"), "error: the command cannot be read: no closing quotation\n"),
+        (("--profile", "documented", "redis", "GET", "k"), "error: no such profile: redis.documented\n"),
+        (("--service", "iam", "redis", "GET", "k"), "error: `--service` does not go with a Redis command\n"),
+    ],
+)
+def test_bad_input(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
+    """Bad input is refused in words, with a cure and exit code 2."""
+    done = invoke("explain", *args)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert text in done.stderr
+    assert "\nhint: " in done.stderr
+
+
+def test_what_cannot_be_written_is_spelt_out(invoke: Invoke) -> None:
+    """A word that is no text is neither an error nor lost."""
+    done = invoke("explain", "GET", "https://x\udcff/\udcff")
+    assert done.exit_code == 0
+    assert done.stdout.startswith("GET x\\udcff/%ED%B3%BF\n")
+    assert json.loads(invoke("explain", "--json", "redis", "\udcff").stdout)["request"]["command"] == "a command"
