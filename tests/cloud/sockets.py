@@ -1,6 +1,7 @@
 """Bare connections to a cloud."""
 
 import socket
+from contextlib import suppress
 
 from forbear.testing.cloud import Cloud
 
@@ -9,3 +10,14 @@ def connect(cloud: Cloud) -> socket.socket:
     """A bare connection."""
     host, port = cloud.url.removeprefix("http://").rsplit(":", 1)
     return socket.create_connection((host, int(port)), timeout=20)
+
+
+def talk(cloud: Cloud, data: bytes) -> bytes:
+    """Send bytes and the end of them; return all that comes back."""
+    got = bytearray()
+    with connect(cloud) as sock, suppress(ConnectionError):
+        sock.sendall(data)
+        sock.shutdown(socket.SHUT_WR)
+        while piece := sock.recv(65_536):
+            got += piece
+    return bytes(got)

@@ -33,7 +33,10 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Fault.corrupt(operation="storage.objects.insert.cancel"), "`operation` storage.objects.insert.cancel has"),
     (lambda: Fault.truncate(5, share=0.5), "`share` and `keep` exclude each other"),
     (lambda: Fault.delay(float("inf")), "`seconds` must be a number of at least 0, got inf"),
-    (lambda: Fault.partial(5, operation="storage.buckets.get"), "`operation` must be storage.objects.insert.send for"),
+    (
+        lambda: Fault.partial(5, operation="storage.buckets.get"),
+        "`operation` must be storage.objects.insert.send or xml.",
+    ),
     (lambda: Fault.partial(5, status=200), "`status` must be a whole number from 400 to 599, got 200"),
     (lambda: Fault.expire_session(status=500), "`status` must be 404 or 410, as the service answers"),
     (lambda: Fault.lag(0), "`reads` must be a whole number of at least 1, got 0"),

@@ -215,9 +215,9 @@ def test_probability_follows_the_seed() -> None:
 
 def test_faults_meet_unknown_paths_too(cloud: Cloud, http: httpx.Client) -> None:
     """A request that no operation serves can be hit, but not by a fault for an operation."""
-    cloud.fault(Fault.status(503, operation="storage.buckets.get"), Fault.status(500, path="/nowhere"))
-    assert http.get("/nowhere").status_code == 500
-    assert http.get("/nowhere").status_code == 404
+    cloud.fault(Fault.status(503, operation="storage.buckets.get"), Fault.status(500, path="/v1/nowhere"))
+    assert http.get("/v1/nowhere").status_code == 500
+    assert http.get("/v1/nowhere").status_code == 404
     assert cloud.requests[0].operation is None
 
 

@@ -12,7 +12,10 @@ from forbear.testing.cloud.memorystore.handlers import HANDLERS as MEMORYSTORE_H
 from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
 from forbear.testing.cloud.operations import INSERT, STORAGE_ROUTES
 from forbear.testing.cloud.router import Router
-from forbear.testing.cloud.wire import Request
+from forbear.testing.cloud.wire import Reply, Request
+from forbear.testing.cloud.xml import find as xml
+from forbear.testing.cloud.xml.errors import xml_error
+from forbear.testing.cloud.xml.handlers import HANDLERS as XML_HANDLERS
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,14 +35,33 @@ _GOOGLE_HANDLERS = {**IAM_HANDLERS, **MEMORYSTORE_HANDLERS}
 
 def resolve(request: Request) -> Asked:
     """Find the API, the operation and the names in the path."""
-    google = request.path.startswith(("/v1/", "/v3/"))
-    error_form = google_error if google else storage_error
+    if xml.in_host(request):
+        return _xml(request)
+    if request.path.startswith(("/v1/", "/v3/")):  # no bucket has so short a name
+        return _json(request, google_error)
+    return _xml(request) if xml.in_path(request) else _json(request, storage_error)
+
+
+def _json(request: Request, error_form: ErrorForm) -> Asked:
+    storage = error_form is storage_error
     try:
-        operation, names = (_GOOGLE if google else _STORAGE).find(request.method, request.path)
+        operation, names = (_STORAGE if storage else _GOOGLE).find(request.method, request.path)
     except ApiError as error:
-        reply = error_form(error)
-        return Asked(None, {}, lambda _: reply, error_form)
-    if google:
+        return _refused(error_form(error), error_form)
+    if not storage:
         return Asked(operation, names, _GOOGLE_HANDLERS[operation], error_form)
     step = uploads.step(request) if operation == INSERT else operation
     return Asked(step, names, STORAGE_HANDLERS[operation], error_form)
+
+
+def _xml(request: Request) -> Asked:
+    operation, names = xml.find(request)
+    handler = XML_HANDLERS.get(operation)
+    if handler is None:
+        error = ApiError(501, f"The embedded cloud does not serve {request.method} of this kind in the XML API.")
+        return _refused(xml_error(error), xml_error)
+    return Asked(operation, names, handler, xml_error)
+
+
+def _refused(reply: Reply, error_form: ErrorForm) -> Asked:
+    return Asked(None, {}, lambda _: reply, error_form)

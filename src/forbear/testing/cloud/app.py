@@ -11,7 +11,7 @@ from forbear.testing.cloud.delivery import Delivery
 from forbear.testing.cloud.errors import ApiError, ErrorForm, storage_error
 from forbear.testing.cloud.faults import Fault
 from forbear.testing.cloud.journal import LoggedRequest
-from forbear.testing.cloud.operations import SEND
+from forbear.testing.cloud.operations import SENDS
 from forbear.testing.cloud.sessions import CHUNK
 from forbear.testing.cloud.state import State
 from forbear.testing.cloud.strike import strike, wait_before
@@ -74,7 +74,7 @@ class App:
         with self._state.store.lock:
             self._state.admitted += 1
             number = self._state.admitted
-            if asked.operation == SEND:
+            if asked.operation in SENDS:
                 call = self._call(request, asked, number)
                 receiving.keep_part(call, request.body[: len(request.body) // CHUNK * CHUNK])
             self._note(request, number, asked.operation, None, None)

@@ -10,7 +10,7 @@ from forbear.testing.cloud import actions
 from forbear.testing.cloud.check import flag, number, one_of, optional_text, whole
 from forbear.testing.cloud.matching import Match, Matching, checked_match
 from forbear.testing.cloud.memorystore.routes import JOBS
-from forbear.testing.cloud.operations import INSERT, QUERY, SEND
+from forbear.testing.cloud.operations import INSERT, QUERIES, SENDS
 from forbear.testing.cloud.wire import Headers
 
 When = Literal["before", "after"]
@@ -113,14 +113,14 @@ class Fault:
         """Keep the first `keep` bytes of a chunk sent to an upload session, then RST (or answer with `status`)."""
         if status is not None:
             whole("status", status, minimum=400, maximum=599)
-        return cls(actions.Partial(whole("keep", keep), status), "after", checked_match(_on(match, "partial", SEND)))
+        return cls(actions.Partial(whole("keep", keep), status), "after", checked_match(_on(match, "partial", *SENDS)))
 
     @classmethod
     def expire_session(cls, *, status: int = 410, **match: Unpack[Matching]) -> "Fault":
         """Forget the session of a chunk (or, if `operation` says so, of a query): 404 or 410 from then on."""
         if status not in (404, 410):
             raise ValueError(f"`status` must be 404 or 410, as the service answers for a session gone, got {status!r}")
-        checked = checked_match(_on(match, "expire_session", SEND, QUERY))
+        checked = checked_match(_on(match, "expire_session", *SENDS, *QUERIES))
         return cls(actions.ExpireSession(status), "before", checked)
 
     @classmethod
@@ -188,7 +188,7 @@ def _retry_after(value: object) -> str:
 
 def _on_a_body(match: Matching, action: str) -> Matching:
     operation = match.get("operation")
-    if isinstance(operation, str) and operation.endswith((".delete", ".start", ".cancel")):
+    if isinstance(operation, str) and operation.endswith((".delete", ".start", ".cancel", ".head", ".resumable")):
         raise ValueError(f"`operation` {operation} has no reply body for {action!r}: use close, reset or delay there")
     return match
 

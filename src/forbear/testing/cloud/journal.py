@@ -5,6 +5,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
+from forbear.testing.cloud.operations import is_operation
+
 _KEPT = 100_000
 
 
@@ -80,15 +82,10 @@ class Requests(_Log[LoggedRequest]):
     """Every request that could be read, oldest first; the administration under /_cloud/ is left out."""
 
     def count(self, operation: str | None = None, *, method: str | None = None, status: int | None = None) -> int:
-        """How many requests there were; an operation counts with its steps (`storage.objects.insert.start`, ...)."""
+        """How many requests there were; an insert counts with its steps (`storage.objects.insert.start`, ...)."""
         return sum(
             (operation is None or is_operation(request.operation, operation))
             and (method is None or request.method == method)
             and (status is None or request.status == status)
             for request in self
         )
-
-
-def is_operation(name: str | None, wanted: str) -> bool:
-    """Whether `name` is the wanted operation or one of its steps."""
-    return name is not None and (name == wanted or name.startswith(wanted + "."))

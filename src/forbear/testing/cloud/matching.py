@@ -6,8 +6,7 @@ from difflib import get_close_matches
 from typing import TypedDict
 
 from forbear.testing.cloud.check import number, optional_text, whole
-from forbear.testing.cloud.journal import is_operation
-from forbear.testing.cloud.operations import OPERATIONS
+from forbear.testing.cloud.operations import OPERATIONS, is_operation
 from forbear.testing.cloud.wire import Request
 
 

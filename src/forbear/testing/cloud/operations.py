@@ -5,6 +5,7 @@ A resumable upload is one operation in four steps: `storage.objects.insert.start
 
 from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
 from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
+from forbear.testing.cloud.xml import routes as xml
 
 _STORAGE = "/storage/v1"
 _BUCKET = f"{_STORAGE}/b/{{bucket}}"
@@ -73,5 +74,13 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
 
 INSERT = "storage.objects.insert"
 START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
+SENDS, QUERIES = (SEND, xml.SESSION), (QUERY, xml.STATUS)
+"""The steps of a resumable upload that bring bytes, and those that ask, in either API."""
+
 _ROUTES = (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)
-OPERATIONS = frozenset((*(route[0] for route in _ROUTES), START, SEND, QUERY, CANCEL))
+OPERATIONS = frozenset((*(route[0] for route in _ROUTES), START, SEND, QUERY, CANCEL, *xml.OPERATIONS))
+
+
+def is_operation(name: str | None, wanted: str) -> bool:
+    """Whether `name` is the wanted operation, or a step of the wanted insert."""
+    return name == wanted or (wanted == INSERT and name is not None and name.startswith(f"{INSERT}."))

@@ -13,6 +13,7 @@ from forbear.testing.cloud.memorystore.model import Memorystore
 from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, crc32c_of, md5_of
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.wire import Json
+from forbear.testing.cloud.xml.model import Upload
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,7 @@ class Store:
         self.sessions: dict[str, Session] = {}
         self.rewrites: dict[str, Rewrite] = {}
         self.hmac_keys: dict[str, HmacKey] = {}
+        self.multiparts: dict[str, Upload] = {}
         self._last_generation = 0
         self._last_id = 0
         self.iam = Iam(self.next_id)
@@ -41,7 +43,7 @@ class Store:
     def clear(self) -> None:
         """Forget everything; generations go on rising all the same."""
         with self.lock:
-            for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys):
+            for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys, self.multiparts):
                 table.clear()
             self.iam.clear()
             self.memorystore.clear()

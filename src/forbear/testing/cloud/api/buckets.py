@@ -20,8 +20,7 @@ def insert(call: Call) -> Reply:
     """Create a bucket; 409 when the name is taken."""
     body = call.body()
     name, project = text(body, "name"), _project(call)
-    if not _NAME.fullmatch(name):
-        raise invalid(f"Invalid bucket name: '{name[:80]}'.")
+    check_bucket_name(name)
     acl, default_acl = _acls(call, project, body)
     bucket = call.store.create_bucket(name, project, merged({}, bucket_fields(body)))
     bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
@@ -80,6 +79,12 @@ def lock_retention_policy(call: Call) -> Reply:
         raise ApiError(400, f"Bucket {bucket.name} has no retention policy to lock.")
     locked: JsonObject = {"effectiveTime": moment(call.store.now()), **policy, "isLocked": True}
     return _changed(call, bucket, {**bucket.fields, "retentionPolicy": locked}, {})
+
+
+def check_bucket_name(name: str) -> None:
+    """400 unless the name is 3 to 222 lower-case letters, digits, dots, dashes and underscores."""
+    if not _NAME.fullmatch(name):
+        raise invalid(f"Invalid bucket name: '{name[:80]}'.")
 
 
 def _project(call: Call) -> str:
