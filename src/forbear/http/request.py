@@ -74,11 +74,11 @@ class Judgement(Record):
     `operation` is the id of the operation ("storage.objects.insert"), None where the service does not know the request.
     `conditions` lists what would make a conditional operation repeatable (any one of them), each in the spelling of the
     request ("ifGenerationMatch=", "If-Match:", "etag in the body"); `met` is the one that the request carries, None
-    without one. `repeatable` is the answer for this very request. `maybe_done` lists the statuses that, on a later
-    attempt, may mean that an earlier one had worked. `mutation` tells a write from a read. `session` marks a request of
-    a resumable session's own protocol (a chunk, a status query), which is continued after asking the server, never sent
-    again blindly.
-    `refused` says why a request must not be repeated by any rule (a batch), None otherwise.
+    without one. `repeatable` is the answer for this very request. `maybe_done` lists the statuses (of a gRPC call: the
+    numbers of its codes) that, on a later attempt, may mean that an earlier one had worked. `mutation` tells a write
+    from a read. `session` marks a request of a resumable session's own protocol (a chunk, a status query), which is
+    continued after asking the server, never sent again blindly. `refused` says why a request must not be repeated by
+    any rule (a batch), None otherwise.
     """
 
     __slots__ = (

@@ -29,7 +29,7 @@ class Described(Record, ABC):
     statuses: frozenset[int]
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES) -> None:
-        self._set(statuses=frozenset(statuses))
+        self._set(statuses=replies.checked(statuses))
 
     @property
     @abstractmethod

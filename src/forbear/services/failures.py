@@ -5,8 +5,6 @@ sent; that another connection was tried before, as urllib3 and aiohttp do by the
 """
 
 import errno
-import socket
-import ssl
 from typing import TYPE_CHECKING
 
 from forbear.core.record import Record
@@ -66,6 +64,9 @@ class Failures(Record):
 
 def transport(error: BaseException) -> Verdict:
     """What an error without a reply means."""
+    import socket  # not cheap to import, and needed only after a failure
+    import ssl
+
     found = list(shapes.causes(error))
     if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in found):
         return PERMANENT

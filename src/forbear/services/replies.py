@@ -18,6 +18,16 @@ def verdict(
     return _status.verdict(status, headers, transient, now)
 
 
+def checked(statuses: Any) -> frozenset[int]:
+    """A set of statuses that a user gave, refused if it is none."""
+    if isinstance(statuses, str) or not hasattr(statuses, "__iter__"):
+        raise TypeError(f"`statuses` must be a set of HTTP statuses, such as {{429, 503}}, got {statuses!r}")
+    for status in statuses:
+        if not isinstance(status, int) or not 400 <= status < 600:
+            raise ValueError(f"`statuses` must be HTTP statuses of errors, from 400 to 599, got {status!r}")
+    return frozenset(statuses)
+
+
 def error_status(body: bytes) -> str | None:
     """The status that an error names ("ABORTED"), None where the body is no such error."""
     status: object = _error(body).get("status")

@@ -7,6 +7,7 @@ even a PUT or DELETE: this service is known and that call is not. Paths are read
 from collections.abc import Callable, Mapping
 from functools import cache
 
+from forbear.core import check
 from forbear.core.record import Record
 from forbear.core.verdict import TRANSIENT, Safety, Verdict
 from forbear.http import method as _method
@@ -49,11 +50,13 @@ class CloudStorage(Record):
     def __init__(
         self, *, disputed: bool = False, documented: bool = False, statuses: frozenset[int] | None = None
     ) -> None:
+        check.flag("disputed", disputed)
+        check.flag("documented", documented)
         if disputed and documented:
             raise ValueError("`disputed` must be False with `documented`, which decides disputed conditions, got True")
         if statuses is None:
             statuses = DOCUMENTED_STATUSES if documented else TRANSIENT_STATUSES
-        self._set(disputed=disputed, documented=documented, statuses=frozenset(statuses))
+        self._set(disputed=disputed, documented=documented, statuses=replies.checked(statuses))
 
     @property
     def name(self) -> str:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
+from forbear.core import check
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.http.request import Judgement
 from forbear.http.status import TRANSIENT_STATUSES
@@ -35,7 +36,8 @@ class Iam(Described):
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES, retry_not_found: bool = False) -> None:
         super().__init__(statuses=statuses)
-        self._set(retry_not_found=bool(retry_not_found))
+        check.flag("retry_not_found", retry_not_found)
+        self._set(retry_not_found=retry_not_found)
 
     @property
     def name(self) -> str:
