@@ -31,7 +31,9 @@ def test_state_of_the_other_apis(http: httpx.Client) -> None:
     http.post("/v1/projects/p/roles", json={"roleId": "role"})
     http.post("/v1/projects/p:setIamPolicy", json={"policy": {}})
     http.post("/v1/projects/p/locations/l/instances?instanceId=i", json={"memorySizeGb": 1})
+    http.post("/bkt/o?uploads")
     state = http.get("/_cloud/state").json()
+    assert state["multipartUploads"] == [{"id": "multipart-3", "bucket": "bkt", "name": "o", "parts": []}]
     assert state["serviceAccounts"][0]["email"].startswith("worker@")
     assert (state["roles"][0]["name"], list(state["projectPolicies"])) == ("projects/p/roles/role", ["p"])
     assert (state["memorystore"][0]["state"], state["operations"][0]["done"]) == ("CREATING", False)

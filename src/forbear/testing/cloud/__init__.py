@@ -1,4 +1,4 @@
-"""An embedded Cloud Storage on loopback, with scripted faults and a journal of every effect.
+"""An embedded cloud on loopback (Cloud Storage, IAM, Memorystore), with scripted faults and a journal of effects.
 
 It shares no code with the rest of forbear, so that it cannot share its mistakes. Needs `forbear[cloud]`.
 """

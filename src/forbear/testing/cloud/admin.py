@@ -66,6 +66,10 @@ def _state(state: State, base: str) -> JsonObject:
             for session in store.sessions.values()
             if session.finished is None and session.gone is None
         ],
+        "multipartUploads": [
+            {"id": upload_id, "bucket": upload.bucket, "name": upload.name, "parts": sorted(upload.parts)}
+            for upload_id, upload in store.multiparts.items()
+        ],
         "serviceAccounts": [account_resource(account) for account in store.iam.accounts.values()],
         "roles": [role_resource(role) for role in store.iam.roles.values()],
         "projectPolicies": {

@@ -19,7 +19,7 @@ _STREAM_BUFFER = 1024 * 1024
 
 
 class Cloud:
-    """Cloud Storage (JSON API) on loopback, with scripted faults and a journal of every effect.
+    """Cloud Storage (JSON and XML), IAM and Memorystore for Redis on loopback, with scripted faults and a journal.
 
     `with Cloud() as cloud:` or `async with`; `port=0` takes a free port, `body_limit` is in bytes (64 MiB), `seed`
     feeds faults that have a probability. OSError when the port is taken.
@@ -79,7 +79,7 @@ class Cloud:
             self._state.plan.clear()
 
     def reset(self) -> None:
-        """Forget everything: buckets, uploads, keys, faults, effects and requests."""
+        """Forget everything: what is stored, faults, effects and requests."""
         self._state.reset()
 
     def start(self) -> Self:
