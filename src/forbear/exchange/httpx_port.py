@@ -121,7 +121,8 @@ class _Port:
         if send.skip != 0:
             for name in WHOLE_BODY:
                 varied.headers.pop(name, None)
-        varied.headers.update(send.headers)
+        if send.headers:
+            varied.headers.update(send.headers)
         return varied
 
     def _is_quick(self, response: Any) -> bool:
