@@ -15,6 +15,7 @@ from tests.clients.flavours import Flavour
 from tests.clients.wire import Answer, Wire, reply
 
 URL = "http://localhost"
+CHUNKED = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n"
 THERE = "/storage/v1/b/bkt/o/there"
 
 
@@ -86,16 +87,62 @@ def test_a_reply_that_does_not_come_has_an_unknown_outcome(
         assert result.status == again
 
 
-def test_a_broken_reply_to_a_write_comes_out_for_its_status_says_that_it_is_done(
-    flavour: Flavour, cloud: Cloud
+@pytest.mark.parametrize(
+    ("target", "method", "outcome"),
+    [
+        ("/upload/storage/v1/b/bkt/o?uploadType=media&name=new&ifGenerationMatch=0", "POST", "done"),
+        ("/upload/storage/v1/b/bkt/o?uploadType=media&name=new", "POST", "done"),
+        ("/storage/v1/b/bkt/o/there", "GET", "again"),
+        ("/storage/v1/b?project=p", "POST", "conflict"),
+    ],
+)
+def test_a_reply_that_breaks_off_says_that_it_is_done(
+    flavour: Flavour, cloud: Cloud, target: str, method: str, outcome: str
 ) -> None:
-    """The body of a reply to a mutation is not worth a second execution, not even a safe one."""
+    """What always may be repeated is; a write that has succeeded as far as its status says is not tried once more."""
+    cloud.store.put("bkt", "there", b"abc")
     cloud.fault(Fault.truncate(5))
-    target = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new&ifGenerationMatch=0"
-    result = flavour.call(flavour.transport(cloud_storage.policy), "POST", cloud.url + target, content=b"abc")
-    assert isinstance(result.error, flavour.library.RemoteProtocolError)
-    assert (len(cloud.requests), cloud.effects.count("storage.objects.insert")) == (1, 1)
+    json, content = ({"name": "fresh"}, None) if outcome == "conflict" else (None, b"abc" if method == "POST" else None)
+    transport = flavour.transport(cloud_storage.policy)
+    result = flavour.call(transport, method, cloud.url + target, json=json, content=content)
+    assert cloud.effects.count() == (method == "POST")
     assert result.open_connections == 0
+    if outcome == "done":
+        assert isinstance(result.error, flavour.library.RemoteProtocolError)
+        assert len(cloud.requests) == 1
+        assert result.report.text == "storage.objects.insert was done (200 OK), and its reply broke off"
+    else:
+        assert len(cloud.requests) == 2
+        assert result.status == (409 if outcome == "conflict" else 200)
+    if outcome == "conflict":
+        assert result.report.maybe_done
+
+
+@pytest.mark.parametrize(
+    ("method", "header", "requests"), [("PUT", None, 2), ("POST", "Idempotency-Key", 2), ("POST", None, 1)]
+)
+@pytest.mark.parametrize("end", ["close", "reset"])
+def test_a_reply_that_breaks_off_elsewhere(
+    flavour: Flavour, method: str, header: str | None, requests: int, end: str
+) -> None:
+    """At other hosts a PUT and a request with a key are sent again for their reply, a bare POST is not."""
+    with Wire(reply(201, b"hal", length=6, end=end), reply(200, b"whole!")) as wire:
+        result = flavour.call(flavour.transport(idempotency_header=header), method, wire.url, content=b"x")
+        assert len(wire.seen) == requests
+    if requests == 2:
+        assert result.content == b"whole!"
+    else:
+        assert result.notes[0].endswith("the request was done (201 Created), and its reply broke off")
+
+
+@pytest.mark.parametrize("broken", [reply(200, b"x", length=10**6, end="close"), Answer(CHUNKED, "close")])
+def test_a_long_reply_to_a_write_is_handed_out_as_it_comes(flavour: Flavour, broken: Answer) -> None:
+    """A reply that is long, or may be, is not waited for: where it breaks, the client says so."""
+    with Wire(broken) as wire:
+        result = flavour.call(flavour.transport(), "PUT", wire.url, content=b"x", stop_after=10**7)
+        assert len(wire.seen) == 1
+    assert isinstance(result.error, flavour.library.RemoteProtocolError)
+    assert (result.content, result.notes) == (b"x", [])
 
 
 def test_the_last_reply_comes_out_as_the_client_would_give_it(flavour: Flavour, cloud: Cloud) -> None:
@@ -144,7 +191,7 @@ def test_a_short_failed_reply_is_read_so_that_its_connection_lives_on(flavour: F
     [
         (reply(503, b"x" * 10, length=100_000, end="stall"), 10.0),
         (reply(503, b"x" * 10, length=100, end="stall"), None),
-        (Answer(b"HTTP/1.1 503 No\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n", "stall"), 10.0),
+        (Answer(CHUNKED.replace(b"200", b"503"), "stall"), 10.0),
         (reply(503, b"", "Transfer-Encoding: chunked", end="stall"), 10.0),
     ],
     ids=["long", "no read timeout", "of unknown length", "of two lengths"],

@@ -230,3 +230,12 @@ def test_a_chunk_whose_headers_make_no_sense_is_sent_once(flavour: Flavour) -> N
             result = put(flavour, wire.url + START + "&upload_id=1", b"x", span)
             assert (result.status, len(wire.seen)) == (503, 1)
         assert result.report.reason is Reason.UNSAFE
+
+
+def test_a_final_reply_that_breaks_off_is_asked_for_again(flavour: Flavour, cloud: Cloud) -> None:
+    """The session knows the object, so its description is not lost with the reply."""
+    session = start(flavour, cloud)
+    cloud.fault(Fault.truncate(5, operation=SEND))
+    result = put(flavour, session, DATA)
+    assert (result.status, result.response.json()["size"]) == (200, str(len(DATA)))
+    check_stored(cloud)

@@ -30,8 +30,8 @@ class RetryTransport(httpx.BaseTransport):
 
     The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. The last reply comes out as httpx gives
     it, with the report in `response.extensions["forbear_report"]` (`forbear.report(response)`) where forbear gave up.
-    A GET body that breaks halfway is continued where that is safe; of any other reply the status says that the
-    operation was done, so a break in its body comes out as it is.
+    A GET body that breaks halfway is continued where that is safe. A short reply to a write that breaks (at most 64
+    KiB) counts as lost: the write is repeated if it always may be, and otherwise the note says that it was done.
     """
 
     def __init__(

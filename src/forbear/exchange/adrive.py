@@ -51,6 +51,14 @@ class AsyncPort(Protocol[R]):
         """The body of a response as it comes over the wire."""
         ...
 
+    def is_settled_at_once(self, response: R) -> bool:
+        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
+        ...
+
+    async def settle(self, response: R) -> None:
+        """Read the whole body of a response."""
+        ...
+
     async def discard(self, response: R) -> None:
         """Close a response that nobody will read, after reading what is left of it where that is quick."""
         ...
@@ -68,14 +76,18 @@ async def drive(port: AsyncPort[R]) -> R:
     """Send the request as often as its policy allows and return the reply."""
     plain = port.is_plain
     while True:
+        done = None
         try:
             response = await (port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit()))
+            status = port.status(response)
+            if status < 400 and port.is_settled_at_once(response):
+                done = status
+                await port.settle(response)
         except Exception as error:
-            delay = port.exchange.failed(error, port.verdict(error))
+            delay = port.exchange.failed(error, port.verdict(error), done)
             if delay is None:
                 raise
         else:
-            status = port.status(response)
             if plain and status < 400:
                 return response
             try:

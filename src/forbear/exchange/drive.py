@@ -50,6 +50,14 @@ class Port(Protocol[R]):
         """The body of a response as it comes over the wire."""
         ...
 
+    def is_settled_at_once(self, response: R) -> bool:
+        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
+        ...
+
+    def settle(self, response: R) -> None:
+        """Read the whole body of a response."""
+        ...
+
     def discard(self, response: R) -> None:
         """Close a response that nobody will read, after reading what is left of it where that is quick."""
         ...
@@ -67,14 +75,18 @@ def drive(port: Port[R]) -> R:
     """Send the request as often as its policy allows and return the reply."""
     plain = port.is_plain
     while True:
+        done = None
         try:
             response = port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit())
+            status = port.status(response)
+            if status < 400 and port.is_settled_at_once(response):
+                done = status
+                port.settle(response)
         except Exception as error:
-            delay = port.exchange.failed(error, port.verdict(error))
+            delay = port.exchange.failed(error, port.verdict(error), done)
             if delay is None:
                 raise
         else:
-            status = port.status(response)
             if plain and status < 400:
                 return response
             try:

@@ -2,7 +2,7 @@
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
-from forbear.core.verdict import Kind, Verdict
+from forbear.core.verdict import Kind, Safety, Verdict
 from forbear.exchange.chunk import Chunk
 from forbear.exchange.send import ORIGINAL
 from forbear.http.status import reason
@@ -77,9 +77,12 @@ class Exchange:
         """The report, once the exchange was given up."""
         return None if self._run is None else self._run.report
 
-    def failed(self, error: Exception, verdict: Verdict) -> float | None:
-        """Seconds to wait after an attempt that ended with `error`, None to let it out; `verdict` is the adapter's."""
-        return self._after(self.judged(error, verdict), error, type(error).__qualname__, text_of(error))
+    def failed(self, error: Exception, verdict: Verdict, done: int | None = None) -> float | None:
+        """Seconds to wait after an attempt that ended with `error`, None to let it out; `verdict` is the adapter's.
+
+        `done` is the status of a reply that broke, if it said that the request succeeded.
+        """
+        return self._after(self.judged(error, verdict), error, type(error).__qualname__, text_of(error), done=done)
 
     def judged(self, error: Exception, verdict: Verdict) -> Verdict:
         """What an error means; `verdict` is the adapter's, but a policy for errors in general has the last word."""
@@ -181,6 +184,7 @@ class Exchange:
         text: str,
         status: int = 0,
         response: object = None,
+        done: int | None = None,
     ) -> float | None:
         judgement = self.judgement
         chunk = self._chunk
@@ -190,15 +194,19 @@ class Exchange:
             self._run = Run(self.policy, self.operation, self.runtime, started, self.reports)
         # The session may have all of a chunk that cannot be sent again; but the caller's own error must not get lost.
         stuck = self._body.why_not_again() if chunk is None or self._body.failed else None
+        repeatable, unsafe = self.repeatable, self.unsafe
+        if done is not None and judgement.safety is not Safety.ALWAYS and not self._keyed:
+            repeatable = False  # its condition cannot hold once more
+            unsafe = f"{judgement.operation or 'the request'} was done ({reason(done)}), and its reply broke off"
         delay = self._run.after(
             verdict,
             error,
             name,
             text,
-            repeatable=self.repeatable or (chunk is not None and self._may_repeat),
+            repeatable=repeatable or (chunk is not None and self._may_repeat),
             maybe_done=status in judgement.maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
-            unsafe=self.unsafe,
+            unsafe=unsafe,
             response=response,
         )
         if delay is not None and chunk is not None:

@@ -16,11 +16,13 @@ from forbear.exchange.signature import is_signed
 from forbear.http.method import READS
 from forbear.http.request import Request
 
-_DRAINED = 64 * 1024
+_SHORT = 64 * 1024
 """A failed reply of at most so many bytes is read, which keeps its connection; a larger one is closed with it."""
 
 _DRAINING = 1.0
 """No further piece of it is waited for after so many seconds."""
+
+_CONTINUED = ("GET", "HEAD")
 
 Bodied = Callable[[Library, Any, int], tuple[Body, Callable[[int], Any]]]
 """Given a request and how much of a stream to keep: its body, and the stream of it without its first so many bytes."""
@@ -63,6 +65,10 @@ class _Port:
         """The headers of a response, by names of any case."""
         headers: Mapping[str, str] = response.headers
         return headers
+
+    def is_settled_at_once(self, response: Any) -> bool:
+        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
+        return self._request.method not in _CONTINUED and _is_short(response)
 
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means."""
@@ -126,12 +132,10 @@ class _Port:
         return varied
 
     def _is_quick(self, response: Any) -> bool:
-        """Whether the rest of a reply may be read: little of it, and no wait for ever if it does not come."""
-        headers = response.headers
-        length: str = "" if "transfer-encoding" in headers else headers.get("content-length", "")
+        """Whether the rest of a reply may be read away: little of it, and no wait for ever if it does not come."""
         patience = self._request.extensions.get("timeout", {}).get("read")
         bounded = patience is not None or self.exchange.policy.attempt_timeout is not None
-        return bounded and length.isdecimal() and int(length) <= _DRAINED
+        return bounded and _is_short(response)
 
 
 class Port(_Port):
@@ -155,6 +159,14 @@ class Port(_Port):
     def chunks(self, response: Any) -> Iterator[bytes]:
         """The body of a response as it comes over the wire."""
         return iter(response.stream)
+
+    def settle(self, response: Any) -> None:
+        """Read the whole body of a response."""
+        try:
+            content = b"".join(response.stream)
+        finally:
+            response.stream.close()
+        response.stream = self._library.ByteStream(content)
 
     def discard(self, response: Any) -> None:
         """Close a response that nobody will read, after reading what is left of it where that is quick."""
@@ -197,6 +209,14 @@ class AsyncPort(_Port):
         """The body of a response as it comes over the wire."""
         return aiter(response.stream)
 
+    async def settle(self, response: Any) -> None:
+        """Read the whole body of a response."""
+        try:
+            content = b"".join([chunk async for chunk in response.stream])
+        finally:
+            await response.stream.aclose()
+        response.stream = self._library.ByteStream(content)
+
     async def discard(self, response: Any) -> None:
         """Close a response that nobody will read, after reading what is left of it where that is quick."""
         monotonic = self.start.runtime.monotonic
@@ -232,6 +252,12 @@ def _abodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable
     stream = request.stream
     body = Fixed(b"".join(stream)) if isinstance(stream, library.ByteStream) else AsyncOnce(stream, limit)
     return body, partial(library.AsyncRequestBody, body.achunks)
+
+
+def _is_short(response: Any) -> bool:
+    headers = response.headers
+    length: str = "" if "transfer-encoding" in headers else headers.get("content-length", "")
+    return length.isdecimal() and int(length) <= _SHORT
 
 
 def _described(request: Any, host: str, target: str, content: bytes | None) -> Request:
