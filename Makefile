@@ -13,7 +13,7 @@ UV := $(BIN)/uv
 # Trust what the machine trusts, as pip does; uv by itself would trust its own list only.
 export UV_SYSTEM_CERTS ?= true
 
-CODE := $(wildcard src tests benchmarks)
+CODE := $(wildcard src tests benchmarks docs)
 
 # A developer who works with retries off still wants to see and test them.
 unexport FORBEAR_DISABLED
@@ -96,8 +96,13 @@ bench: $(DEV) ## measure against hand-written loops and other retry libraries
 	@$(PY) -m benchmarks
 
 .PHONY: docs
-docs: $(DEV) ## run the examples in the documentation
+docs: $(DEV) ## run the examples in the documentation, check that its reference pages are up to date
+	@$(PY) -m docs.generate --check
 	@$(PY) -m pytest tests/docs
+
+.PHONY: reference
+reference: $(DEV) ## make docs/reference from the tables and policies
+	@$(PY) -m docs.generate
 
 .PHONY: soak
 soak: $(DEV) ## the tests marked soak too, with many more generated examples

@@ -24,7 +24,7 @@ def cloud() -> Iterator[Cloud]:
         yield cloud
 
 
-@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
 def test_examples_run(page: Path, cloud: Cloud) -> None:
     """The examples of a page run from top to bottom, in one namespace that begins with `cloud`."""
     document = Document.parse(str(page), PythonCodeBlockParser(), SkipParser())
@@ -38,7 +38,7 @@ def test_examples_run(page: Path, cloud: Cloud) -> None:
             value.close()
 
 
-@pytest.mark.parametrize("page", _PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     """Every relative link of a page names a file that is there."""
     for target in re.findall(r"\]\((?!https?:|#|mailto:)([^)#]+)", page.read_text(encoding="utf-8")):

@@ -17,7 +17,7 @@ from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9._|-]{0,39}", re.ASCII)
 
-_REPLIES = (
+REPLIES = (
     "LOADING", "BUSY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "NOREPLICAS", "ERR max number of clients reached",
     "READONLY", "MOVED", "ASK", "NOSCRIPT", "IOERR", "WRONGTYPE", "ERR", "OOM", "MISCONF", "NOAUTH", "NOPERM",
     "EXECABORT",
@@ -74,7 +74,7 @@ def _shown(words: Sequence[str], judgement: Judgement) -> tuple[str, int]:
 def _outcomes(judgement: Judgement, policy: Policy) -> list[Outcome]:
     """What follows each reply to the first attempt, and none."""
     found = [decided(NOT_SENT, NOT_EXECUTED, policy, judgement), decided(LOST, TRANSIENT, policy, judgement)]
-    for reply in _REPLIES:
+    for reply in REPLIES:
         if _ONLY_OF.get(reply, judgement.operation) == judgement.operation:
             more = "; on a new connection" if needs_reconnect(reply) else ""
             found.append(decided(reply, verdict_of_reply(reply), policy, judgement, more))

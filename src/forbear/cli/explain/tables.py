@@ -14,8 +14,9 @@ from forbear.services.conditions import Alternatives, compiled, compiled_fields
 class Entry:
     """One operation.
 
-    `conditions` make it safe, as an HTTP request or a command spells them, and `fields` as a gRPC message does. `rpc`
-    is its name in gRPC, if it has one. `columns` has the row as its file has it.
+    `conditions` make it safe, as an HTTP request or a command spells them, and `fields` as a gRPC message does;
+    `disputed` may make it safe. `documented` are those of the service's own page (none: see the column), None where the
+    page does not name it. `rpc` is its name in gRPC, if it has one. `columns` has the row as its file has it.
     """
 
     id: str
@@ -23,6 +24,8 @@ class Entry:
     safety: Safety
     conditions: tuple[str, ...]
     fields: tuple[str, ...]
+    disputed: tuple[str, ...]
+    documented: tuple[str, ...] | None
     maybe_done: tuple[str, ...]
     is_read: bool
     source: str
@@ -109,6 +112,8 @@ def _redis() -> Iterable[Entry]:
             safety=row.safety,
             conditions=classify(row.command.split()).conditions,
             fields=(),
+            disputed=(),
+            documented=None,
             maybe_done=row.errors,
             is_read=row.kind == "read",
             source=row.source,
@@ -151,6 +156,8 @@ def _entries(rows: Iterable[table.Row], own: tuple[str, ...]) -> Iterable[Entry]
             safety=row.rule.safety,
             conditions=tuple(condition.text for condition in compiled(alternatives)),
             fields=tuple(condition.text for condition in compiled_fields(alternatives)),
+            disputed=_words(row.disputed),
+            documented=None if row.documented is None else _words(row.documented.conditions),
             maybe_done=row.maybe_done,
             is_read=row.is_read,
             source=row.source,
@@ -169,6 +176,12 @@ def _entries(rows: Iterable[table.Row], own: tuple[str, ...]) -> Iterable[Entry]
                 "note": row.note,
             },
         )
+
+
+def _words(alternatives: Alternatives) -> tuple[str, ...]:
+    """Alternatives in words, those of HTTP before those of gRPC."""
+    found = [condition.text for condition in compiled(alternatives)]
+    return tuple(dict.fromkeys((*found, *(condition.text for condition in compiled_fields(alternatives)))))
 
 
 def _rule(rule: table.Rule) -> str:

@@ -1,0 +1,72 @@
+"""The profiles of a service side by side: figures read off the policies, reasons off their docstrings."""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from docs.generate.markdown import bullets, table, text
+from forbear.cli import wording
+from forbear.cli.forecast import forecast
+from forbear.policy import Policy
+from forbear.services import codes
+
+Profile = Callable[[], Policy]
+
+
+def section(*profiles: tuple[str, Profile]) -> Iterator[str]:
+    """A table with one column a profile, by name."""
+    policies = [(name, profile()) for name, profile in profiles]
+    rows = [
+        ("backoff", *(wording.of_backoff(policy.backoff) for _, policy in policies)),
+        ("waits", *(_waits(policy) for _, policy in policies)),
+        ("limits", *(wording.of_limits(policy.limits) for _, policy in policies)),
+        ("a run that only fails", *(_end(policy) for _, policy in policies)),
+        ("statuses worth another try", *(_statuses(policy) for _, policy in policies)),
+        ("gRPC codes worth another try", *(_codes(policy) for _, policy in policies)),
+    ]
+    rows = [row for row in rows if any(row[1:])]
+    yield from table(("", *(f"`{name}`" for name, _ in policies)), rows)
+
+
+def said_of(profile: Profile) -> Iterator[str]:
+    """What the docstring of a profile says; it is Markdown but for its asterisks, which are powers."""
+    doc = re.sub(r"(`[^`]*`)|\*", lambda found: found[1] or r"\*", inspect.getdoc(profile) or "")
+    for paragraph in doc.split("\n\n"):
+        if paragraph.startswith("- "):
+            yield from bullets(" ".join(item.split()) for item in re.split("^- ", paragraph, flags=re.MULTILINE)[1:])
+        else:
+            yield from text(paragraph)
+
+
+def _waits(policy: Policy) -> str:
+    """The range of each wait until they stay the same."""
+    ranges: list[str] = []
+    for retry in forecast(policy.limits, policy.backoff).retries:
+        shown = wording.of_range(retry.wait).removesuffix(" s")
+        if ranges and shown == ranges[-1]:
+            break
+        ranges.append(shown)
+    return f"{', '.join(ranges)} s"
+
+
+def _end(policy: Policy) -> str:
+    """How many retries there are; the limits say why."""
+    return wording.of_end(forecast(policy.limits, policy.backoff)).partition(":")[0]
+
+
+def _statuses(policy: Policy) -> str:
+    found = sorted(_statuses_of(policy))
+    if set(range(500, 600)) <= set(found):
+        return ", ".join([*(str(status) for status in found if status < 500), "every 5xx"])
+    return ", ".join(map(str, found))
+
+
+def _codes(policy: Policy) -> str:
+    return ", ".join(codes.NAMES[number] for number in sorted(codes.among(_statuses_of(policy))))
+
+
+def _statuses_of(policy: Policy) -> frozenset[int]:
+    service: Any = policy.service
+    found: frozenset[int] = getattr(service, "statuses", frozenset())
+    return found

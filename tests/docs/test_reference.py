@@ -1,0 +1,72 @@
+"""The reference pages say what the tables and policies say today, and can be read."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from docs.generate.__main__ import FOLDER, main, outdated, page
+from docs.generate.pages import PAGES
+from forbear.cli.explain import tables
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_the_pages_are_up_to_date() -> None:
+    """Every page is what the tables and policies make of it; `make reference` cures a failure."""
+    assert outdated() == []
+    assert {path.stem for path in FOLDER.iterdir()} == set(PAGES)
+
+
+def test_a_page_out_of_date_is_found_and_made_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`--check` fails and names the pages, without it they are made."""
+    monkeypatch.setattr("docs.generate.__main__.FOLDER", tmp_path)
+    (tmp_path / "iam.md").write_text("# something else\n", encoding="utf-8")
+    assert main(["--check"]) == 1
+    assert "error: iam.md is out of date\nhint: make reference\n" in capsys.readouterr().err
+    assert main([]) == 0
+    assert main(["--check"]) == 0
+    assert (tmp_path / "redis.md").read_text(encoding="utf-8") == page("redis")
+
+
+def test_the_command(tmp_path: Path) -> None:
+    """`python -m docs.generate --check` is what `make docs` runs."""
+    done = subprocess.run([sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, check=False)
+    assert done.returncode == 0
+
+
+@pytest.mark.parametrize("name", tables.names())
+def test_every_operation_is_on_its_page(name: str) -> None:
+    """A page has as many rows and listed reads as its tables have operations, and every one of them by name."""
+    text = page(name.partition(".")[0])
+    for entry in tables.find(name).entries:
+        short = re.split("[/.]", entry.id)[-1] if name != "redis" else entry.id
+        assert f"{short}`" in text, entry.id
+
+
+@pytest.mark.parametrize("name", PAGES)
+def test_pages_can_be_read(name: str) -> None:
+    """No line is endless, every row of a table has as many cells as its head, and nothing is said of no operation."""
+    cells = 0
+    for line in page(name).splitlines():
+        assert len(line) <= 240, line
+        if line.startswith("|"):
+            found = len(re.findall(r"(?<!\\)\|", line))
+            assert found == (cells or found), line
+            cells = found
+        else:
+            cells = 0
+
+
+@pytest.mark.parametrize(("name", "count"), [("cloud_storage", 87 + 68 + 63), ("iam", 169), ("memorystore", 78)])
+def test_no_operation_is_there_twice(name: str, count: int) -> None:
+    """The sections of a page share out the operations of its tables."""
+    text = page(name).partition("## Profiles")[2]
+    rows = re.findall(r"^\| `[^`]+` \|", text, re.MULTILINE)
+    lists = re.findall(r"\*\*Reads\*\*.*?\n\n(.*?)\n\n", text, re.DOTALL)
+    assert len(rows) + sum(one.count("`") // 2 for one in lists) == count
+    assert sum(len(tables.find(table).entries) for table in tables.names() if table.partition(".")[0] == name) == count
