@@ -68,11 +68,25 @@ def test_a_mark_is_known_again() -> None:
     assert marked["metadata"]["k"] == "v"
     assert token.is_in(marked)
     assert not other.is_in(marked)
-    assert not token.is_in(other.add_to(marked))
+    assert token.is_in(other.add_to(marked)), "another writer must not wipe it out before its own has looked"
     others: list[dict[str, object]] = [{}, {"metadata": None}, {"metadata": {}}, {"labels": marked["metadata"]}]
     for resource in others:
         assert not token.is_in(resource)
         assert token.is_in(token.add_to(resource))
+
+
+def test_old_marks_are_removed() -> None:
+    """A mark is kept as long as a run may look for it, then it is None, by which the API removes a key."""
+    first, second = WriteToken(keep=60), WriteToken(keep=60)
+    with virtual_time() as time:
+        marked = first.add_to({"metadata": {"k": "v", "forbear-write-odd": "not a time"}})
+        time.advance(60)
+        assert first.is_in(second.add_to(marked))
+        time.advance(1)
+        later = second.add_to(marked)["metadata"]
+    assert later[first.key] is None
+    assert later["k"] == "v"
+    assert later["forbear-write-odd"] == "not a time"
 
 
 def test_a_mark_on_a_bucket_is_a_valid_label() -> None:
@@ -83,6 +97,8 @@ def test_a_mark_on_a_bucket_is_a_valid_label() -> None:
     assert pickle.loads(pickle.dumps(token)) == token != WriteToken("labels")
     with pytest.raises(TypeError, match="`field` must be the name of a map"):
         WriteToken("")
+    with pytest.raises(ValueError, match="`keep` must be zero or more"):
+        WriteToken(keep=-1)
 
 
 def test_a_whole_update() -> None:
