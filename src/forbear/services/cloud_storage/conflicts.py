@@ -60,15 +60,15 @@ class WriteToken(Record):
 
     def add_to(self, resource: Mapping[str, Any]) -> dict[str, Any]:
         """A copy of a resource (as the JSON API has it) with the mark, in which old ones are None."""
-        now = current.get().now()
+        now = int(current.get().now())
         entries: Mapping[str, Any] = resource.get(self.field) or {}
         kept = {key: None if self._is_old(key, value, now) else value for key, value in entries.items()}
-        return {**resource, self.field: {**kept, self.key: str(int(now))}}
+        return {**resource, self.field: {**kept, self.key: str(now)}}
 
     def is_in(self, resource: Mapping[str, Any]) -> bool:
         """Whether a resource has been written with this mark."""
         return (resource.get(self.field) or {}).get(self.key) is not None
 
-    def _is_old(self, key: str, value: object, now: float) -> bool:
+    def _is_old(self, key: str, value: object, now: int) -> bool:
         written = str(value)
         return key.startswith(_PREFIX) and written.isdecimal() and int(written) < now - self.keep
