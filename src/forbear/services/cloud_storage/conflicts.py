@@ -67,7 +67,8 @@ class WriteToken(Record):
 
     def is_in(self, resource: Mapping[str, Any]) -> bool:
         """Whether a resource has been written with this mark."""
-        return (resource.get(self.field) or {}).get(self.key) is not None
+        marks: Mapping[str, object] = resource.get(self.field) or {}
+        return marks.get(self.key) is not None
 
     def _is_old(self, key: str, value: object, now: int) -> bool:
         written = str(value)
