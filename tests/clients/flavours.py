@@ -104,6 +104,15 @@ class Flavour:
 
         return Tampered()
 
+    def rerouted(self, url: str) -> Any:
+        """A plain transport that dials `url`, whichever host is asked for."""
+        to = self.library.URL(url)
+
+        def before(request: Any) -> None:
+            request.url = request.url.copy_with(scheme=to.scheme, host=to.host, port=to.port)
+
+        return self.tampered(before)
+
     def played(self, *replies: tuple[int, Mapping[str, str], Callable[[], Iterable[bytes]]]) -> Any:
         """A transport that answers with these replies in turn, each of which may end with an error."""
         library, left = self.library, list(replies)

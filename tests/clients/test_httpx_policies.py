@@ -27,16 +27,6 @@ from tests.clients.wire import Answer, Wire, reply
 INSERT = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 
 
-def rerouted(flavour: Flavour, url: str) -> Any:
-    """A plain transport that dials `url`, whichever host is asked for."""
-    to = flavour.library.URL(url)
-
-    def before(request: Any) -> None:
-        request.url = request.url.copy_with(scheme=to.scheme, host=to.host, port=to.port)
-
-    return flavour.tampered(before)
-
-
 @pytest.mark.parametrize(
     ("host", "target", "requests"),
     [
@@ -52,7 +42,7 @@ def test_known_hosts_have_their_tables_and_all_others_rfc_9110(
 ) -> None:
     """The host says which API it is; a POST to a host that nobody knows is sent once."""
     cloud.fault(Fault.status(503))
-    transport = flavour.transport(transport=rerouted(flavour, cloud.url))
+    transport = flavour.transport(transport=flavour.rerouted(cloud.url))
     flavour.call(transport, "POST", host + target, content=b"x")
     assert len(cloud.requests) == requests
 
@@ -63,7 +53,7 @@ def test_a_delete_is_judged_by_who_is_asked(flavour: Flavour, cloud: Cloud) -> N
     for host, requests in (("https://api.example.com", 2), ("https://storage.googleapis.com", 1)):
         cloud.requests.clear()
         cloud.fault(Fault.status(503, when="after"))
-        flavour.call(flavour.transport(transport=rerouted(flavour, cloud.url)), "DELETE", host + target)
+        flavour.call(flavour.transport(transport=flavour.rerouted(cloud.url)), "DELETE", host + target)
         assert len(cloud.requests) == requests
 
 
@@ -83,7 +73,7 @@ def test_any_other_policy_leaves_known_hosts_their_tables(flavour: Flavour, clou
     for target, requests in ((INSERT, 1), (INSERT + "&ifGenerationMatch=0", 2)):
         cloud.requests.clear()
         cloud.fault(Fault.reset())
-        transport = flavour.transport(policy, transport=rerouted(flavour, cloud.url))
+        transport = flavour.transport(policy, transport=flavour.rerouted(cloud.url))
         result = flavour.call(transport, "POST", "https://storage.googleapis.com" + target, content=b"x")
         assert len(cloud.requests) == requests
         assert result.slept == [3.0] * (requests - 1)

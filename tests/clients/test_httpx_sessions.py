@@ -187,6 +187,19 @@ def test_progress_gives_patience_anew(flavour: Flavour, cloud: Cloud) -> None:
     assert len(result.report.attempts) == 3
 
 
+def test_a_session_that_forgets_what_it_had_does_not_get_on(flavour: Flavour) -> None:
+    """Only more than ever before is progress, or a session that loses bytes would be tried for ever."""
+    more, less = reply(308, b"", "Range: bytes=0-99"), reply(308, b"", "Range: bytes=0-49")
+    failed = Answer(end="reset")
+    with Wire(failed, less, failed, more, failed, less, failed, more, failed, less, failed, more, failed) as wire:
+        session = wire.url + START + "&upload_id=1"
+        policy = cloud_storage.policy.with_limits(Limits(attempts=3))
+        result = put(flavour, session, DATA, policy=policy)
+        assert isinstance(result.error, flavour.library.ReadError)
+        assert len(wire.seen) == 9
+    assert len(result.report.attempts) == 3
+
+
 def test_patience_with_a_chunk_begins_with_its_first_failure(flavour: Flavour, cloud: Cloud) -> None:
     """A chunk that took longer to send than the timeout is not given up for that when it breaks."""
     session = start(flavour, cloud)

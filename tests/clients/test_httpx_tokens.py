@@ -6,7 +6,7 @@ from forbear import Reason
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.flavours import Flavour
-from tests.clients.wire import Wire, reply
+from tests.clients.wire import Answer, Wire, reply
 
 TOKEN = "x-goog-gcs-idempotency-token"
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new&ifGenerationMatch=0"
@@ -79,6 +79,16 @@ def test_a_known_service_heeds_its_own_header_only(flavour: Flavour, cloud: Clou
     assert result.report.reason is Reason.UNSAFE
     assert (len(cloud.requests), cloud.effects.count()) == (1, 1)
     assert "idempotency-key" not in cloud.requests[0].headers
+
+
+def test_a_known_service_without_a_header_is_sent_none(flavour: Flavour) -> None:
+    """IAM reads no such header, so a new key is made once, whatever was named for others."""
+    with Wire(Answer(end="reset")) as wire:
+        transport = flavour.transport(idempotency_header="Idempotency-Key", transport=flavour.rerouted(wire.url))
+        url = "https://iam.googleapis.com/v1/projects/p/serviceAccounts/a/keys"
+        result = flavour.call(transport, "POST", url, json={})
+        assert [seen.header("idempotency-key") for seen in wire.seen] == [None]
+    assert result.report.reason is Reason.UNSAFE
 
 
 @pytest.mark.parametrize(

@@ -33,16 +33,17 @@ def test_a_named_service_goes_before_that_of_the_host(
     ("named", "method", "expected"),
     [
         (None, "POST", (None, "x-goog-gcs-idempotency-token")),
-        ("Idempotency-Key", "POST", ("idempotency-key", "x-goog-gcs-idempotency-token")),
+        ("Idempotency-Key", "POST", ("Idempotency-Key", "x-goog-gcs-idempotency-token")),
         ("Idempotency-Key", "GET", (None, None)),
     ],
 )
-def test_the_services_own_header_goes_before_a_named_one(
+def test_a_known_service_has_its_own_header(
     named: str | None, method: str, expected: tuple[str | None, str | None]
 ) -> None:
-    """A header for APIs in general is not sent where the API is known to read another one."""
+    """A header for other APIs is neither sent to a known one nor trusted there."""
     settings = Settings(idempotency_header=named)
     assert tuple(settings.token_header(service, method) for service in (RFC9110, RECOMMENDED)) == expected
+    assert (settings.protects(RFC9110), settings.protects(RECOMMENDED)) == (named is not None, False)
 
 
 @pytest.mark.parametrize(

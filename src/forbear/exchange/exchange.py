@@ -171,7 +171,7 @@ class Exchange:
             return False
         stored = rest.skip or 0
         self._got_on = stored > self._stored
-        self._stored = stored
+        self._stored = max(stored, self._stored)  # a session that forgets and regains bytes does not get on
         self._asking = None
         self.send = rest
         return True

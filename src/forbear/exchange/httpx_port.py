@@ -32,7 +32,7 @@ class _Port:
     """One request and how it is varied; what the sync and the async port share."""
 
     __slots__ = ("is_plain", "start", "_body", "_bodied", "_exchange", "_library", "_request", "_send", "_settings",
-                 "_stream", "_token")  # fmt: skip
+                 "_stream", "_token", "_url")  # fmt: skip
 
     def __init__(self, settings: Settings, library: Library, send: Any, request: Any, bodied: Bodied) -> None:
         self.start = Start()
@@ -40,6 +40,7 @@ class _Port:
         self._library = library
         self._send = send
         self._request = request
+        self._url = request.url  # as the caller has it: a transport may rewrite that of the request while it sends
         self._bodied = bodied
         self._exchange: Exchange | None = None
         self.is_plain = settings.is_plain and type(request.stream) is library.ByteStream and not self._is_marked()
@@ -76,9 +77,8 @@ class _Port:
 
     def _target(self) -> tuple[str, str]:
         """The host of the request, and its path and query as they go over the wire."""
-        url = self._request.url
-        raw: bytes = self._request.extensions.get("target") or url.raw_path
-        return url.host, raw.decode("latin-1")
+        raw: bytes = self._request.extensions.get("target") or self._url.raw_path
+        return self._url.host, raw.decode("latin-1")
 
     def _is_marked(self) -> bool:
         """Whether the request is to carry a token."""
@@ -93,14 +93,15 @@ class _Port:
         host, target = self._target()
         policy, service = settings.resolve(host, target)
         header = settings.token_header(service, request.method)
-        if header == service.token_header and is_signed(target, request.headers.get("authorization", "")):
+        protected = header is not None and settings.protects(service)
+        if header is not None and not protected and is_signed(target, request.headers.get("authorization", "")):
             header = None
-        given = None if header is None else request.headers.get(header)
+        given: str | None = None if header is None else request.headers.get(header)
         self._token = None if header is None or given is not None else (header, new_token())
         self._body, self._stream = self._bodied(self._library, request, settings.buffer)
         content = self._body.content if isinstance(self._body, Fixed) else None
         describe = partial(_described, request, host, target, content)
-        keyed = header is not None and service.token_header is None and given != ""
+        keyed = protected and (given is None or given.strip() != "")
         return Exchange(policy, service, describe, self._body, self.start, keyed=keyed)
 
     def _next(self, send: Send, limit: float | None) -> Any:
@@ -108,7 +109,7 @@ class _Port:
         request, body = self._request, self._body
         if send.is_original and self._token is None and limit is None and not body.once:
             return request
-        stream, url, extensions = request.stream, request.url, request.extensions
+        stream, url, extensions = request.stream, self._url, request.extensions
         if send.skip is None:
             stream = self._library.ByteStream(b"")
         elif send.skip or body.once:

@@ -23,8 +23,8 @@ class Settings(Record):
     (`cloud_storage.policy`) holds for every host, emulators included; any other policy brings its limits and its
     backoff, and known hosts keep their tables. `idempotency_header` names a header by which the API drops duplicates,
     such as "Idempotency-Key": every mutation carries one token for all its attempts, which makes any operation
-    repeatable, except at services that are known to have a header of their own or none. `buffer` is how many bytes of
-    a one-shot body are kept for a repeat, 8 MiB by default.
+    repeatable, except at services that are known: they have a header of their own or none. `buffer` is how many bytes
+    of a one-shot body are kept for a repeat, 8 MiB by default.
     """
 
     __slots__ = ("policy", "idempotency_header", "buffer")
@@ -41,8 +41,7 @@ class Settings(Record):
         if idempotency_header is not None and not _is_name(idempotency_header):
             raise TypeError(f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}")
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
-        header = None if idempotency_header is None else idempotency_header.lower()
-        self._set(policy=policy, idempotency_header=header, buffer=buffer)
+        self._set(policy=policy, idempotency_header=idempotency_header, buffer=buffer)
 
     @property
     def is_plain(self) -> bool:
@@ -57,7 +56,13 @@ class Settings(Record):
 
     def token_header(self, service: "Service", method: str) -> str | None:
         """The header that carries the idempotency token of a request, None for a request that needs none."""
-        return None if method in READS else service.token_header or self.idempotency_header
+        if method in READS:
+            return None
+        return self.idempotency_header if self.protects(service) else service.token_header
+
+    def protects(self, service: "Service") -> bool:
+        """Whether the token makes any operation repeatable: at APIs that nobody knows but who named the header."""
+        return self.idempotency_header is not None and service == RFC9110
 
 
 def _is_name(header: object) -> bool:
