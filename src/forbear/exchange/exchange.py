@@ -194,17 +194,19 @@ class Exchange:
             self._run = Run(self.policy, self.operation, self.runtime, started, self.reports)
         # The session may have all of a chunk that cannot be sent again; but the caller's own error must not get lost.
         stuck = self._body.why_not_again() if chunk is None or self._body.failed else None
-        repeatable, unsafe = self.repeatable, self.unsafe
-        if done is not None and judgement.safety is not Safety.ALWAYS and not self._keyed:
-            repeatable = False  # its condition cannot hold once more
-            unsafe = f"{judgement.operation or 'the request'} was done ({reason(done)}), and its reply broke off"
+        repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
+        if done is not None:
+            self._run.in_doubt = maybe_done = True
+            if judgement.safety is not Safety.ALWAYS and not self._keyed:
+                repeatable = False  # its condition cannot hold once more
+                unsafe = f"{judgement.operation or 'the request'} answered {reason(done)} before its reply broke off"
         delay = self._run.after(
             verdict,
             error,
             name,
             text,
             repeatable=repeatable or (chunk is not None and self._may_repeat),
-            maybe_done=status in judgement.maybe_done,
+            maybe_done=maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             unsafe=unsafe,
             response=response,
