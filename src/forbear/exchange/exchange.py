@@ -4,6 +4,7 @@ from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
 from forbear.core.verdict import Kind, Safety, Verdict
 from forbear.exchange.chunk import Chunk
+from forbear.exchange.judged import why_not
 from forbear.exchange.send import ORIGINAL
 from forbear.http.status import reason
 from forbear.run.runtime import current
@@ -151,13 +152,7 @@ class Exchange:
     @property
     def unsafe(self) -> str:
         """Why the request may not be executed twice, and the cure if there is one."""
-        judgement = self.judgement
-        if judgement.refused is not None:
-            return judgement.refused
-        name = judgement.operation or "the request"
-        if judgement.conditions and not judgement.repeatable:
-            return f"{name} may have been executed; only with {' or '.join(judgement.conditions)} may it be repeated"
-        return f"{name} may have been executed and must not be executed twice"
+        return why_not(self.judgement, "the request")
 
     @property
     def operation(self) -> str:

@@ -1,0 +1,242 @@
+"""Retry objects for google-cloud-storage by the names of its own: for them, only the import changes.
+
+The rule: what Google's objects decide by the type of an error alone, these decide by the operation, too. They see it in
+the arguments of the call where the client shows them, else in the request that a failed attempt carries. What cannot be
+found out is not repeated, unless it was certainly not executed.
+"""
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, ParamSpec, Self, TypeVar
+
+try:
+    from google.api_core import retry as api_retry
+    from google.cloud.storage import retry as storage_retry
+except ImportError as error:
+    raise ImportError(
+        'forbear.clients.google_storage needs google-cloud-storage; install it with: pip install "forbear[google]"'
+    ) from error
+
+from forbear.core import check
+from forbear.core.backoff import Exponential
+from forbear.core.decide import Limits
+from forbear.core.report import _ATTRIBUTE as ATTRIBUTE
+from forbear.core.report import Report
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.exchange.exchange import Start
+from forbear.exchange.judged import Judged
+from forbear.exchange.storage_calls import JUDGE, asked, judged_as, sent, verdict_on
+from forbear.http.request import Judgement, Request
+from forbear.policy import Policy
+from forbear.run.functions import refuse_awaitable
+from forbear.services import shapes
+from forbear.services.cloud_storage.service import RECOMMENDED
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_DOWNLOADS = "google.cloud.storage._media.requests.download"
+_WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
+
+
+def is_transient(error: Exception) -> bool:
+    """Whether an error is worth another try if its operation allows it: what `DEFAULT_RETRY` has as its predicate."""
+    return verdict_on(error).kind in _WORTH_IT
+
+
+class Retry(api_retry.Retry):
+    """A `google.api_core.retry.Retry` that asks what is safe: repeats what Cloud Storage's table says may be repeated.
+
+    Waits are full jitter under `initial`, times `multiplier` each, at most `maximum`, all in seconds; `timeout` (or
+    `deadline`, the older name, which wins) is for the whole run, None for no limit. `predicate` says which errors are
+    worth another try, `on_error` is told of each of those. `Retry-After` is obeyed.
+
+    On giving up the original error comes out with a note and a report, not a `RetryError`; both are
+    `google.api_core.exceptions.GoogleAPIError` where the server had answered.
+    """
+
+    def __init__(
+        self,
+        predicate: Callable[[Exception], bool] = is_transient,
+        initial: float = 1.0,
+        maximum: float = 60.0,
+        multiplier: float = 2.0,
+        timeout: float | None = 120.0,
+        on_error: Callable[[Exception], Any] | None = None,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(predicate, initial, maximum, multiplier, timeout, on_error, **kwargs)
+        limits = Limits(attempts=None, timeout=self.timeout, unlimited=self.timeout is None)
+        backoff = Exponential(initial=initial, multiplier=multiplier, maximum=maximum, jitter="full")
+        self._policy = Policy(JUDGE, limits, backoff, repeatable=False, service=RECOMMENDED)
+        self._repeatable = False  # unless the caller knows better than the table
+
+    def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
+        """Decorate a function of the client that sends one request."""
+        return self._decorate(func, None, on_error)
+
+    def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
+        """The decorator for a call with these arguments; this is where the client shows them."""
+        return functools.partial(self._decorate, known=asked(kwargs))
+
+    def with_timeout(self, timeout: float | None) -> Self:
+        """Allow another number of seconds for the whole run; None for no limit."""
+        return self._with(timeout=timeout)
+
+    def with_deadline(self, deadline: float | None) -> Self:
+        """Do the same by its older name."""
+        return self._with(timeout=deadline)
+
+    def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
+        """Try again after other errors; which operations may be repeated does not change."""
+        return self._with(predicate=predicate)
+
+    def with_delay(
+        self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
+    ) -> Self:
+        """Hold back by other delays, in seconds; what is None stays."""
+        given = {"initial": initial, "maximum": maximum, "multiplier": multiplier}
+        return self._with(**{name: value for name, value in given.items() if value is not None})
+
+    def with_repeatable(self, repeatable: bool) -> Self:
+        """Say that any call may be repeated, whatever the table says: the caller knows it to be harmless."""
+        check.flag("repeatable", repeatable)
+        changed = self._with()
+        changed._repeatable = repeatable
+        return changed
+
+    def _with(self, **changes: Any) -> Self:
+        kept: dict[str, Any] = {
+            "predicate": self._predicate,
+            "initial": self._initial,
+            "maximum": self._maximum,
+            "multiplier": self._multiplier,
+            "timeout": self._timeout,
+            "on_error": self._on_error,
+        }
+        changed = type(self)(**{**kept, **changes})
+        changed._repeatable = self._repeatable
+        return changed
+
+    def _decorate(
+        self, func: Callable[P, T], known: Request | None, on_error: Callable[[Exception], Any] | None = None
+    ) -> Callable[P, T]:
+        told = self._on_error or on_error
+
+        @functools.wraps(func)
+        def retried(*args: P.args, **kwargs: P.kwargs) -> T:
+            start = Start()
+            judged = Judged(self._policy, start)
+            while True:
+                try:
+                    value = func(*args, **kwargs)
+                except Exception as error:
+                    verdict = self._verdict(error)
+                    if told is not None and verdict.kind in _WORTH_IT:
+                        told(error)
+                    delay = judged.failed(error, verdict, self._judgement(error, known, func), shapes.status(error))
+                    if delay is None:
+                        _annotate(error, judged.report)
+                        raise
+                else:
+                    if hasattr(type(value), "__await__"):
+                        refuse_awaitable(value, "the call")
+                    judged.succeeded()
+                    return value
+                start.runtime.sleep(delay)
+
+        return retried
+
+    def _verdict(self, error: Exception) -> Verdict:
+        found = verdict_on(error)
+        if self._predicate is is_transient:
+            return found
+        if not self._predicate(error):
+            return PERMANENT
+        return found if found.kind in _WORTH_IT else TRANSIENT
+
+    def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
+        """What is known of the call that failed, from its arguments, from its error or from whose function it is."""
+        judgement = judged_as(known or sent(error), read=func.__module__ == _DOWNLOADS)
+        return judgement.replace(repeatable=True) if self._repeatable else judgement
+
+
+class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ignore[misc] # it ships no types
+    """Retries only calls whose arguments satisfy `conditional_predicate`, as Google's class does.
+
+    It is given the arguments named in `required_kwargs`; a call without one of them is not retried. With a `Retry` of
+    this module, the operation must allow it, too. The `with_…` methods are those of that Retry.
+    """
+
+    retry_policy: Retry
+    conditional_predicate: Callable[..., bool]
+    required_kwargs: list[str]
+
+    def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Any:
+        """The policy for a call with these arguments, None to send it once."""
+        if any(name not in kwargs for name in self.required_kwargs):
+            return None
+        if not self.conditional_predicate(*[kwargs[name] for name in self.required_kwargs]):
+            return None
+        policy: Any = self.retry_policy
+        if isinstance(policy, Retry) and "path" in kwargs:  # uploads and downloads show a part of the query only
+            return policy.get_retry_policy_if_conditions_met(**kwargs)
+        return policy
+
+    def with_timeout(self, timeout: float | None) -> Self:
+        """Allow another number of seconds for the whole run; None for no limit."""
+        return self._with(self.retry_policy.with_timeout(timeout))
+
+    def with_deadline(self, deadline: float | None) -> Self:
+        """Do the same by its older name."""
+        return self._with(self.retry_policy.with_timeout(deadline))
+
+    def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
+        """Try again after other errors."""
+        return self._with(self.retry_policy.with_predicate(predicate))
+
+    def with_delay(
+        self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
+    ) -> Self:
+        """Hold back by other delays, in seconds; what is None stays."""
+        return self._with(self.retry_policy.with_delay(initial, maximum, multiplier))
+
+    def _with(self, policy: Retry) -> Self:
+        return type(self)(policy, self.conditional_predicate, self.required_kwargs)
+
+
+def _annotate(error: Exception, report: Report | None) -> None:
+    """Let a report ride on the reply, too: of a failed upload or download, the client makes a new error around it."""
+    response = getattr(error, "response", None)
+    if report is not None and response is not None:
+        setattr(response, ATTRIBUTE, report)
+
+
+def is_generation_specified(query_params: Mapping[str, Any]) -> bool:
+    """Whether a call names the generation that it is about, or the one that it replaces; 0 is one."""
+    return any(query_params.get(name) is not None for name in ("generation", "ifGenerationMatch"))
+
+
+def is_metageneration_specified(query_params: Mapping[str, Any]) -> bool:
+    """Whether a call names the metageneration that it changes."""
+    return query_params.get("ifMetagenerationMatch") is not None
+
+
+def is_etag_in_json(data: Mapping[str, Any] | None) -> bool:
+    """Whether the body of a call has an etag."""
+    return data is not None and data.get("etag") is not None
+
+
+DEFAULT_RETRY = Retry()
+"""Repeats what may be repeated: from 1 s, doubled, at most 60 s, for 120 s in all."""
+
+DEFAULT_RETRY_IF_GENERATION_SPECIFIED = ConditionalRetryPolicy(DEFAULT_RETRY, is_generation_specified, ["query_params"])
+"""The same, for calls with `generation` or `if_generation_match` only."""
+
+DEFAULT_RETRY_IF_METAGENERATION_SPECIFIED = ConditionalRetryPolicy(
+    DEFAULT_RETRY, is_metageneration_specified, ["query_params"]
+)
+"""The same, for calls with `if_metageneration_match` only."""
+
+DEFAULT_RETRY_IF_ETAG_IN_JSON = ConditionalRetryPolicy(DEFAULT_RETRY, is_etag_in_json, ["data"])
+"""The same, for calls with an etag in their body only."""

@@ -1,0 +1,27 @@
+"""The real google-cloud-storage against the embedded cloud; it waits in virtual time only where a test says so."""
+
+from collections.abc import Callable, Iterator
+from typing import Any, cast
+
+import pytest
+from google.auth.credentials import AnonymousCredentials
+from google.cloud import storage
+
+from forbear.testing.cloud import Cloud
+
+ANONYMOUS = cast("Callable[[], object]", AnonymousCredentials)()
+
+
+@pytest.fixture
+def client(cloud: Cloud) -> Iterator[Any]:
+    """The real client, pointed at the cloud."""
+    client: Any = storage.Client(project="p", credentials=ANONYMOUS, client_options={"api_endpoint": cloud.url})
+    client._bucket_metadata_cache = None  # beside OpenTelemetry it would ask for buckets in the background
+    yield client
+    client.close()
+
+
+@pytest.fixture
+def bucket(client: Any) -> Any:
+    """Its bucket "bkt"."""
+    return client.bucket("bkt")
