@@ -2,7 +2,7 @@
 
 from forbear.core.decide import Reason
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import Report
+from forbear.core.report import Attempt, Report
 from forbear.core.verdict import NOT_EXECUTED
 
 
@@ -14,20 +14,16 @@ def fields(event: Event) -> list[object]:
 def test_fields() -> None:
     """Nothing gets lost or mixed up."""
     error = OSError("lost")
-    found = Report("fetch", (), 0.5, Reason.BODY, "gone")
-    assert fields(Failed("fetch", 1, 0.5, error, "lost", NOT_EXECUTED)) == [
-        "fetch",
-        1,
-        0.5,
-        error,
-        "lost",
-        NOT_EXECUTED,
-    ]
-    assert fields(Scheduled("fetch", 2, 0.5, 1.5)) == ["fetch", 2, 0.5, 1.5]
-    assert fields(Recovered("fetch", 2, 2.5)) == ["fetch", 2, 2.5]
+    failure = Attempt(1, "OSError", "lost", 0.5, 1.5)
+    found = Report("fetch", (failure,), 0.5, Reason.BODY, "gone")
+    assert fields(Failed("fetch", 1, 0.5, error, "lost", NOT_EXECUTED, "OSError")) == [
+        "fetch", 1, 0.5, error, "lost", NOT_EXECUTED, "OSError",
+    ]  # fmt: skip
+    assert fields(Scheduled("fetch", 2, 0.5, 1.5, failure)) == ["fetch", 2, 0.5, 1.5, failure]
+    assert fields(Recovered("fetch", 2, 2.5, (failure,))) == ["fetch", 2, 2.5, (failure,)]
     assert fields(GaveUp("fetch", found)) == ["fetch", found]
 
 
 def test_a_refused_value_has_no_error() -> None:
     """Failed says so by None."""
-    assert Failed("fetch", 1, 0.5, None, "refused", NOT_EXECUTED).error is None
+    assert Failed("fetch", 1, 0.5, None, "refused", NOT_EXECUTED, "str").error is None

@@ -15,6 +15,7 @@ from forbear.core.record import Record
 from forbear.core.report import Attempt, Report
 from forbear.core.verdict import TRANSIENT, Verdict
 
+FAILURE = Attempt(1, "OSError", "lost", 0.5, 2)
 REPORT = Report("op", (Attempt(1, "OSError", "lost", 0.5),), 0.5, Reason.ATTEMPTS, "limit of 1 attempt reached")
 RECORDS: list[Record] = [
     Exponential(),
@@ -25,11 +26,11 @@ RECORDS: list[Record] = [
     TokenBucket(),
     Throttle(),
     Ratio(),
-    Attempt(1, "OSError", "lost", 0.5, 2),
+    FAILURE,
     REPORT,
-    Failed("op", 1, 0.5, None, "lost", TRANSIENT),
-    Scheduled("op", 2, 0.5, 2),
-    Recovered("op", 2, 2.5),
+    Failed("op", 1, 0.5, None, "lost", TRANSIENT, "OSError"),
+    Scheduled("op", 2, 0.5, 2, FAILURE),
+    Recovered("op", 2, 2.5, (FAILURE,)),
     GaveUp("op", REPORT),
 ]
 

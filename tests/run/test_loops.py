@@ -7,7 +7,7 @@ import pytest
 
 from forbear.core.backoff import Exponential
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import report
+from forbear.core.report import Attempt, report
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.run.runtime import current
@@ -67,12 +67,13 @@ def test_a_recovery_is_told_step_by_step(drive: Driver) -> None:
     first, second = Busy("one"), Busy("two")
     policy = BUSY.replace(on_event=told.append, name="fetch")
     assert drive(policy, first, second, "done").value == "done"
+    failures = (Attempt(1, "Busy", "one", 0, 1), Attempt(2, "Busy", "two", 1, 1))
     assert told == [
-        Failed("fetch", 1, 0, first, "one", TRANSIENT),
-        Scheduled("fetch", 2, 0, 1),
-        Failed("fetch", 2, 1, second, "two", TRANSIENT),
-        Scheduled("fetch", 3, 1, 1),
-        Recovered("fetch", 3, 2),
+        Failed("fetch", 1, 0, first, "one", TRANSIENT, "Busy"),
+        Scheduled("fetch", 2, 0, 1, failures[0]),
+        Failed("fetch", 2, 1, second, "two", TRANSIENT, "Busy"),
+        Scheduled("fetch", 3, 1, 1, failures[1]),
+        Recovered("fetch", 3, 2, failures),
     ]
 
 
@@ -85,7 +86,7 @@ def test_giving_up_is_told_with_the_report(drive: Driver) -> None:
     found = report(outcome.error)
     assert found is not None
     assert [type(event) for event in told] == [Failed, Scheduled, Failed, GaveUp]
-    assert told[2] == Failed("fetch", 2, 1, outcome.error, "two", TRANSIENT)
+    assert told[2] == Failed("fetch", 2, 1, outcome.error, "two", TRANSIENT, "Busy")
     assert told[3] == GaveUp("fetch", found)
 
 
@@ -96,7 +97,7 @@ def test_refused_values_are_told_without_the_value(drive: Driver) -> None:
     policy = JUDGING.replace(on_event=told.append, name="fetch").with_attempts(1)
     assert drive(policy, "bad").value == "bad"
     failed, gave_up = told
-    assert failed == Failed("fetch", 1, 0, None, "on_result refused a value of type str", TRANSIENT)
+    assert failed == Failed("fetch", 1, 0, None, "on_result refused a value of type str", TRANSIENT, "str")
     assert isinstance(gave_up, GaveUp)
     assert gave_up.report.note == "forbear: gave up after 1 attempt in 0 s: limit of 1 attempt reached"
 
@@ -128,7 +129,7 @@ def test_a_failing_listener_changes_nothing(drive: Driver, outcomes: tuple[objec
     def listen(event: Event) -> None:
         raise ValueError("no room")
 
-    with pytest.warns(RuntimeWarning, match=r"`on_event` failed when told \w+: ValueError: no room"):
+    with pytest.warns(RuntimeWarning, match=r"a listener failed when told \w+: ValueError: no room"):
         outcome = drive(BUSY.with_on_event(listen).with_attempts(2), *outcomes)
     assert outcome.starts == [0, 1]
     assert isinstance(outcome.error, Busy) or outcome.value == "done"

@@ -2,6 +2,7 @@
 
 from forbear.core.decide import Reason, show
 from forbear.core.record import Record
+from forbear.core.redact import redact
 
 _ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
@@ -14,7 +15,8 @@ _LONGEST_TEXT = 500
 class Attempt(Record):
     """One failed attempt: its `number` from 1, the `error` type and `text`, the seconds `elapsed` in the run by then.
 
-    `delay` is the wait that followed it in seconds, None after the last attempt.
+    `delay` is the wait that followed it in seconds, None after the last attempt. The text leaves a run here, for
+    reports, events and all that listens to them, so here secrets are taken out of it.
     """
 
     __slots__ = ("number", "error", "text", "elapsed", "delay")
@@ -26,7 +28,7 @@ class Attempt(Record):
     delay: float | None
 
     def __init__(self, number: int, error: str, text: str, elapsed: float, delay: float | None = None) -> None:
-        self._set(number=number, error=error, text=text[:_LONGEST_TEXT], elapsed=elapsed, delay=delay)
+        self._set(number=number, error=error, text=redact(text)[:_LONGEST_TEXT], elapsed=elapsed, delay=delay)
 
 
 class Report(Record):

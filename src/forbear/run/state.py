@@ -6,6 +6,7 @@ from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report, attach, report, text_of
 from forbear.core.verdict import TRANSIENT, Kind
+from forbear.run import listeners
 from forbear.run.errors import AttemptTimeout
 from forbear.run.switch import is_off
 
@@ -58,7 +59,8 @@ class Run:
     """
 
     __slots__ = (
-        "plan", "operation", "runtime", "started", "reports", "attempt", "previous", "in_doubt", "failures", "report",
+        "plan", "operation", "runtime", "started", "reports", "attempt", "previous", "in_doubt", "failures",
+        "listeners", "report",
     )  # fmt: skip
 
     def __init__(
@@ -73,6 +75,7 @@ class Run:
         self.previous: float | None = None
         self.in_doubt = False  # an earlier attempt may have been executed
         self.failures: list[tuple[int, str, str, float, float | None]] = []
+        self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
         self.report: Report | None = None
 
     def failed(self, error: Exception) -> float | None:
@@ -97,9 +100,9 @@ class Run:
         budget = self.plan.budget
         if budget is not None:
             budget.put(retried=retried)
-        listener = self.plan.on_event
-        if retried and listener is not None:
-            _tell(listener, Recovered(self.operation, self.attempt, self.runtime.monotonic() - self.started))
+        if retried and self.listeners:
+            elapsed = self.runtime.monotonic() - self.started
+            self._tell(Recovered(self.operation, self.attempt, elapsed, self._attempts()))
 
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout.
@@ -137,6 +140,8 @@ class Run:
         inner = report(response if error is None else error)
         if is_off() or (inner is not None and not plan.retry_exhausted and inner.made_after(self.reports)):
             return None
+        if self.attempt == 1:
+            self.listeners = listeners.of(plan.on_event)
         elapsed = self.runtime.monotonic() - self.started
         step = decide(
             plan.limits,
@@ -164,10 +169,10 @@ class Run:
         self, delay: float, verdict: "Verdict", error: Exception | None, name: str, text: str, elapsed: float
     ) -> float:
         self.failures.append((self.attempt, name, text, elapsed, delay))
-        listener = self.plan.on_event
-        if listener is not None:
-            _tell(listener, Failed(self.operation, self.attempt, elapsed, error, text, verdict))
-            _tell(listener, Scheduled(self.operation, self.attempt + 1, elapsed, delay))
+        if self.listeners:
+            failure = Attempt(self.attempt, name, text, elapsed, delay)
+            self._tell(Failed(self.operation, self.attempt, elapsed, error, failure.text, verdict, name))
+            self._tell(Scheduled(self.operation, self.attempt + 1, elapsed, delay, failure))
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt += 1
@@ -192,7 +197,7 @@ class Run:
             number = reports_made[0]
         self.report = Report(
             self.operation,
-            tuple(Attempt(*failure) for failure in self.failures),
+            self._attempts(),
             elapsed,
             stop.reason,
             stop.text,
@@ -201,18 +206,13 @@ class Run:
         )
         if error is not None:
             attach(error, self.report)
-        listener = self.plan.on_event
-        if listener is not None:
-            _tell(listener, Failed(self.operation, self.attempt, elapsed, error, text, verdict))
-            _tell(listener, GaveUp(self.operation, self.report))
+        if self.listeners:
+            text = self.report.attempts[-1].text
+            self._tell(Failed(self.operation, self.attempt, elapsed, error, text, verdict, name))
+            self._tell(GaveUp(self.operation, self.report))
 
+    def _attempts(self) -> tuple[Attempt, ...]:
+        return tuple(Attempt(*failure) for failure in self.failures)
 
-def _tell(listener: "Callable[[Event], object]", event: "Event") -> None:
-    """A listener that fails must not turn a success into a failure, nor hide the error that it is told of."""
-    try:
-        listener(event)
-    except Exception as error:
-        import warnings
-
-        told, kind = type(event).__name__, type(error).__qualname__
-        warnings.warn(f"`on_event` failed when told {told}: {kind}: {text_of(error)}", RuntimeWarning, stacklevel=2)
+    def _tell(self, event: "Event") -> None:
+        listeners.tell(self.listeners, event)

@@ -1,0 +1,52 @@
+"""What an event says, as a name and plain values, for loggers that keep them apart. It knows no logger."""
+
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.report import Attempt
+
+Fields = dict[str, str | int | float | bool]
+
+
+def fields(event: Event) -> tuple[str, Fields]:
+    """The name of an event and what it says; seconds are rounded to a thousandth."""
+    match event:
+        case Failed():
+            return "attempt failed", {
+                "operation": event.operation,
+                "attempt": event.attempt,
+                "elapsed": round(event.elapsed, 3),
+                **_failure(event.name, event.text),
+            }
+        case Scheduled():
+            return "retry scheduled", {
+                "operation": event.operation,
+                "attempt": event.attempt,
+                "delay": round(event.delay, 3),
+                "elapsed": round(event.elapsed, 3),
+                **_failure(event.failure.error, event.failure.text),
+            }
+        case Recovered():
+            return "recovered", {
+                "operation": event.operation,
+                "attempt": event.attempt,
+                "elapsed": round(event.elapsed, 3),
+            }
+        case GaveUp():
+            last: Attempt = event.report.attempts[-1]
+            return "gave up", {
+                "operation": event.operation,
+                "attempts": len(event.report.attempts),
+                "elapsed": round(event.report.elapsed, 3),
+                "reason": reason(event),
+                "rule": event.report.text,
+                "maybe_done": event.report.maybe_done,
+                **_failure(last.error, last.text),
+            }
+
+
+def reason(event: GaveUp) -> str:
+    """The rule that ended a run in a word: "timeout", "unsafe"."""
+    return event.report.reason.name.lower()
+
+
+def _failure(error: str, text: str) -> Fields:
+    return {"error": error, "text": text}

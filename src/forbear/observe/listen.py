@@ -1,0 +1,56 @@
+"""Who listens in this process: at first the logger "forbear", where somebody hears it. It loads no logging itself."""
+
+import sys
+
+from forbear.run import listeners
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.events import Event
+    from forbear.run.listeners import Listener
+
+LOGGER = "forbear"
+
+
+def listen(*told: "Listener") -> None:
+    """Tell these listeners of all runs in this process, besides the `on_event` of each run's own policy.
+
+    They take the place of those told before, and so of the logger that is told by default: `listen(Logging(),
+    Prometheus())` keeps it, and `listen()` tells nobody. They may be called by any thread or task. Runs that have
+    failed already keep theirs. Raises TypeError for what cannot be called.
+    """
+    for listener in told:
+        _check(listener)
+    listeners.ask(lambda: told)
+
+
+def all_of(*told: "Listener") -> "Listener":
+    """One listener that tells each of these in turn, for `on_event`; one that fails keeps no other from hearing."""
+    for listener in told:
+        _check(listener)
+
+    def tell_all(event: "Event") -> None:
+        listeners.tell(told, event)
+
+    return tell_all
+
+
+def logger_where_heard() -> "tuple[Listener, ...]":
+    """The logger, once the application has set up logging in such a way that warnings of it come out somewhere.
+
+    Without that, `logging` would print to stderr on its own account, but only if any library had imported it.
+    """
+    logging = sys.modules.get("logging")
+    if logging is None:
+        return ()
+    logger = logging.getLogger(LOGGER)
+    if not (logger.isEnabledFor(logging.WARNING) and logger.hasHandlers()):
+        return ()
+    from forbear.observe.logging import DEFAULT
+
+    return (DEFAULT,)
+
+
+def _check(listener: object) -> None:
+    if not callable(listener):
+        raise TypeError(f"a listener must be callable with one event, got {listener!r}")

@@ -1,0 +1,111 @@
+"""Events as spans and metrics of OpenTelemetry. It knows the API only: exporters are the application's.
+
+A run's span is made when the run has ended, and dated back: so a run that succeeds at once costs nothing, one that is
+cancelled leaves nothing open, and nothing has to be remembered in between.
+"""
+
+from collections.abc import Iterable
+
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.report import Attempt
+from forbear.observe.fields import reason
+from forbear.run.runtime import current
+
+try:
+    from opentelemetry import metrics, trace
+except ImportError as error:
+    raise ImportError(
+        'forbear.observe.opentelemetry needs opentelemetry-api; install it with: pip install "forbear[opentelemetry]"'
+    ) from error
+
+_SCOPE = "forbear"
+_STATUS = "HTTP "
+_Attributes = dict[str, str | int | float | bool]
+
+
+class OpenTelemetry:
+    """A listener that makes a span of each run that failed at least once, with an event for each attempt, and counts.
+
+    Spans are children of the current one. They have the attributes `forbear.operation`, `forbear.attempts`,
+    `http.request.resend_count` (where statuses were seen) and, after giving up, `error.type`, `forbear.reason` and
+    `forbear.maybe_done`. Metrics, by `forbear.operation`: `forbear.failures` (and `error.type`), `forbear.retries`,
+    `forbear.delay` (seconds waited), `forbear.attempts` (how many a run took), `forbear.recoveries`,
+    `forbear.give_ups` (and `forbear.reason`). Providers are the process's own by default.
+    """
+
+    def __init__(
+        self,
+        tracer_provider: trace.TracerProvider | None = None,
+        meter_provider: metrics.MeterProvider | None = None,
+    ) -> None:
+        self._tracer = trace.get_tracer(_SCOPE, tracer_provider=tracer_provider)
+        meter = metrics.get_meter(_SCOPE, meter_provider=meter_provider)
+        self._failures = meter.create_counter("forbear.failures", "{attempt}", "Failed attempts")
+        self._retries = meter.create_counter("forbear.retries", "{retry}", "Retries")
+        self._delay = meter.create_histogram("forbear.delay", "s", "Waits before retries")
+        self._attempts = meter.create_histogram(
+            "forbear.attempts", "{attempt}", "Attempts of runs that failed at least once"
+        )
+        self._recoveries = meter.create_counter("forbear.recoveries", "{run}", "Runs that worked after a failure")
+        self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
+
+    def __call__(self, event: Event) -> None:
+        """Count an event; at the end of a run, make its span."""
+        operation: _Attributes = {"forbear.operation": event.operation}
+        match event:
+            case Failed():
+                self._failures.add(1, operation | {"error.type": _error_type(event.name)})
+            case Scheduled():
+                self._retries.add(1, operation)
+                self._delay.record(event.delay, operation)
+            case Recovered():
+                self._recoveries.add(1, operation)
+                self._attempts.record(event.attempt, operation)
+                self._span(event.operation, event.elapsed, event.failures, event.attempt, {}, None)
+            case GaveUp():
+                report = event.report
+                why: _Attributes = {"forbear.reason": reason(event)}
+                self._give_ups.add(1, operation | why)
+                self._attempts.record(len(report.attempts), operation)
+                why["error.type"] = _error_type(report.attempts[-1].error)
+                why["forbear.maybe_done"] = report.maybe_done
+                self._span(event.operation, report.elapsed, report.attempts, len(report.attempts), why, report.text)
+
+    def _span(
+        self,
+        operation: str,
+        elapsed: float,
+        failures: Iterable[Attempt],
+        attempts: int,
+        attributes: _Attributes,
+        failure: str | None,
+    ) -> None:
+        ended = current.get().now()
+        started = ended - elapsed
+        span = self._tracer.start_span(operation, start_time=_nanoseconds(started))
+        span.set_attributes({"forbear.operation": operation, "forbear.attempts": attempts, **attributes})
+        for attempt in failures:
+            told: _Attributes = {
+                "forbear.attempt": attempt.number,
+                "error.type": _error_type(attempt.error),
+                "exception.message": attempt.text,
+            }
+            if attempt.delay is not None:
+                told["forbear.delay"] = attempt.delay
+            if attempt.error.startswith(_STATUS):
+                span.set_attribute("http.request.resend_count", attempts - 1)
+            span.add_event("attempt", told, timestamp=_nanoseconds(started + attempt.elapsed))
+        if failure is None:
+            span.add_event("attempt", {"forbear.attempt": attempts}, timestamp=_nanoseconds(ended))
+        else:
+            span.set_status(trace.StatusCode.ERROR, failure)
+        span.end(_nanoseconds(ended))
+
+
+def _error_type(error: str) -> str:
+    """As the semantic conventions have it: the status alone where a response came back."""
+    return error.removeprefix(_STATUS)
+
+
+def _nanoseconds(seconds: float) -> int:
+    return int(seconds * 1_000_000_000)

@@ -1,0 +1,60 @@
+"""Events as metrics of prometheus_client. Operations and kinds of errors are labels; texts are not."""
+
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.observe.fields import reason
+
+try:
+    from prometheus_client import REGISTRY, CollectorRegistry, Counter, Histogram
+except ImportError as error:
+    raise ImportError(
+        'forbear.observe.prometheus needs prometheus_client; install it with: pip install "forbear[prometheus]"'
+    ) from error
+
+_DELAYS = (0.01, 0.05, 0.1, 0.5, 1, 2, 4, 8, 16, 32, 64, 300)
+_ATTEMPTS = (1, 2, 3, 4, 5, 8, 13, 21)
+
+
+class Prometheus:
+    """A listener that counts; make one for each `registry` (default: the process's own) and share it.
+
+    `forbear_failures_total` (operation, error), `forbear_retries_total` (operation), `forbear_delay_seconds`
+    (operation; a histogram of the waits), `forbear_recoveries_total` (operation), `forbear_give_ups_total` (operation,
+    reason) and `forbear_attempts` (operation, outcome; a histogram over runs of how many attempts they took). Calls
+    that succeed at once are in none of them: they cost nothing, not even a count.
+    """
+
+    def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
+        self._failures = Counter("forbear_failures", "Failed attempts", ("operation", "error"), registry=registry)
+        self._retries = Counter("forbear_retries", "Retries", ("operation",), registry=registry)
+        self._delay = Histogram(
+            "forbear_delay_seconds", "Waits before retries", ("operation",), buckets=_DELAYS, registry=registry
+        )
+        self._recoveries = Counter(
+            "forbear_recoveries", "Runs that worked after a failure", ("operation",), registry=registry
+        )
+        self._give_ups = Counter(
+            "forbear_give_ups", "Runs that ended without success", ("operation", "reason"), registry=registry
+        )
+        self._attempts = Histogram(
+            "forbear_attempts",
+            "Attempts of runs that failed at least once",
+            ("operation", "outcome"),
+            buckets=_ATTEMPTS,
+            registry=registry,
+        )
+
+    def __call__(self, event: Event) -> None:
+        """Count an event."""
+        operation = event.operation
+        match event:
+            case Failed():
+                self._failures.labels(operation, event.name).inc()
+            case Scheduled():
+                self._retries.labels(operation).inc()
+                self._delay.labels(operation).observe(event.delay)
+            case Recovered():
+                self._recoveries.labels(operation).inc()
+                self._attempts.labels(operation, "recovered").observe(event.attempt)
+            case GaveUp():
+                self._give_ups.labels(operation, reason(event)).inc()
+                self._attempts.labels(operation, "gave up").observe(len(event.report.attempts))

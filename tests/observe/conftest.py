@@ -1,0 +1,15 @@
+"""Whoever listens to the process is back in place after each test."""
+
+from collections.abc import Iterator
+
+import pytest
+
+from forbear.observe.listen import logger_where_heard
+from forbear.run import listeners
+
+
+@pytest.fixture(autouse=True)
+def listening_as_ever() -> Iterator[None]:
+    """The default."""
+    yield
+    listeners.ask(logger_where_heard)
