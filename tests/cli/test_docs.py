@@ -66,8 +66,9 @@ def test_examples_in_a_shell(name: str, command: str, expected: str, tmp_path: P
 
 
 @pytest.mark.parametrize(("command", "expected"), PLAIN, ids=[command for command, _ in PLAIN])
-def test_examples(command: str, expected: str, invoke: Invoke) -> None:
+def test_examples(command: str, expected: str, invoke: Invoke, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An example that is nothing but a command of forbear prints what stands below it."""
+    monkeypatch.chdir(tmp_path)
     program, *args = shlex.split(command)
     assert program == "forbear"
     check(expected, invoke(*args).output)

@@ -22,7 +22,9 @@ REPLIES = (
     "READONLY", "MOVED", "ASK", "NOSCRIPT", "IOERR", "WRONGTYPE", "ERR", "OOM", "MISCONF", "NOAUTH", "NOPERM",
     "EXECABORT",
 )  # fmt: skip
-_ONLY_OF = {"NOSCRIPT": "EVALSHA", "IOERR": "MIGRATE", "EXECABORT": "EXEC"}
+"""Error replies by their codes; those of any command, and some of one only."""
+
+_ONLY_OF = {"NOSCRIPT": ("EVALSHA", "EVALSHA_RO"), "IOERR": ("MIGRATE",), "EXECABORT": ("EXEC",)}
 _CONFLICT = "nil, for a watched key was changed"
 
 _ANSWERS = {
@@ -75,7 +77,7 @@ def _outcomes(judgement: Judgement, policy: Policy) -> list[Outcome]:
     """What follows each reply to the first attempt, and none."""
     found = [decided(NOT_SENT, NOT_EXECUTED, policy, judgement), decided(LOST, TRANSIENT, policy, judgement)]
     for reply in REPLIES:
-        if _ONLY_OF.get(reply, judgement.operation) == judgement.operation:
+        if judgement.operation in _ONLY_OF.get(reply, (judgement.operation,)):
             more = "; on a new connection" if needs_reconnect(reply) else ""
             found.append(decided(reply, verdict_of_reply(reply), policy, judgement, more))
     if judgement.operation == "EXEC":

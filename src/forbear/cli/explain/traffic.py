@@ -11,7 +11,7 @@ from forbear.cli.explain import http
 from forbear.cli.explain.har import Recorded
 from forbear.cli.explain.outcome import either
 from forbear.cli.output import console
-from forbear.core.verdict import Verdict
+from forbear.core.verdict import Effect, Verdict
 from forbear.http.request import Judgement
 
 _GROUPS = {
@@ -46,7 +46,7 @@ class Judged:
     @property
     def in_doubt(self) -> bool:
         """Whether nobody knows if it was executed."""
-        return self.recorded.status is None or (self.verdict is not None and self.verdict.effect.value == "unknown")
+        return self.recorded.status is None or (self.verdict is not None and self.verdict.effect is Effect.UNKNOWN)
 
 
 def judged(recorded: Iterable[Recorded], service: str | None, profile: str) -> list[Judged]:
