@@ -10,17 +10,10 @@ from forbear.exchange.adrive import leave
 from forbear.exchange.body import AsyncOnce, Body, Fixed, streamed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.httpx_library import Library
+from forbear.exchange.opening import DRAINING, is_marked, is_short, opened
 from forbear.exchange.send import WHOLE_BODY, Send
-from forbear.exchange.settings import Settings, new_token
-from forbear.exchange.signature import is_signed
-from forbear.http.method import READS
+from forbear.exchange.settings import Settings
 from forbear.http.request import Request
-
-_SHORT = 64 * 1024
-"""A failed reply of at most so many bytes is read, which keeps its connection; a larger one is closed with it."""
-
-_DRAINING = 1.0
-"""No further piece of it is waited for after so many seconds."""
 
 _CONTINUED = ("GET", "HEAD")
 
@@ -43,7 +36,8 @@ class _Port:
         self._url = request.url  # as the caller has it: a transport may rewrite that of the request while it sends
         self._bodied = bodied
         self._exchange: Exchange | None = None
-        self.is_plain = settings.is_plain and type(request.stream) is library.ByteStream and not self._is_marked()
+        plain = settings.is_plain and type(request.stream) is library.ByteStream
+        self.is_plain = plain and not is_marked(settings, request.method, self._target)
 
     @property
     def exchange(self) -> Exchange:
@@ -69,7 +63,7 @@ class _Port:
 
     def is_settled_at_once(self, response: Any) -> bool:
         """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
-        return self._request.method not in _CONTINUED and _is_short(response)
+        return self._request.method not in _CONTINUED and is_short(response.headers)
 
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means."""
@@ -80,29 +74,16 @@ class _Port:
         raw: bytes = self._request.extensions.get("target") or self._url.raw_path
         return self._url.host, raw.decode("latin-1")
 
-    def _is_marked(self) -> bool:
-        """Whether the request is to carry a token."""
-        method: str = self._request.method
-        if method in READS:
-            return False
-        _, service = self._settings.resolve(*self._target())
-        return self._settings.token_header(service, method) is not None
-
     def _begin(self) -> Exchange:
         request, settings = self._request, self._settings
-        host, target = self._target()
-        policy, service = settings.resolve(host, target)
-        header = settings.token_header(service, request.method)
-        protected = header is not None and settings.protects(service)
-        if header is not None and not protected and is_signed(target, request.headers.get("authorization", "")):
-            header = None
-        given: str | None = None if header is None else request.headers.get(header)
-        self._token = None if header is None or given is not None else (header, new_token())
+        where = self._target()
         self._body, self._stream = self._bodied(self._library, request, settings.buffer)
         content = self._body.content if isinstance(self._body, Fixed) else None
-        describe = partial(_described, request, host, target, content)
-        keyed = protected and (given is None or given.strip() != "")
-        return Exchange(policy, service, describe, self._body, self.start, keyed=keyed)
+        describe = partial(_described, request, *where, content)
+        exchange, self._token = opened(
+            settings, self.start, request.method, where, request.headers, self._body, describe
+        )
+        return exchange
 
     def _next(self, send: Send, limit: float | None) -> Any:
         """The request to send: a variation, or the caller's own where nothing is varied."""
@@ -136,7 +117,7 @@ class _Port:
         """Whether the rest of a reply may be read away: little of it, and no wait for ever if it does not come."""
         patience = self._request.extensions.get("timeout", {}).get("read")
         bounded = patience is not None or self.exchange.policy.attempt_timeout is not None
-        return bounded and _is_short(response)
+        return bounded and is_short(response.headers)
 
 
 class Port(_Port):
@@ -172,7 +153,7 @@ class Port(_Port):
     def discard(self, response: Any) -> None:
         """Close a response that nobody will read, after reading what is left of it where that is quick."""
         monotonic = self.start.runtime.monotonic
-        end = monotonic() + _DRAINING
+        end = monotonic() + DRAINING
         try:
             if self._is_quick(response):
                 for _ in response.stream:
@@ -221,7 +202,7 @@ class AsyncPort(_Port):
     async def discard(self, response: Any) -> None:
         """Close a response that nobody will read, after reading what is left of it where that is quick."""
         monotonic = self.start.runtime.monotonic
-        end = monotonic() + _DRAINING
+        end = monotonic() + DRAINING
         try:
             if self._is_quick(response):
                 chunks = aiter(response.stream)
@@ -253,12 +234,6 @@ def _abodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable
     stream = request.stream
     body = Fixed(b"".join(stream)) if isinstance(stream, library.ByteStream) else AsyncOnce(stream, limit)
     return body, partial(library.AsyncRequestBody, body.achunks)
-
-
-def _is_short(response: Any) -> bool:
-    headers = response.headers
-    length: str = "" if "transfer-encoding" in headers else headers.get("content-length", "")
-    return length.isdecimal() and int(length) <= _SHORT
 
 
 def _described(request: Any, host: str, target: str, content: bytes | None) -> Request:
