@@ -33,7 +33,7 @@ def test_a_page_out_of_date_is_found_and_made_again(
     assert (tmp_path / "redis.md").read_text(encoding="utf-8") == page("redis")
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_command() -> None:
     """`python -m docs.generate --check` is what `make docs` runs."""
     done = subprocess.run([sys.executable, "-m", "docs.generate", "--check"], cwd=ROOT, check=False)
     assert done.returncode == 0
@@ -41,7 +41,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", tables.names())
 def test_every_operation_is_on_its_page(name: str) -> None:
-    """A page has as many rows and listed reads as its tables have operations, and every one of them by name."""
+    """No operation of a table is left out of its page."""
     text = page(name.partition(".")[0])
     for entry in tables.find(name).entries:
         short = re.split("[/.]", entry.id)[-1] if name != "redis" else entry.id
@@ -50,7 +50,7 @@ def test_every_operation_is_on_its_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", PAGES)
 def test_pages_can_be_read(name: str) -> None:
-    """No line is endless, every row of a table has as many cells as its head, and nothing is said of no operation."""
+    """No line is endless, and every row of a table has as many cells as its head."""
     cells = 0
     for line in page(name).splitlines():
         assert len(line) <= 240, line
@@ -62,11 +62,13 @@ def test_pages_can_be_read(name: str) -> None:
             cells = 0
 
 
-@pytest.mark.parametrize(("name", "count"), [("cloud_storage", 87 + 68 + 63), ("iam", 169), ("memorystore", 78)])
-def test_no_operation_is_there_twice(name: str, count: int) -> None:
-    """The sections of a page share out the operations of its tables."""
+@pytest.mark.parametrize("name", ["cloud_storage", "iam", "memorystore"])
+def test_no_operation_is_there_twice(name: str) -> None:
+    """The sections of a page share out the operations of its tables: each is in one row, or in one list of reads."""
     text = page(name).partition("## Profiles")[2]
     rows = re.findall(r"^\| `[^`]+` \|", text, re.MULTILINE)
     lists = re.findall(r"\*\*Reads\*\*.*?\n\n(.*?)\n\n", text, re.DOTALL)
-    assert len(rows) + sum(one.count("`") // 2 for one in lists) == count
-    assert sum(len(tables.find(table).entries) for table in tables.names() if table.partition(".")[0] == name) == count
+    known = [
+        entry for table in tables.names() if table.partition(".")[0] == name for entry in tables.find(table).entries
+    ]
+    assert len(rows) + sum(one.count("`") // 2 for one in lists) == len(known)
