@@ -66,7 +66,7 @@ demo: $(DEMO) ## a lost reply, a retry and an outage, shown on an embedded cloud
 
 .PHONY: test
 test: $(DEV) ## run the tests
-	@$(PY) -m pytest
+	@$(PY) -m pytest -n auto --dist loadfile
 
 .PHONY: check
 check: lint types layers coverage test ## everything CI asks for
@@ -106,7 +106,7 @@ reference: $(DEV) ## make docs/reference from the tables and policies
 
 .PHONY: soak
 soak: $(DEV) ## the tests marked soak too, with many more generated examples
-	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -m "soak or not soak"
+	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak"
 
 .PHONY: mutants
 mutants: $(DEV) ## mutation testing of core and http
