@@ -10,6 +10,7 @@ import pytest
 from forbear import Reason
 from forbear.testing import virtual_time
 from tests.clients.flavours import FLAVOURS, Flavour
+from tests.clients.others import EVERY
 from tests.clients.wire import Answer, Wire, reply
 
 SYNC = [flavour for flavour in FLAVOURS if not flavour.is_async]
@@ -29,6 +30,7 @@ def refused(times: int, error: type[Exception]) -> Callable[[Any], None]:
     return before
 
 
+@EVERY
 @pytest.mark.parametrize(
     "broken", [reply(503), Answer(end="reset"), Answer(end="close")], ids=["status", "reset", "close"]
 )
@@ -41,6 +43,7 @@ def test_a_stream_that_comes_once_is_kept_and_sent_again(flavour: Flavour, broke
         assert {seen.header("transfer-encoding") for seen in wire.seen} == {"chunked"}
 
 
+@EVERY
 def test_a_stream_that_broke_off_goes_on_where_it_stood(flavour: Flavour) -> None:
     """A reset in the middle of a body: the next attempt sends what was taken from the stream, then the rest of it."""
     pieces = [bytes([number]) * 50_000 for number in range(40)]
@@ -63,6 +66,7 @@ def test_an_early_reply_to_half_a_body_is_a_reply(flavour: Flavour) -> None:
             assert wire.seen[-1].whole == (expected == 200)
 
 
+@EVERY
 def test_a_stream_beyond_the_buffer_is_sent_once(flavour: Flavour) -> None:
     """More than `buffer` bytes are not kept; the reply comes out and its report says why it was the last."""
     with Wire(reply(503)) as wire:
@@ -92,6 +96,7 @@ def test_the_error_of_a_stream_is_the_callers(flavour: Flavour, error: Exception
     assert [(seen.body, seen.whole) for seen in wire.seen] in ([], [(WHOLE, False)])
 
 
+@EVERY
 def test_a_multipart_form_is_sent_again_with_its_files(flavour: Flavour) -> None:
     """A form with a file and a field arrives whole on the second attempt, under the same boundary."""
     with Wire(reply(503), reply(200)) as wire:

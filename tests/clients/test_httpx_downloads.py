@@ -11,6 +11,7 @@ from forbear import Event, Failed, GaveUp, Limits, Reason, Scheduled
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.flavours import Flavour, Result
+from tests.clients.others import EVERY
 from tests.clients.wire import Answer, Wire, reply
 
 DATA = bytes(range(256)) * 3
@@ -31,6 +32,7 @@ def fetch(
     return flavour.call(flavour.transport(policy, transport=transport or flavour.base()), "GET", url, **options)
 
 
+@EVERY
 @pytest.mark.parametrize("reset", [False, True], ids=["FIN", "RST"])
 def test_goes_on_from_every_offset(flavour: Flavour, cloud: Cloud, reset: bool) -> None:
     """Wherever the body breaks off, one more request brings the rest, pinned to the object's generation."""
@@ -45,6 +47,7 @@ def test_goes_on_from_every_offset(flavour: Flavour, cloud: Cloud, reset: bool) 
         assert last.query == f"alt=media&generation={item.generation}"
 
 
+@EVERY
 def test_a_range_goes_on_within_its_own_bounds(flavour: Flavour, cloud: Cloud) -> None:
     """Of a part that was asked for, only the rest of that part is fetched."""
     cloud.store.put("bkt", "thing", DATA)
@@ -54,6 +57,7 @@ def test_a_range_goes_on_within_its_own_bounds(flavour: Flavour, cloud: Cloud) -
     assert [request.headers["range"] for request in cloud.requests] == ["bytes=100-199", "bytes=130-199"]
 
 
+@EVERY
 def test_breaks_again_and_again(flavour: Flavour, cloud: Cloud) -> None:
     """Resumptions may break, too: each one that gets on gives the policy's patience anew."""
     cloud.store.put("bkt", "thing", DATA)
@@ -80,6 +84,7 @@ def test_gives_up_where_it_does_not_get_on(flavour: Flavour, cloud: Cloud) -> No
     assert len(cloud.requests) == 4
 
 
+@EVERY
 def test_obeys_the_server_while_going_on(flavour: Flavour, cloud: Cloud) -> None:
     """A Retry-After on the way to the rest is obeyed."""
     cloud.store.put("bkt", "thing", DATA)
@@ -89,6 +94,7 @@ def test_obeys_the_server_while_going_on(flavour: Flavour, cloud: Cloud) -> None
     assert result.slept[-1] >= 50
 
 
+@EVERY
 @pytest.mark.parametrize("versioned", [False, True])
 def test_never_mixes_two_objects(flavour: Flavour, cloud: Cloud, versioned: bool) -> None:
     """An object that is replaced meanwhile: the old one goes on if it is kept, or the break comes out."""
@@ -111,6 +117,7 @@ def test_never_mixes_two_objects(flavour: Flavour, cloud: Cloud, versioned: bool
         )
 
 
+@EVERY
 @pytest.mark.parametrize("accepted", ["gzip", "identity"])
 def test_compressed_objects(flavour: Flavour, cloud: Cloud, accepted: str) -> None:
     """Stored gzip goes on byte by byte; what the server unpacks meanwhile is fetched anew and compared."""
@@ -122,6 +129,7 @@ def test_compressed_objects(flavour: Flavour, cloud: Cloud, accepted: str) -> No
     assert ("range" in cloud.requests[-1].headers) == (accepted == "gzip")
 
 
+@EVERY
 @pytest.mark.parametrize("mark", ["X-Goog-Signature=abc", "GoogleAccessId=a&Signature=abc", "X-Amz-Signature=abc"])
 def test_adds_nothing_to_a_signed_url(flavour: Flavour, cloud: Cloud, mark: str) -> None:
     """A signature covers the query, so a signed URL stays as it is; the reply still says its generation."""
@@ -131,6 +139,7 @@ def test_adds_nothing_to_a_signed_url(flavour: Flavour, cloud: Cloud, mark: str)
     assert [request.query for request in cloud.requests] == [f"alt=media&{mark}"] * 2
 
 
+@EVERY
 @pytest.mark.parametrize(
     ("authorization", "added"), [("Bearer abc", True), ("GOOG4-HMAC-SHA256 Credential=a", False), ("AWS a:b", False)]
 )
@@ -144,6 +153,7 @@ def test_adds_nothing_to_a_request_signed_in_its_header(
     assert ("generation=" in cloud.requests[-1].query) == added
 
 
+@EVERY
 def test_keeps_the_generation_that_was_asked_for(flavour: Flavour, cloud: Cloud) -> None:
     """A request that names a generation is not given another one."""
     item = cloud.store.put("bkt", "thing", DATA)
@@ -152,6 +162,7 @@ def test_keeps_the_generation_that_was_asked_for(flavour: Flavour, cloud: Cloud)
     assert cloud.requests[-1].query == f"alt=media&generation={item.generation}"
 
 
+@EVERY
 def test_metadata_is_fetched_anew(flavour: Flavour, cloud: Cloud) -> None:
     """A small reply that cannot be continued is asked for again, and must begin as the first one did."""
     cloud.store.put("bkt", "thing", DATA)
@@ -192,6 +203,7 @@ def rest(*headers: str, status: int = 206, first: int = 7, total: int = len(SMAL
     return reply(status, body, span, *headers)
 
 
+@EVERY
 @LEFT_BEFORE_ITS_END
 @pytest.mark.parametrize(
     ("answers", "whole"),
@@ -239,6 +251,7 @@ def test_joins_only_what_belongs_together(flavour: Flavour, answers: tuple[Answe
         assert len(result.notes) == 1
 
 
+@EVERY
 def test_a_head_has_no_body_to_break(flavour: Flavour, cloud: Cloud) -> None:
     """HEAD is retried as a read, and its length promises nothing."""
     cloud.store.put("bkt", "thing", DATA)
@@ -247,6 +260,7 @@ def test_a_head_has_no_body_to_break(flavour: Flavour, cloud: Cloud) -> None:
     assert (result.content, result.retries) == (b"", 1)
 
 
+@EVERY
 def test_a_get_that_is_told_to_be_another_method_is_not_sent_again(flavour: Flavour) -> None:
     """A GET whose header asks for a POST is executed once, although its reply broke."""
     with Wire(BREAK, rest('ETag: "one"')) as wire:
@@ -255,6 +269,7 @@ def test_a_get_that_is_told_to_be_another_method_is_not_sent_again(flavour: Flav
     assert result.report.reason is Reason.UNSAFE
 
 
+@EVERY
 def test_a_body_is_read_without_retries_where_they_are_off(flavour: Flavour) -> None:
     """Retries that are turned off while a body is read are off for it, too."""
     with Wire(BREAK, rest('ETag: "one"')) as wire, forbear.disabled():
@@ -273,6 +288,7 @@ def test_a_connection_is_free_while_a_body_waits_to_go_on(flavour: Flavour) -> N
         assert flavour.call(transport, "GET", wire.url).content == SMALL
 
 
+@EVERY
 def test_a_policy_for_errors_has_the_last_word_on_broken_bodies(flavour: Flavour) -> None:
     """A policy that retries only timeouts lets a broken body out; one that retries what broke goes on with it."""
     library = flavour.library
@@ -282,6 +298,7 @@ def test_a_policy_for_errors_has_the_last_word_on_broken_bodies(flavour: Flavour
             assert (result.error is None, len(wire.seen)) == (whole, 1 + whole)
 
 
+@EVERY
 def test_much_of_a_body_without_a_name_is_not_fetched_anew(flavour: Flavour) -> None:
     """More than a mebibyte is not kept to be compared, so a break after it comes out."""
     with Wire(reply(200, bytes(2 * 1024**2), length=3 * 1024**2, end="close")) as wire:

@@ -12,6 +12,7 @@ from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.virtual_time import VirtualTime
 from tests.clients.flavours import Flavour
+from tests.clients.others import EVERY
 from tests.clients.wire import Answer, Wire, reply
 
 URL = "http://localhost"
@@ -30,6 +31,7 @@ def impatient(flavour: Flavour) -> Any:
     return flavour.tampered(before)
 
 
+@EVERY
 @pytest.mark.parametrize("asked", [17, "a date"])
 def test_waits_as_long_as_the_server_asks(flavour: Flavour, cloud: Cloud, asked: int | str) -> None:
     """Retry-After is obeyed, in seconds and as a date against the reply's own clock, with jitter on top."""
@@ -41,6 +43,7 @@ def test_waits_as_long_as_the_server_asks(flavour: Flavour, cloud: Cloud, asked:
     assert [15 < delay < 20 for delay in result.slept] == [True]
 
 
+@EVERY
 def test_a_date_without_the_servers_clock_is_read_against_that_of_the_run(flavour: Flavour) -> None:
     """Where a reply has no Date, its Retry-After is read against the clock of the run: a virtual one in tests."""
 
@@ -54,6 +57,7 @@ def test_a_date_without_the_servers_clock_is_read_against_that_of_the_run(flavou
     assert [15 < delay < 20 for delay in result.slept] == [True]
 
 
+@EVERY
 def test_gives_up_where_the_server_asks_for_too_long_a_wait(flavour: Flavour, cloud: Cloud) -> None:
     """A Retry-After beyond the timeout ends the run at once; nobody comes back earlier than asked."""
     cloud.fault(Fault.status(429, retry_after=9999))
@@ -87,6 +91,7 @@ def test_a_reply_that_does_not_come_has_an_unknown_outcome(
         assert result.status == again
 
 
+@EVERY
 @pytest.mark.parametrize(
     ("target", "method", "outcome"),
     [
@@ -119,6 +124,7 @@ def test_a_reply_that_breaks_off_says_that_it_is_done(
         assert result.report.maybe_done
 
 
+@EVERY
 @pytest.mark.parametrize(
     ("method", "header", "requests"), [("PUT", None, 2), ("POST", "Idempotency-Key", 2), ("POST", None, 1)]
 )
@@ -138,6 +144,7 @@ def test_a_reply_that_breaks_off_elsewhere(
         )
 
 
+@EVERY
 @pytest.mark.parametrize("broken", [reply(200, b"x", length=10**6, end="close"), Answer(CHUNKED, "close")])
 def test_a_long_reply_to_a_write_is_handed_out_as_it_comes(flavour: Flavour, broken: Answer) -> None:
     """A reply that is long, or may be, is not waited for: where it breaks, the client says so."""
@@ -148,6 +155,7 @@ def test_a_long_reply_to_a_write_is_handed_out_as_it_comes(flavour: Flavour, bro
     assert (result.content, result.notes) == (b"x", [])
 
 
+@EVERY
 def test_the_last_reply_comes_out_as_the_client_would_give_it(flavour: Flavour, cloud: Cloud) -> None:
     """After the last attempt its reply has its status, headers and body, and the report beside them."""
     cloud.fault(Fault.status(503, message="worn out", times=None))
@@ -175,6 +183,7 @@ def test_an_error_comes_out_with_one_note(flavour: Flavour, cloud: Cloud) -> Non
     assert note.startswith("forbear: gave up after 2 attempts in ")
 
 
+@EVERY
 def test_what_is_permanent_comes_out_bare(flavour: Flavour, cloud: Cloud) -> None:
     """A reply that no repeat would change is the caller's business alone: no report, no wait."""
     result = flavour.call(flavour.transport(cloud_storage.policy), "GET", cloud.url + THERE)
@@ -182,6 +191,7 @@ def test_what_is_permanent_comes_out_bare(flavour: Flavour, cloud: Cloud) -> Non
     assert forbear.report(result.response) is None
 
 
+@EVERY
 def test_a_short_failed_reply_is_read_so_that_its_connection_lives_on(flavour: Flavour) -> None:
     """A failed reply is drained where that is quick, and the next attempt needs no new connection."""
     with Wire(reply(503, b"x" * 1000), reply(200, b"ok")) as wire:
@@ -189,6 +199,7 @@ def test_a_short_failed_reply_is_read_so_that_its_connection_lives_on(flavour: F
         assert (result.content, wire.connections) == (b"ok", 1)
 
 
+@EVERY
 @pytest.mark.parametrize(
     ("failed", "timeout"),
     [

@@ -5,11 +5,13 @@ import pytest
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, storm
 from tests.clients.flavours import Flavour
+from tests.clients.others import EVERY
 
 MEDIA = "/upload/storage/v1/b/bkt/o?uploadType=media&name="
 DATA = bytes(range(256)) * 1200
 
 
+@EVERY
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_effect_happens_once_in_any_weather(flavour: Flavour, cloud: Cloud, seed: int) -> None:
     """Writes with their condition happen exactly once, others at most once, and whatever is read is right."""
@@ -35,6 +37,7 @@ def test_every_effect_happens_once_in_any_weather(flavour: Flavour, cloud: Cloud
         assert (read.status, read.content) == (200, b"%d" % number)
 
 
+@EVERY
 @pytest.mark.parametrize("seed", range(4))
 def test_an_upload_in_chunks_arrives_in_any_weather(flavour: Flavour, cloud: Cloud, seed: int) -> None:
     """A caller who knows no more than the protocol gets the right bytes into one object, and out again."""

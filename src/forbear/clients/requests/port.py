@@ -1,0 +1,153 @@
+"""How one request is sent, varied and sent again by requests. It decides nothing."""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+from urllib.parse import urlsplit
+
+import requests
+import urllib3
+
+from forbear.clients.requests.body import bodied
+from forbear.clients.requests.reply import pieces, settled
+from forbear.clients.requests.timeouts import Timeout, bounded, ends
+from forbear.core.report import Report
+from forbear.core.verdict import Verdict
+from forbear.exchange.body import Fixed
+from forbear.exchange.exchange import Exchange, Start
+from forbear.exchange.opening import DRAINING, is_marked, is_short, opened
+from forbear.exchange.send import WHOLE_BODY, Send
+from forbear.exchange.settings import Settings
+from forbear.exchange.urllib3_library import Library
+from forbear.http.request import Request
+
+_LIBRARY = Library(urllib3.exceptions)
+
+
+class Port:
+    """How one request is sent, varied and sent again."""
+
+    __slots__ = ("is_plain", "start", "_body", "_exchange", "_request", "_send", "_settings", "_timeout", "_token")
+
+    def __init__(
+        self,
+        settings: Settings,
+        send: Callable[..., requests.Response],
+        request: requests.PreparedRequest,
+        timeout: Timeout,
+    ) -> None:
+        self.start = Start()
+        self._settings = settings
+        self._send = send
+        self._request = request
+        self._timeout = timeout
+        self._exchange: Exchange | None = None
+        plain = settings.is_plain and (request.body is None or isinstance(request.body, bytes | str))
+        self.is_plain = plain and not is_marked(settings, str(request.method), self._where)
+
+    @property
+    def exchange(self) -> Exchange:
+        """The state of the request; made when first asked for, for most requests never fail."""
+        if self._exchange is None:
+            request, settings, where = self._request, self._settings, self._where()
+            self._body = bodied(request.body, settings.buffer)
+            content = self._body.content if isinstance(self._body, Fixed) else None
+            describe = partial(_described, request, *where, content)
+            method, headers = str(request.method), request.headers
+            self._exchange, self._token = opened(settings, self.start, method, where, headers, self._body, describe)
+        return self._exchange
+
+    @property
+    def report(self) -> Report | None:
+        """The report, once the exchange was given up."""
+        return None if self._exchange is None else self._exchange.report
+
+    def first(self) -> requests.Response:
+        """Send the caller's request as it is."""
+        return self._send(self._request, timeout=self._timeout)
+
+    def send(self, send: Send, limit: float | None) -> requests.Response:
+        """Send a variation of the request, or the request itself where nothing is varied."""
+        response = self._send(self._next(send), timeout=bounded(self._timeout, limit))
+        response.request = self._request
+        return response
+
+    def status(self, response: requests.Response) -> int:
+        """The status of a response."""
+        return response.status_code
+
+    def headers(self, response: requests.Response) -> Mapping[str, str]:
+        """The headers of a response, by names of any case."""
+        return response.headers
+
+    def chunks(self, response: requests.Response) -> Iterator[bytes]:
+        """The body of a response as it comes over the wire."""
+        return pieces(response)
+
+    def is_settled_at_once(self, response: requests.Response) -> bool:
+        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
+        return self._request.method not in ("GET", "HEAD") and is_short(response.headers)
+
+    def settle(self, response: requests.Response) -> None:
+        """Read the whole body of a response."""
+        settled(response)
+
+    def discard(self, response: requests.Response) -> None:
+        """Close a response that nobody will read, after reading what is left of it where that is quick."""
+        monotonic = self.start.runtime.monotonic
+        end = monotonic() + DRAINING
+        try:
+            if self._is_quick(response):
+                for _ in pieces(response):
+                    if monotonic() > end:
+                        break
+        except Exception:
+            return  # it was the failed reply of a failed attempt anyway
+        finally:
+            response.close()
+
+    def close(self, response: requests.Response) -> None:
+        """Close a response at once."""
+        response.close()
+
+    def verdict(self, error: Exception) -> Verdict:
+        """What an error of the client means."""
+        return _LIBRARY.verdict(error)
+
+    def _is_quick(self, response: requests.Response) -> bool:
+        """Whether the rest of a reply may be read away: little of it, and no wait for ever if it does not come."""
+        limited = ends(self._timeout) or self.exchange.policy.attempt_timeout is not None
+        return limited and is_short(response.headers)
+
+    def _where(self) -> tuple[str, str]:
+        """The host of the request, and its path and query as they go over the wire."""
+        return urlsplit(str(self._request.url)).hostname or "", self._request.path_url
+
+    def _next(self, send: Send) -> requests.PreparedRequest:
+        request, body = self._request, self._body
+        if send.is_original and self._token is None and not body.once:
+            return request
+        varied: Any = request.copy()
+        if send.skip is None:
+            varied.body = None
+        elif send.skip or body.once:
+            varied.body = body.chunks(send.skip)
+        if send.query:
+            parts = urlsplit(str(varied.url))
+            varied.url = parts._replace(query="&".join(filter(None, (parts.query, send.query)))).geturl()
+        if self._token is not None:
+            varied.headers[self._token[0]] = self._token[1]
+        if send.skip != 0:
+            for name in WHOLE_BODY:
+                varied.headers.pop(name, None)
+        varied.headers.update(send.headers)
+        return varied  # type: ignore[no-any-return]
+
+
+def _described(request: requests.PreparedRequest, host: str, target: str, content: bytes | None) -> Request:
+    pairs: list[tuple[Any, Any]] = list(request.headers.items())
+    return Request(str(request.method), host, target, {_text(k).lower(): _text(v) for k, v in pairs}, content)
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
