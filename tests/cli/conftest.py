@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from typing import Any
+from typing import Any, TypeVar
 
 import pytest
 from click.testing import CliRunner, Result
@@ -15,6 +15,7 @@ from forbear.cli.app import app
 
 FORBEAR = (sys.executable, "-m", "forbear.cli")
 
+T = TypeVar("T")
 Invoke = Callable[..., Result]
 Finished = subprocess.CompletedProcess[str]
 Finish = Callable[..., Finished]
@@ -82,6 +83,15 @@ def start(env: dict[str, str]) -> Iterator[Start]:
             return process
 
         yield call
+
+
+def replay(results: list[T]) -> Callable[..., Iterator[T]]:
+    """A contest of the demo that comes out as told."""
+
+    def contest(*_: object) -> Iterator[T]:
+        return iter(results)
+
+    return contest
 
 
 def explained(invoke: Invoke, *args: str) -> dict[str, Any]:

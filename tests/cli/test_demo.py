@@ -1,4 +1,4 @@
-"""`forbear demo`: what it promises of each contender, and that its referee sees what goes wrong."""
+"""`forbear demo`: what it says, what it promises about Cloud Storage, and that its referee sees what goes wrong."""
 
 import asyncio
 import io
@@ -15,19 +15,20 @@ from rich.live import Live
 
 from forbear.cli.app import app
 from forbear.cli.demo import contest as contest_module
-from forbear.cli.demo import uploads
+from forbear.cli.demo import counters, grants, uploads
 from forbear.cli.demo.ask import Ask, Operation, Send
 from forbear.cli.demo.contenders import ATTEMPTS, once
 from forbear.cli.demo.contest import Moment, contest
 from forbear.cli.demo.referee import Claim, Deed, Outcome, Score, judge, score
 from forbear.cli.demo.screen import Rows
 from forbear.cli.demo.site import UPLOAD, Site, live
+from forbear.cli.demo.tally import Tally
 from forbear.cli.demo.weather import MOST, faults
 from forbear.cli.demo.workload import KINDS, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.store import Store
-from tests.cli.conftest import Invoke
+from tests.cli.conftest import Invoke, replay
 
 OUTCOMES = [outcome.value for outcome in Outcome]
 
@@ -64,15 +65,6 @@ def recorded(*args: Any) -> Iterator[tuple[str, Score, float]]:
         yield result
 
 
-def replay(results: list[tuple[str, Score, float]]) -> Callable[..., Iterator[tuple[str, Score, float]]]:
-    """A contest that comes out as told."""
-
-    def contest(*_: object) -> Iterator[tuple[str, Score, float]]:
-        return iter(results)
-
-    return contest
-
-
 def counts(contenders: dict[str, dict[str, int]]) -> dict[str, list[int]]:
     """The figures that are the same for the same seed."""
     return {name: [figures[outcome] for outcome in OUTCOMES] for name, figures in contenders.items()}
@@ -93,13 +85,21 @@ def test_forbear_breaks_nothing_and_blind_repeats_do(seven: Result, seed: int) -
     assert f"--seed {seed}" in told.stderr
 
 
-def test_the_table_has_the_same_figures(seven: Result, invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """For people there is a table with the same figures, what it shows, and why forbear left something failed."""
+def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+    """For people there is a table of each part with the same figures, what it shows, and why something failed."""
     monkeypatch.setattr(contest_module, "contest", replay(RESULTS))
-    shown = invoke("demo", "--seed", "7", "--each", "2")
+    shown = demo(7)
     assert shown.exit_code == 0
-    rows = [line.split() for line in shown.stdout.splitlines()[1:4]]
-    assert {row[0]: list(map(int, row[1:])) for row in rows} == counts(json.loads(seven.stdout)["contenders"])
+    lines, told = shown.stdout.splitlines(), json.loads(seven.stdout)
+    assert told.keys() == {"contenders", "iam", "redis"}
+    for title, expected in (
+        ("Cloud Storage", counts(told["contenders"])),
+        ("IAM", {name: list(figures.values()) for name, figures in told["iam"].items()}),
+        ("Redis", {name: list(figures.values()) for name, figures in told["redis"].items()}),
+    ):
+        head = next(number for number, line in enumerate(lines) if line.startswith(f"{title} "))
+        rows = [line.split() for line in lines[head + 1 : head + 4]]
+        assert {row[0]: list(map(int, row[1:])) for row in rows} == expected
     assert "repeating what is safe broke none." in shown.stdout
     assert "that forbear left failed" in shown.stdout
     assert "unsafe to repeat" in shown.stdout
@@ -113,16 +113,38 @@ def test_the_same_seed_gives_the_same_figures(seven: Result) -> None:
     assert counts(json.loads(again.stdout)["contenders"]) == counts(json.loads(seven.stdout)["contenders"])
 
 
-def test_a_broken_promise_is_said_and_ends_in_1(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Had forbear duplicated anything, or given up on what is safe, the output and the exit code would say so."""
-    bad = Score(dict.fromkeys(OUTCOMES, 1), requests=9, faults=3, retries=2, unrepeatable=0, happened=1)
+GOOD = Score({"completed": 3, "failed": 1, "lost": 0, "duplicated": 0, "corrupted": 0}, 9, 3, 2, 1, 1)
+BAD = Score(dict.fromkeys(OUTCOMES, 1), requests=9, faults=3, retries=2, unrepeatable=0, happened=1)
+RIGHT = Tally(asked=4, counted=4, too_many=0, lost=0, failed=0, unknown=0)
+SHORT = Tally(asked=4, counted=2, too_many=0, lost=0, failed=2, unknown=1)
+TWICE = Tally(asked=4, counted=5, too_many=1, lost=0, failed=0, unknown=0)
+LOST = Tally(asked=4, counted=3, too_many=0, lost=1, failed=0, unknown=0)
+BUG = "that is a bug, please report it with --seed 5"
 
-    results = [(name, bad, 1.0) for name in ("none", "naive", "forbear")]
-    monkeypatch.setattr(contest_module, "contest", replay(results))
-    shown = invoke("demo", "--seed", "5")
-    assert shown.exit_code == 1
-    assert "that is a bug, please report it with --seed 5" in shown.stdout
-    assert "1 are not, and failed on all attempts" in shown.stdout
+
+@pytest.mark.parametrize(
+    ("storage", "iam", "redis", "code", "said"),
+    [
+        (GOOD, RIGHT, RIGHT, 0, ["broke none.", "each is, once.", "the counters are right."]),
+        (GOOD, SHORT, SHORT, 0, ["broke none.", "gave up 3 times, told so, and broke nothing."]),
+        (BAD, RIGHT, RIGHT, 1, [BUG, "1 are not, and failed on all attempts", "each is, once."]),
+        (GOOD, TWICE, RIGHT, 1, ["broke none.", BUG, "the counters are right."]),
+        (GOOD, RIGHT, LOST, 1, ["broke none.", "each is, once.", BUG]),
+    ],
+    ids=["all-right", "given-up", "storage", "iam", "redis"],
+)
+def test_a_broken_promise_is_said_and_ends_in_1(
+    storage: Score, iam: Tally, redis: Tally, code: int, said: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Had forbear broken anything, or given up on what is safe, the output and the exit code would say so."""
+    names = ("none", "naive", "forbear")
+    monkeypatch.setattr(contest_module, "contest", replay([(name, storage, 1.0) for name in names]))
+    monkeypatch.setattr(grants, "contest", replay([(name, iam) for name in names]))
+    monkeypatch.setattr(counters, "contest", replay([(name, redis) for name in names]))
+    shown = demo(5)
+    assert shown.exit_code == code
+    places = [shown.stdout.index(text) for text in said]
+    assert places == sorted(places)
 
 
 def test_it_needs_retries(invoke: Invoke) -> None:

