@@ -125,8 +125,7 @@ class Retry(api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            start = Start()
-            judged = Judged(self._policy, start)
+            judged = Judged(self._policy, Start())
             while True:
                 try:
                     value = func(*args, **kwargs)
@@ -143,7 +142,7 @@ class Retry(api_retry.Retry):
                         refuse_awaitable(value, "the call")
                     judged.succeeded()
                     return value
-                start.runtime.sleep(delay)
+                judged.sleep(delay)
 
         return retried
 

@@ -3,6 +3,7 @@
 The rule: who repeats the call says, once it has failed, what it is; what its operation tolerates decides.
 """
 
+from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
 from forbear.run.state import Run
 
@@ -34,11 +35,17 @@ class Judged:
         return None if self._run is None else self._run.report
 
     def failed(
-        self, error: Exception, verdict: "Verdict", judgement: "Judgement", code: int | None = None
+        self,
+        error: Exception,
+        verdict: "Verdict",
+        judgement: "Judgement",
+        code: int | None = None,
+        stuck: str | None = None,
     ) -> float | None:
         """Seconds to wait before the next attempt, None to let `error` out; `judgement` is on the call.
 
-        `code` is the status of the reply, of a gRPC call the number of its code, None where there was no reply.
+        `code` is the status of the reply, of a gRPC call the number of its code, None where there was no reply. `stuck`
+        says why there can be no other attempt although the operation would allow it.
         """
         policy, start = self._policy, self._start
         if self._run is None:
@@ -51,6 +58,7 @@ class Judged:
             text_of(error),
             repeatable=judgement.repeatable and (policy.repeatable or policy.service is not None),
             maybe_done=code in judgement.maybe_done,
+            blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             unsafe=why_not(judgement, "the call"),
         )
 
@@ -60,6 +68,19 @@ class Judged:
             self._run.succeeded()
         elif self._policy.budget is not None:
             self._policy.budget.put(retried=False)
+
+    def left(self, timeout: float | None) -> float | None:
+        """Seconds that are left of the caller's own `timeout` for all attempts, None without one."""
+        start = self._start
+        return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
+
+    def sleep(self, delay: float) -> None:
+        """Wait before the next attempt."""
+        self._start.runtime.sleep(delay)
+
+    async def asleep(self, delay: float) -> None:
+        """Wait before the next attempt, in async code."""
+        await self._start.runtime.asleep(delay)
 
 
 def why_not(judgement: "Judgement", unknown: str) -> str:

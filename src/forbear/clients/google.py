@@ -1,0 +1,151 @@
+"""Retry objects for Google's generated clients (IAM, Memorystore, Cloud Storage over gRPC), sync and async.
+
+The rule: whoever names the RPC gets an object that judges each request message by the table of its service.
+"""
+
+import functools
+from collections.abc import Awaitable, Callable
+from typing import Any, ParamSpec, Self, TypeVar
+
+try:
+    from google.api_core import retry as api_retry
+except ImportError as error:
+    raise ImportError(
+        'forbear.clients.google needs google-api-core; install it with: pip install "forbear[google]"'
+    ) from error
+
+from forbear.core.backoff import Exponential
+from forbear.exchange.rpc import Rpc
+from forbear.policy import Policy
+from forbear.run.functions import refuse_awaitable
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def retry_for(method: str, policy: Policy | None = None) -> "Retry":
+    """What to pass as `retry=` to a call of the RPC `method`, such as "google.iam.admin.v1.IAM/CreateRole".
+
+    `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`. An error
+    with a doubtful outcome is followed by another attempt only where the table, shown the request message, allows it;
+    pushback and RetryInfo are obeyed. The original error comes out, with a note and a report. Of a stream of replies
+    only the opening is retried. Raises ValueError for an RPC that no table knows.
+    """
+    return Retry(_known(method, policy))
+
+
+def async_retry_for(method: str, policy: Policy | None = None) -> "AsyncRetry":
+    """The same for async clients."""
+    return AsyncRetry(_known(method, policy))
+
+
+class _ForRpc(api_retry.retry_base._BaseRetry):
+    """What both kinds have in common: the RPC, and the `with_…` methods of Google's objects."""
+
+    def __init__(self, rpc: Rpc) -> None:
+        backoff = rpc.policy.backoff
+        shown: dict[str, Any] = {}  # for who reads Google's attributes
+        if isinstance(backoff, Exponential):
+            shown = {"initial": backoff.initial, "maximum": backoff.maximum, "multiplier": backoff.multiplier}
+        super().__init__(timeout=rpc.policy.limits.timeout, **shown)
+        self._rpc = rpc
+
+    def with_timeout(self, timeout: float | None) -> Self:
+        """Allow another number of seconds for the whole run; None for no limit."""
+        limits = self._rpc.policy.limits
+        unlimited = limits.unlimited or timeout is None
+        return self._with(limits=limits.replace(timeout=timeout, unlimited=unlimited))
+
+    def with_deadline(self, deadline: float | None) -> Self:
+        """Do the same by its older name."""
+        return self.with_timeout(deadline)
+
+    def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
+        """Try again after other errors; which requests may be repeated does not change."""
+        return self._with(on=predicate, service=None, repeatable=True)
+
+    def with_delay(
+        self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
+    ) -> Self:
+        """Hold back by full jitter under other delays, in seconds; what is None stays."""
+        backoff = Exponential(
+            self._initial if initial is None else initial,
+            self._multiplier if multiplier is None else multiplier,
+            self._maximum if maximum is None else maximum,
+            jitter="full",
+        )
+        return self._with(backoff=backoff)
+
+    def __reduce__(self) -> tuple[type[Self], tuple[Rpc]]:
+        return type(self), (self._rpc,)  # Google's default predicate cannot be pickled
+
+    def _with(self, **changes: Any) -> Self:
+        return type(self)(Rpc(self._rpc.method, self._rpc.policy.replace(**changes)))
+
+
+class Retry(_ForRpc, api_retry.Retry):
+    """A `google.api_core.retry.Retry` for one RPC; `retry_for` makes it."""
+
+    def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
+        """Decorate the function that sends the request message which it is given first."""
+        rpc = self._rpc
+
+        @functools.wraps(func)
+        def retried(*args: P.args, **kwargs: P.kwargs) -> T:
+            judged = rpc.begin()
+            while True:
+                try:
+                    value = func(*args, **kwargs)
+                except Exception as error:
+                    delay = rpc.failed(judged, error, args[0] if args else None)
+                    if delay is None:
+                        raise
+                    if on_error is not None:
+                        on_error(error)
+                else:
+                    if hasattr(type(value), "__await__"):
+                        refuse_awaitable(value, rpc.method)
+                    judged.succeeded()
+                    return value
+                judged.sleep(delay)
+
+        return retried
+
+
+class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
+    """A `google.api_core.retry.AsyncRetry` for one RPC; `async_retry_for` makes it."""
+
+    def __call__(
+        self, func: Callable[..., Awaitable[T]], on_error: Callable[[Exception], Any] | None = None
+    ) -> Callable[P, Awaitable[T]]:
+        """Decorate the function that sends the request message which it is given first."""
+        rpc = self._rpc
+
+        @functools.wraps(func)
+        async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
+            judged = rpc.begin()
+            while True:
+                try:
+                    value = await func(*args, **kwargs)
+                except Exception as error:
+                    delay = rpc.failed(judged, error, args[0] if args else None)
+                    if delay is None:
+                        raise
+                    if on_error is not None:
+                        on_error(error)
+                else:
+                    judged.succeeded()
+                    return value
+                await judged.asleep(delay)
+
+        return retried
+
+
+def _known(method: str, policy: Policy | None) -> Rpc:
+    rpc = Rpc(method, policy)
+    if rpc.service is None or rpc.judge(None).operation is None:
+        raise ValueError(
+            f"`method` must be the full name of an RPC of Cloud Storage, IAM or Memorystore, such as "
+            f'"google.iam.admin.v1.IAM/CreateRole", got {method!r}'
+        )
+    return rpc

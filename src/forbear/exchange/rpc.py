@@ -1,0 +1,142 @@
+"""Rpc: what is known of a gRPC call and what its failure means, for whoever sends it. It knows no gRPC library.
+
+The rule: the request message decides, by the table of its service. An RPC that no table knows is repeated only where
+the caller named it, or where its failure says that it was not executed.
+"""
+
+from collections.abc import AsyncIterator, Collection, Iterator
+from importlib import import_module
+
+from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
+from forbear.exchange.exchange import Start
+from forbear.exchange.judged import Judged
+from forbear.http.request import Judgement
+from forbear.policy import Policy
+from forbear.services import grpc_status, registry, rfc9110, shapes
+from forbear.services.failures import transport
+from forbear.services.rpc import GrpcCall, RpcService
+
+BEGUN = "the replies had begun to come in, and would come again"
+"""Why a stream of replies that breaks is not opened again."""
+
+_ONCE = "the requests are an iterator, which comes only once; pass a list"
+
+
+class Rpc:
+    """One RPC under a policy; None is that which its service recommends, for an unknown one that of RFC 9110."""
+
+    __slots__ = ("method", "policy", "service", "safe")
+
+    def __init__(self, method: str, policy: Policy | None = None, *, safe: bool = False) -> None:
+        check_policy(policy)
+        service: RpcService | None = registry.find_rpc(method)
+        own: object = None if policy is None else policy.service
+        if isinstance(own, RpcService):
+            if service is not None and service.name != own.name:
+                raise ValueError(
+                    f"`policy` must be one for {service.name}, whose RPC {method} is, got one for {own.name}"
+                )
+            service = own
+        if policy is None:
+            found: Policy = (
+                rfc9110.policy if service is None else import_module(f"forbear.services.{service.name}").policy
+            )
+            policy = found
+        self.method = method
+        self.policy = policy
+        self.service = service
+        self.safe = safe
+
+    def begin(self, timeout: float | None = None) -> Judged:
+        """The state of a call whose first attempt starts now; the caller allows `timeout` seconds for all attempts."""
+        policy, most = self.policy, self.policy.limits.timeout
+        if timeout is not None and timeout > 0 and (most is None or timeout < most):
+            policy = policy.with_timeout(timeout)
+        return Judged(policy, Start())
+
+    def failed(self, judged: Judged, error: Exception, message: object, stuck: str | None = None) -> float | None:
+        """Seconds to wait before the next attempt, None to let `error` out.
+
+        `message` is the request, of a stream the first one, None where it is not at hand; an iterator comes only once,
+        so that there is no other attempt. Neither is there one where `stuck` says why.
+        """
+        if is_once(message):
+            message, stuck = None, _ONCE
+        judgement = self.judge(message)
+        return judged.failed(error, self.verdict(error, judgement), judgement, shapes.code(error), stuck)
+
+    def judge(self, message: object) -> Judgement:
+        """What is known of the call with `message`."""
+        if self.service is None:
+            judgement = Judgement("grpc", self.method.removeprefix("/"), Safety.NEVER)
+        else:
+            judgement = self.service.classify_call(GrpcCall(self.method, message))
+        return judgement.replace(repeatable=True) if self.safe else judgement
+
+    def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
+        """What the failure of an attempt means; what the server asks for holds under any policy."""
+        code, metadata = shapes.code(error), list(shapes.metadata(error))
+        if code is None:
+            found = transport(error)
+        elif self.service is not None:
+            found = self.service.call_verdict(judgement, code, metadata) or PERMANENT
+        else:
+            found = grpc_status.verdict(code, metadata, read=not judgement.mutation) or PERMANENT
+        if self.policy.service is not None:
+            return found
+        asked = self.policy.judge_error(error)
+        if asked.kind is Kind.TRANSIENT and asked.retry_after is None:
+            return asked.replace(retry_after=grpc_status.asked_for(metadata))
+        return asked
+
+
+def check_policy(policy: Policy | None) -> None:
+    """Refuse what is no policy, and one that asks for what can be done to no RPC or knows none."""
+    if policy is None:
+        return
+    if not isinstance(policy, Policy):
+        raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
+    if (
+        policy.service is not None
+        and not isinstance(policy.service, RpcService)
+        and policy.service is not rfc9110.RFC9110
+    ):
+        raise TypeError(f"`policy` must be one for RPCs, such as iam.policy, got one for {policy.service.name}")
+    if policy.attempt_timeout is not None:
+        raise ValueError(
+            "`policy` must have no attempt_timeout, for gRPC has a timeout of its own: give `timeout` to the call; "
+            f"got {policy.attempt_timeout!r}"
+        )
+    if policy.on_result is not None:
+        raise ValueError("`policy` must have no on_result: replies of RPCs are not judged; got one")
+
+
+def is_once(requests: object) -> bool:
+    """Whether requests, or what is given as a request, can be read only once."""
+    return isinstance(requests, Iterator | AsyncIterator)
+
+
+class Rpcs:
+    """What is known of each RPC of a channel under one policy; `safe` names RPCs that may be repeated in any case."""
+
+    __slots__ = ("_known", "_policy", "_safe")
+
+    def __init__(self, policy: Policy | None, safe: Collection[str]) -> None:
+        check_policy(policy)
+        if isinstance(safe, str):
+            raise TypeError(f"`safe` must be a collection of full names of RPCs, got the string {safe!r}")
+        self._policy = policy
+        self._safe = frozenset(name.removeprefix("/") for name in safe)
+        self._known: dict[str, Rpc] = {}
+
+    def __getitem__(self, method: str) -> Rpc:
+        """The RPC by its full name; a policy for one service leaves those of others to their own."""
+        found = self._known.get(method)
+        if found is None:
+            policy = self._policy
+            own: object = None if policy is None else policy.service
+            service = registry.find_rpc(method)
+            if isinstance(own, RpcService) and service is not None and own.name != service.name:
+                policy = None
+            found = self._known[method] = Rpc(method, policy, safe=method.removeprefix("/") in self._safe)
+        return found

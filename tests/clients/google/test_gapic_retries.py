@@ -1,0 +1,168 @@
+"""`retry_for` on Google's generated clients, sync and async, against a real gRPC server."""
+
+import asyncio
+import pickle
+from collections.abc import Iterator
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from google.api_core import exceptions, gapic_v1
+from google.cloud import _storage_v2 as storage_v2
+from google.cloud._storage_v2.services.storage import transports
+
+import forbear
+from forbear.clients import google
+from forbear.services import cloud_storage, iam
+from forbear.testing import virtual_time
+from tests.clients.google.rpc_server import Server, running
+
+DELETE = "google.storage.v2.Storage/DeleteObject"
+GET = "google.storage.v2.Storage/GetObject"
+SAFE = storage_v2.DeleteObjectRequest(bucket="b", object_="o", generation=7)
+UNSAFE = storage_v2.DeleteObjectRequest(bucket="b", object_="o")
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server that ends calls as it is told."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def client(server: Server) -> Iterator[Any]:
+    """The generated client of Cloud Storage."""
+    with grpc.insecure_channel(server.target) as channel:
+        yield storage_v2.StorageClient(transport=transports.StorageGrpcTransport(channel=channel))
+
+
+def test_the_message_decides(server: Server, client: Any) -> None:
+    """A delete of a generation is repeated; one without is not, and its error says what is missing."""
+    server.fail(UNAVAILABLE, times=2)
+    with virtual_time(seed=1) as time:
+        client.delete_object(SAFE, retry=google.retry_for(DELETE))
+        assert (len(server.calls), len(time.slept)) == (3, 2)
+        server.fail(UNAVAILABLE)
+        with pytest.raises(exceptions.ServiceUnavailable) as caught:
+            client.delete_object(UNSAFE, retry=google.retry_for(DELETE))
+    assert len(server.calls) == 4
+    assert caught.value.__notes__[0].endswith(
+        "google.storage.v2.Storage/DeleteObject may have been executed; "
+        "only with if_generation_match or generation may it be repeated"
+    )
+
+
+def test_a_lost_reply_of_something_done(server: Server, client: Any) -> None:
+    """NOT_FOUND after a doubtful attempt comes out as it is, and the report says that it may be done."""
+    server.fail(UNAVAILABLE)
+    server.fail(grpc.StatusCode.NOT_FOUND)
+    with virtual_time(), pytest.raises(exceptions.NotFound) as caught:
+        client.delete_object(SAFE, retry=google.retry_for(DELETE))
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.maybe_done
+
+
+def test_async(server: Server) -> None:
+    """The same on asyncio."""
+
+    async def run() -> None:
+        async with grpc.aio.insecure_channel(server.target) as channel:
+            transport = transports.StorageGrpcAsyncIOTransport(channel=channel)
+            client: Any = storage_v2.StorageAsyncClient(transport=transport)
+            server.fail(UNAVAILABLE, times=2)
+            await client.delete_object(SAFE, retry=google.async_retry_for(DELETE))
+            server.fail(UNAVAILABLE)
+            with pytest.raises(exceptions.ServiceUnavailable):
+                await client.delete_object(UNSAFE, retry=google.async_retry_for(DELETE))
+            with pytest.raises(TypeError, match="returned an awaitable"):
+                await client.get_object(storage_v2.GetObjectRequest(), retry=google.retry_for(GET))
+
+    with virtual_time(seed=1) as time:
+        asyncio.run(run())
+    assert (server.calls, len(time.slept)) == (["DeleteObject"] * 4, 2)
+
+
+@pytest.mark.parametrize(("word", "waits"), [("30000", 1), ("-1", 0)])
+def test_pushback(server: Server, client: Any, word: str, waits: int) -> None:
+    """The server's word is obeyed; Google's own objects do not read it."""
+    server.fail(UNAVAILABLE, metadata=(("grpc-retry-pushback-ms", word),))
+    with virtual_time(seed=1) as time:
+        if waits:
+            client.get_object(storage_v2.GetObjectRequest(), retry=google.retry_for(GET))
+        else:
+            with pytest.raises(exceptions.ServiceUnavailable):
+                client.get_object(storage_v2.GetObjectRequest(), retry=google.retry_for(GET))
+    assert [delay >= 30 for delay in time.slept] == [True] * waits
+
+
+@pytest.mark.parametrize(
+    ("method", "sent"),
+    [
+        ("google.cloud.redis.v1.CloudRedis/DeleteInstance", 2),
+        ("google.cloud.redis.v1.CloudRedis/FailoverInstance", 1),
+        ("google.iam.admin.v1.IAM/GetRole", 2),
+        ("google.iam.admin.v1.IAM/CreateServiceAccountKey", 1),
+    ],
+)
+def test_other_services(server: Server, method: str, sent: int) -> None:
+    """IAM and Memorystore are judged by their own tables, through the wrapper of every generated method."""
+    with grpc.insecure_channel(server.target) as channel:
+        raw: Any = channel
+        wrap: Any = gapic_v1.method.wrap_method
+        call = wrap(raw.unary_unary(f"/{method}"))
+        server.fail(UNAVAILABLE)
+        with virtual_time():
+            if sent == 2:
+                call(b"", retry=google.retry_for(method), timeout=10)
+            else:
+                with pytest.raises(exceptions.ServiceUnavailable):
+                    call(b"", retry=google.retry_for(method), timeout=10)
+    assert len(server.calls) == sent
+
+
+def test_copies_and_pickles(server: Server, client: Any) -> None:
+    """Google's `with_…` methods derive others, which keep the RPC."""
+    told: list[Exception] = []
+    teapot = google.retry_for(GET).with_predicate(lambda error: isinstance(error, exceptions.NotFound))
+    server.fail(grpc.StatusCode.NOT_FOUND)
+    with virtual_time() as time:
+        client.get_object(storage_v2.GetObjectRequest(), retry=teapot.with_delay(initial=5, maximum=5))
+    assert time.slept[0] <= 5
+    quick = pickle.loads(pickle.dumps(google.async_retry_for(DELETE).with_deadline(9)))
+    assert (quick.timeout, quick._rpc.method, quick._rpc.policy.limits.timeout) == (9, DELETE, 9)
+    assert google.retry_for(GET).with_timeout(None).timeout is None
+    server.fail(UNAVAILABLE)
+    with virtual_time():
+        google.retry_for(GET)(client.get_object, told.append)(storage_v2.GetObjectRequest())
+    assert [type(error) for error in told] == [exceptions.ServiceUnavailable]
+
+
+def test_a_policy_of_ones_own(server: Server, client: Any) -> None:
+    """It brings its limits; the table still decides what may be repeated."""
+    policy = forbear.retry(on=exceptions.ServiceUnavailable, attempts=2)
+    server.fail(UNAVAILABLE, times=3)
+    with virtual_time():
+        with pytest.raises(exceptions.ServiceUnavailable):
+            client.delete_object(SAFE, retry=google.retry_for(DELETE, policy))
+        assert len(server.calls) == 2
+        with pytest.raises(exceptions.ServiceUnavailable):
+            client.delete_object(UNSAFE, retry=google.retry_for(DELETE, policy))
+    assert len(server.calls) == 3
+
+
+def test_what_cannot_be_right_is_refused() -> None:
+    """Unknown RPCs, and policies that belong elsewhere."""
+    with pytest.raises(ValueError, match="`method` must be the full name of an RPC"):
+        google.retry_for("google.storage.v2.Storage/Explode")
+    with pytest.raises(ValueError, match="must be one for cloud_storage"):
+        google.retry_for(GET, iam.policy)
+    with pytest.raises(TypeError, match="`policy` must be a forbear"):
+        google.retry_for(GET, 3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    with pytest.raises(ValueError, match="attempt_timeout"):
+        google.retry_for(GET, cloud_storage.policy.with_attempt_timeout(3))
+    with pytest.raises(ValueError, match="on_result"):
+        google.retry_for(GET, cloud_storage.policy.with_on_result(bool))
