@@ -1,0 +1,60 @@
+"""The async loop around commands: the sync one with `await`, and attempt timeouts. It decides nothing itself."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from forbear.commands.call import Call
+from forbear.commands.settings import Settings
+from forbear.commands.work import Work
+from forbear.run.runtime import current_runtime
+from forbear.run.state import reports_made
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_NONE: Mapping[str, Any] = {}
+
+
+async def run(
+    settings: Settings,
+    describe: Callable[[S], Work],
+    sent: S,
+    attempt: Callable[..., Awaitable[T]],
+    args: tuple[Any, ...] = (),
+    options: Mapping[str, Any] = _NONE,
+    patience: float | None = 0.0,
+) -> T:
+    """Make the attempt as often as the policy allows and return what it returns; `describe` says what is `sent`.
+
+    `patience` is for how many seconds the server may block it, which come on top of the attempt timeout; None for as
+    long as it takes.
+    """
+    policy = settings.policy
+    if policy is None:
+        return await attempt(*args, **options)
+    runtime = current_runtime()
+    started, reports = runtime.monotonic(), reports_made[0]
+    call = None  # nearly every command ends without a state
+    while True:
+        try:
+            limit = settings.limit if call is None else call.attempt_limit()
+            if limit is None or patience is None:
+                value = await attempt(*args, **options)
+            else:
+                async with runtime.within(limit + patience):
+                    value = await attempt(*args, **options)
+        except Exception as error:
+            if call is None:
+                call = Call(settings, policy, describe(sent), runtime, started, reports)
+            delay = call.failed(error)
+            if delay is None:
+                raise
+        else:
+            if call is None:
+                if settings.plain:
+                    return value
+                call = Call(settings, policy, describe(sent), runtime, started, reports)
+            delay = call.returned(value)
+            if delay is None:
+                return value
+        await runtime.asleep(delay)

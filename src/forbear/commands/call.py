@@ -1,0 +1,87 @@
+"""Call: the state of one command (or of several sent together) on its way through as many attempts as it takes."""
+
+from forbear.commands.settings import Settings
+from forbear.commands.verdicts import verdict_of
+from forbear.commands.work import Work
+from forbear.core.report import text_of
+from forbear.core.verdict import Kind, Verdict
+from forbear.policy import Policy
+from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import Runtime, current_runtime
+from forbear.run.state import Run
+
+
+class Call:
+    """One run under a policy; made when an attempt has failed, or has to be told to a budget.
+
+    `started` is the time before the first attempt and `reports` the number of reports made by then (default: now).
+    """
+
+    __slots__ = ("_policy", "_run", "_settings", "_work", "runtime")
+
+    def __init__(
+        self,
+        settings: Settings,
+        policy: Policy,
+        work: Work,
+        runtime: Runtime | None = None,
+        started: float | None = None,
+        reports: int | None = None,
+    ) -> None:
+        self.runtime: Runtime = current_runtime() if runtime is None else runtime
+        self._settings = settings
+        self._policy = policy
+        self._work = work
+        started = self.runtime.monotonic() if started is None else started
+        self._run = Run(policy, policy.name or work.operation, self.runtime, started, reports)
+
+    def failed(self, error: Exception) -> float | None:
+        """Seconds to wait before the next attempt, None to let `error` out."""
+        return self.after(self.judged(error, verdict_of(error, self._work)), error)
+
+    def judged(self, error: Exception, verdict: Verdict) -> Verdict:
+        """What an error means; a policy for errors in general has the last word on all but conflicts."""
+        if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
+            return verdict
+        asked = self._policy.judge_error(error)
+        if asked.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
+            return verdict.replace(retry_after=asked.retry_after, delay=asked.delay, throttled=asked.throttled)
+        return asked
+
+    def after(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
+        """Seconds to wait after `error`, which means `verdict` for the work, or for other `work` that it stands for."""
+        work = work or self._work
+        text = text_of(error)
+        return self._run.after(
+            verdict,
+            error,
+            type(error).__qualname__,
+            text,
+            repeatable=work.repeatable and self._settings.may_repeat,
+            maybe_done=work.is_maybe_done(text),
+            unsafe=work.unsafe or None,
+        )
+
+    def succeeded(self) -> None:
+        """Tell the budget and the listener of a success."""
+        self._run.succeeded()
+
+    def returned(self, value: object) -> float | None:
+        """Seconds to wait after a reply that the policy's `on_result` refuses, None to hand it out."""
+        verdict = self._policy.judge_value(value)
+        if verdict is None:
+            self._run.succeeded()
+            return None
+        kind = type(value).__qualname__
+        return self._run.after(
+            verdict,
+            None,
+            kind,
+            f"on_result refused a value of type {kind}",
+            repeatable=self._work.repeatable and self._settings.may_repeat,
+            unsafe=self._work.unsafe or None,
+        )
+
+    def attempt_limit(self) -> float | None:
+        """Seconds that the attempt which starts now may take, None without an attempt timeout."""
+        return self._run.attempt_limit()

@@ -1,0 +1,88 @@
+"""How a client was set up: its policy, and that nothing else retries. It knows no library."""
+
+from collections.abc import Mapping
+
+from forbear.core.check import INFINITY
+from forbear.policy import Policy
+from forbear.services.redis.failures import verdict_of_exception
+from forbear.services.redis.profiles import policy as _recommended
+
+RECOMMENDED = _recommended()
+
+_RETRIES = (
+    "retry", "retry_on_error", "retry_on_timeout", "cluster_error_retry_attempts", "connection_error_retry_attempts",
+)  # fmt: skip
+
+
+class Settings:
+    """The set-up of one client.
+
+    `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without one.
+    `tables` says that the policy judges errors as the service does; any other has the last word on them. `plain` says
+    that it has no part in an attempt that succeeds.
+    """
+
+    __slots__ = ("limit", "plain", "policy", "tables")
+
+    def __init__(self, policy: Policy | None) -> None:
+        if policy is not None and not isinstance(policy, Policy):
+            raise TypeError(f"`policy` must be a forbear.Policy or None (send everything once), got {policy!r}")
+        if policy is not None and policy.service is not None:
+            raise TypeError(
+                "`policy` must not be that of a service for HTTP; "
+                "take forbear.services.redis.policy, or one of forbear.retry(on=...)"
+            )
+        self.policy = policy
+        self.tables = policy is not None and policy.on is verdict_of_exception
+        self.plain = policy is None or (policy.budget is None and policy.on_result is None)
+        self.limit = _first_limit(policy)
+
+    @property
+    def may_repeat(self) -> bool:
+        """Whether the policy leaves it to the table; that of the service says no only of functions."""
+        return self.policy is not None and (self.tables or self.policy.repeatable)
+
+
+def _first_limit(policy: Policy | None) -> float | None:
+    if policy is None or policy.attempt_timeout is None or policy.limits.timeout is None:
+        return None if policy is None else policy.attempt_timeout
+    return min(policy.attempt_timeout, policy.limits.timeout)
+
+
+ONCE = Settings(None)
+
+
+def refuse_retries(options: Mapping[str, object]) -> None:
+    """Refuse options of the library's own retries: they know no command, and both together would multiply."""
+    for name in _RETRIES:
+        if options.get(name):
+            raise TypeError(
+                f"`{name}` must not be given, for the client's own retries repeat any command; use policy=, got "
+                f"{options[name]!r}"
+            )
+
+
+def refuse_pool(options: Mapping[str, object], limit: float | None = None) -> None:
+    """Refuse a connection pool that retries by itself, or whose sockets wait longer than `limit` seconds."""
+    retry: object = options.get("retry")
+    if options.get("retry_on_error") or options.get("retry_on_timeout") or getattr(retry, "_retries", 0):
+        raise ValueError(
+            "`connection_pool` must not retry by itself, for that repeats any command; "
+            "make it without retry, retry_on_error and retry_on_timeout"
+        )
+    if limit is not None:
+        for name in ("socket_timeout", "socket_connect_timeout"):
+            seconds = options.get(name, options.get("socket_timeout"))
+            if not isinstance(seconds, int | float) or seconds > limit:
+                raise ValueError(
+                    f"`connection_pool` must have a {name} of at most the policy's attempt_timeout of {limit:g} s, "
+                    f"got {seconds!r}; make it with {name}={limit:g}"
+                )
+
+
+def shorten(options: dict[str, object], limit: float | None) -> None:
+    """Hand the attempt timeout to the sockets, where they are not to give up earlier anyway."""
+    if limit is not None:
+        for name in ("socket_timeout", "socket_connect_timeout"):
+            own = options.get(name)
+            options[name] = min(own if isinstance(own, int | float) else INFINITY, limit)

@@ -1,0 +1,89 @@
+"""What an attempt sends: one command, several together, or what keeps a subscription. It sends nothing itself."""
+
+from collections.abc import Sequence, Sized
+from dataclasses import dataclass, replace
+
+from forbear.commands import promises
+from forbear.services.redis.batch import classify_many, classify_transaction
+from forbear.services.redis.judge import classify
+from forbear.services.redis.judgement import Judgement
+from forbear.services.redis.words import Command
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What one run sends, over and over where that is allowed.
+
+    `operation` names it in reports and events, `repeatable` says whether it may be executed twice and `unsafe` why not.
+    An error reply to a part of it holds for all of it if it is `atomic`. `redirected` marks work whose next attempt
+    goes where a redirection says, and `watched` what must not be sent again without the WATCH that came before it. The
+    `nodes` are those of a cluster that it has been sent to so far.
+    """
+
+    operation: str
+    repeatable: bool
+    unsafe: str
+    texts: tuple[str, ...] = ()
+    atomic: bool = True
+    redirected: bool = False
+    watched: bool = False
+    nodes: Sized = ()
+
+    def is_maybe_done(self, text: str) -> bool:
+        """Whether an error reply to a later attempt may mean that an earlier one had worked."""
+        lowered = text.lower()
+        return any(part in lowered for part in self.texts)
+
+
+SUBSCRIPTION = Work("SUBSCRIBE", repeatable=True, unsafe="")
+"""Subscribing and waiting for messages, which executes nothing; what is published in the meantime is lost."""
+
+
+def single(command: Command, *, watched: bool = False, nodes: Sized = ()) -> Work:
+    """One command."""
+    judgement = classify(command, promised=promises.given())
+    return Work(
+        judgement.operation or "unknown command",
+        judgement.repeatable and not watched,
+        _why_not(judgement),
+        judgement.maybe_done,
+        watched=watched,
+        nodes=nodes,
+    )
+
+
+def pipeline(commands: Sequence[Command]) -> Work:
+    """Commands that are sent together and executed one by one."""
+    judged = judge_together(commands)
+    unsafe = next((f"the pipeline with {_why_not(judgement)}" for judgement in judged if not judgement.repeatable), "")
+    return Work("pipeline", not unsafe, unsafe, atomic=len(judged) == 1)
+
+
+def several(commands: Sequence[Command]) -> Work:
+    """A pipeline of which one node may execute its part where another is not reached, and nobody says which."""
+    work = pipeline(commands)
+    return work if len(commands) == 1 else replace(work, nodes=commands)
+
+
+def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool = False) -> Work:
+    """Commands between MULTI and EXEC; after a WATCH they are not repeated without it."""
+    judgement = classify_transaction(commands, watched=watched, promised=promises.given())
+    unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
+    if not watched:
+        judged = judge_together(commands)
+        unsafe = next((f"the transaction with {_why_not(one)}" for one in judged if not one.repeatable), unsafe)
+    return Work("transaction", judgement.repeatable, unsafe, redirected=redirected, watched=watched)
+
+
+def judge_together(commands: Sequence[Command]) -> tuple[Judgement, ...]:
+    """The judgements on commands in each other's company."""
+    return classify_many(commands, promised=promises.given())
+
+
+def _why_not(judgement: Judgement) -> str:
+    name = judgement.operation or "an unknown command"
+    if judgement.refused is not None:
+        return f"{name} may have been executed; {judgement.refused}"
+    if judgement.conditions:
+        return f"{name} may have been executed; only with {' or '.join(judgement.conditions)} may it be repeated"
+    return f"{name} may have been executed and must not be executed twice"
