@@ -103,9 +103,12 @@ def _counted(seed: int, increments: int) -> "dict[str, Tally] | None":
 
         tell(f"{counters.WRITERS} writers increment counters in a real Valkey, through a proxy that loses messages")
         return dict(counters.contest(seed, increments))
-    except (ModuleNotFoundError, NoValkey) as error:
-        tell(f"the part about Redis is left out: {str(error).splitlines()[0]}")
-        return None
+    except ModuleNotFoundError as error:
+        reason = f'{error}: pip install "forbear[demo]"'
+    except NoValkey as error:
+        reason = str(error).splitlines()[0]
+    tell(f"the part about Redis is left out: {reason}")
+    return None
 
 
 def _figures(score: "Score", seconds: float) -> dict[str, float]:
