@@ -73,12 +73,13 @@ def test_one_policy_and_many_writers(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 30))])
 def test_counters_and_many_writers(seed: int) -> None:
-    """Without retries some are missing and some unknown, redis-py as it comes counts too many, forbear counts right."""
+    """Without retries some are unknown, redis-py as it comes counts too many, forbear counts right."""
     found = dict(counters.contest(seed, 60))
     none, naive, forbear = (found[name] for name in ("none", "naive", "forbear"))
     asked = 60 * counters.WRITERS
     assert none.is_clean
-    assert asked - none.unknown <= none.counted < asked
+    assert asked - none.unknown <= none.counted <= asked
+    assert none.unknown > 0
     assert (naive.unknown, naive.lost, naive.counted - naive.too_many) == (0, 0, asked)
     assert naive.too_many > 0
     assert forbear == Tally(asked, asked, too_many=0, lost=0, failed=0, unknown=0)

@@ -29,7 +29,7 @@ WRITERS = 4
 Fields = dict[Any, Any]
 """Of a counter: its "count", and for each writer the number of its last change."""
 
-_LOST = 0.03
+_LOST = 0.05
 _COUNTERS = tuple(f"counter-{number}" for number in range(4))
 _ONE = re.compile(rb"counter-\d")
 _POLICY = rules.policy.with_attempts(50).with_timeout(30)  # on a slow machine, four writers get in each other's way

@@ -46,15 +46,22 @@ class Desk:
 
     async def read(self) -> Json:
         """The policy, with its etag."""
-        policy: Json = (await self._client.post(f"{_URL}:getIamPolicy")).raise_for_status().json()
-        others, self._others = self._others, None
-        if others is not None:
-            await others.wait()
+        try:
+            policy: Json = (await self._client.post(f"{_URL}:getIamPolicy")).raise_for_status().json()
+        except httpx.HTTPError:
+            await self._meet()
+            raise
+        await self._meet()
         return policy
 
     async def write(self, policy: Json) -> None:
         """Write the policy, on condition that its etag is still the same."""
         (await self._client.post(f"{_URL}:setIamPolicy", json={"policy": policy})).raise_for_status()
+
+    async def _meet(self) -> None:
+        others, self._others = self._others, None
+        if others is not None:
+            await others.wait()
 
 
 def _members(policy: Json) -> list[str]:
