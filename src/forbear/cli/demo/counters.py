@@ -1,14 +1,16 @@
 """The part about Redis: several writers increment counters in a real Valkey, and requests and replies get lost.
 
 `none` sends HINCRBY once, by redis-py with its retries switched off. `naive` is redis-py as it comes, which repeats
-whatever command met a lost connection. `forbear` is `forbear.aupdate` around WATCH and MULTI: each writer leaves the
-number of its change in a field of its own, and looks for it where it does not know whether it was made.
+whatever command met a lost connection. `forbear` is `forbear.aupdate` around WATCH and MULTI over forbear's own client:
+each writer leaves the number of its change in a field of its own, and looks for it where it does not know whether the
+change was made.
 """
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from redis import Redis
@@ -18,6 +20,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
 from forbear.cli.demo.tally import Losses, Tally, Told, tally
+from forbear.clients.redis import AsyncRedis as RetryingRedis
 from forbear.core.report import report
 from forbear.services import redis as rules
 from forbear.testing.proxy import Cut, Proxy
@@ -76,15 +79,14 @@ async def _update(client: AsyncRedis, change: Change) -> None:
 @dataclass(frozen=True, slots=True)
 class _Contender:
     name: str
-    settings: Mapping[str, Any]
+    client: Callable[..., AsyncRedis]
     increment: Callable[[AsyncRedis, Change], Awaitable[None]]
 
 
-_SEND_ONCE = {"retry": Retry(NoBackoff(), 0)}
 _CONTENDERS = (
-    _Contender("none", _SEND_ONCE, _increment),
-    _Contender("naive", {}, _increment),
-    _Contender("forbear", _SEND_ONCE, _update),
+    _Contender("none", partial(AsyncRedis, retry=Retry(NoBackoff(), 0)), _increment),
+    _Contender("naive", AsyncRedis, _increment),
+    _Contender("forbear", partial(RetryingRedis, policy=_POLICY), _update),
 )
 
 
@@ -112,7 +114,7 @@ async def _compete(contender: _Contender, proxy: Proxy, increments: int) -> list
     claims = list[tuple[str, Told]]()
 
     async def write(writer: str) -> None:
-        async with AsyncRedis(host=proxy.host, port=proxy.port, decode_responses=True, **contender.settings) as client:
+        async with contender.client(host=proxy.host, port=proxy.port, decode_responses=True) as client:
             for number in range(increments):
                 change = Change(_COUNTERS[number % len(_COUNTERS)], writer, str(number))
                 claims.append((change.counter, await _told(contender.increment(client, change))))
