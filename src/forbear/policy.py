@@ -72,7 +72,7 @@ class Policy(Record):
         _check_on(on)
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"`limits` must be a forbear.Limits or None (the defaults), got {limits!r}")
-        if not callable(getattr(backoff, "delay", None)):
+        if isinstance(backoff, type) or not callable(getattr(backoff, "delay", None)):
             raise TypeError(
                 f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
             )
@@ -99,6 +99,8 @@ class Policy(Record):
         if isinstance(function, staticmethod | classmethod):
             rewrapped: F = _rewrap(self, function)
             return rewrapped
+        if isinstance(function, type):
+            raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
         check_retryable(function)
         wrap = _acall.wrap if is_async(function) else _call.wrap
         if wrap is _call.wrap:

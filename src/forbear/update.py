@@ -93,11 +93,11 @@ async def aupdate(
     cycle = _Cycle(read, modify, write, conflict, mine, policy)
     while True:
         try:
-            value = await cycle.bounded(read())
+            value = await cycle.bounded("read", read)
             if cycle.is_done(value):
                 return value
             changed = cycle.changed(value)
-            stored = await cycle.bounded(write(changed))
+            stored = await cycle.bounded("write", write, changed)
         except Exception as error:
             delay = cycle.failed(error)
             if delay is None:
@@ -161,9 +161,13 @@ class _Cycle:
         self.run.succeeded()
         return changed if stored is None else stored
 
-    async def bounded(self, awaitable: "Awaitable[V]") -> "V":
+    async def bounded(self, name: str, function: "Callable[..., Awaitable[V]]", *value: "Any") -> "V":
         """The result of a read or a write, within the attempt timeout if there is one."""
         limit = self.run.attempt_limit()
+        awaitable = function(*value)
+        if not hasattr(type(awaitable), "__await__"):
+            self._step = "modify"  # an error of the caller's, not one of reading or writing
+            raise TypeError(f"`{name}` returned no awaitable: use update, where `read` and `write` are not async")
         if limit is None:
             return await awaitable
         async with self.run.runtime.within(limit):

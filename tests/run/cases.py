@@ -57,7 +57,7 @@ def small(capacity: float) -> Budget:
 
 
 AGAIN = "limit of 5 attempts reached"
-UNSAFE = Reason.UNSAFE.value
+UNSAFE = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
 
 CASES = [
     Case("success", BUSY, ("done",), "done", [0]),

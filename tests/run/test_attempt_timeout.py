@@ -12,7 +12,7 @@ from forbear.policy import retry
 from forbear.run.errors import AttemptTimeout
 from forbear.testing.script import AsyncScript
 from forbear.testing.virtual_time import clock, virtual_time
-from tests.run.cases import BUSY, Busy
+from tests.run.cases import BUSY, UNSAFE, Busy
 from tests.run.drivers import ASYNC, Driver, Outcome
 
 async_drivers = pytest.mark.parametrize("drive", ASYNC, ids=lambda driver: driver.name)
@@ -61,7 +61,7 @@ def test_giving_up_on_too_long_attempts(drive: Driver) -> None:
 def test_an_unsafe_attempt_that_was_cut_short_is_not_repeated(drive: Driver) -> None:
     """Whether it took effect is unknown."""
     outcome = drive(BUSY.with_attempt_timeout(5).replace(repeatable=False), lasting(9))
-    check(outcome, [0], Reason.UNSAFE, Reason.UNSAFE.value)
+    check(outcome, [0], Reason.UNSAFE, UNSAFE)
 
 
 @async_drivers

@@ -147,8 +147,13 @@ def test_builtins_and_classes() -> None:
     """What has no code to look at is called as a sync function."""
     assert policy(len)("four") == 4
     assert policy.call(int, "12", base=3) == 5
-    assert policy(dict)(a=1) == {"a": 1}
     assert policy([1].count)(1) == 1
+
+
+def test_a_class_is_not_decorated() -> None:
+    """It would become a function, of which nothing is an instance."""
+    with pytest.raises(TypeError, match="dict is a class, and would become a function; decorate its methods"):
+        policy(dict)
 
 
 @pytest.mark.parametrize(

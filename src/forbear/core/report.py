@@ -69,6 +69,10 @@ class Report(Record):
             made=made,
         )
 
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return super()._fields()[:-1]  # `made` tells of this process, not of the run
+
     def made_after(self, number: int) -> bool:
         """Whether it is later than the process's report `number`; an older one rides on an exception raised again."""
         return self.made is None or self.made > number
@@ -106,6 +110,13 @@ def report(outcome: object) -> Report | None:
 
     An exception without one of its own may hold a `response` that has one, as the error of `raise_for_status()` does.
     """
+    try:
+        return _found(outcome)
+    except Exception:  # from a property of theirs, which must not hide the failure at hand
+        return None
+
+
+def _found(outcome: object) -> Report | None:
     found: object = getattr(outcome, _ATTRIBUTE, None)
     if found is None:
         response = getattr(outcome, "response", None)

@@ -1,6 +1,6 @@
 """The async loop, for asyncio and trio: the sync one with `await`, and attempt timeouts. It decides nothing itself."""
 
-from forbear.run.functions import dress
+from forbear.run.functions import dress, no_awaitable
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, reports_made
 
@@ -25,11 +25,14 @@ async def acall(
     while True:
         try:
             limit = run.attempt_limit()
+            pending = function(*args, **kwargs)
+            if not hasattr(type(pending), "__await__"):
+                break  # it ran to its end, and is not to run again because of what it returned
             if limit is None:
-                value = await function(*args, **kwargs)
+                value = await pending
             else:
                 async with runtime.within(limit):
-                    value = await function(*args, **kwargs)
+                    value = await pending
         except Exception as error:
             delay = run.failed(error)
             if delay is None:
@@ -39,6 +42,7 @@ async def acall(
             if delay is None:
                 return value
         await runtime.asleep(delay)
+    raise no_awaitable(operation)
 
 
 def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]") -> "Callable[..., Awaitable[Any]]":

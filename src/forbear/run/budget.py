@@ -1,5 +1,6 @@
 """The retry budget that runs share: a rule of the core with its counters, a lock and the clock."""
 
+import os
 from _thread import allocate_lock  # threading.Lock itself, without the import cost of threading
 
 from forbear.core.budget import Ratio, Throttle, TokenBucket
@@ -25,6 +26,18 @@ if TYPE_CHECKING:
             ...
 
 
+_lock = [allocate_lock()]  # one for all budgets, held for a microsecond
+
+
+def _unlock_in_child() -> None:
+    """A thread that does not exist in a forked child may have held the lock."""
+    _lock[0] = allocate_lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_unlock_in_child)
+
+
 class Budget:
     """Keeps retries from becoming the outage: share one between all policies that call the same service.
 
@@ -32,12 +45,13 @@ class Budget:
     one. A run that the budget refuses a retry ends at once with the reason BUDGET.
     """
 
-    __slots__ = ("_rule", "_state", "_lock")
+    __slots__ = ("_rule", "_state")
 
     def __init__(self, rule: "Rule | None" = None) -> None:
+        if rule is not None and not callable(getattr(rule, "take", None)):
+            raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
         self._rule: Rule = TokenBucket() if rule is None else rule
         self._state = self._rule.start()
-        self._lock = allocate_lock()
 
     @classmethod
     def brooker(cls, capacity: float = 10, deposit: float = 0.1) -> "Self":
@@ -65,13 +79,13 @@ class Budget:
     def take(self) -> bool:
         """Ask for a retry; False refuses it."""
         now = current.get().monotonic()
-        with self._lock:
+        with _lock[0]:
             return self._rule.take(self._state, now)
 
     def put(self, *, retried: bool) -> None:
         """Enter a success; `retried` says whether it took more than one attempt."""
         now = current.get().monotonic()
-        with self._lock:
+        with _lock[0]:
             self._rule.put(self._state, now, retried=retried)
 
     def __copy__(self) -> "Self":

@@ -69,6 +69,11 @@ def check_retryable(function: object) -> None:
         )
 
 
+def no_awaitable(name: str) -> TypeError:
+    """The error of a sync function that was called as an async one."""
+    return TypeError(f"{name} was called as an async function, but returned no awaitable; call it with `policy.call`")
+
+
 def refuse_awaitable(value: object, name: str) -> "NoReturn":
     """Refuse the awaitable that a sync function handed back: nothing would retry what happens when it is awaited."""
     close = getattr(value, "close", None)

@@ -1,6 +1,6 @@
 """Run: the state of one run; after a failed attempt every loop and adapter asks it how long to wait, if at all."""
 
-from _thread import allocate_lock  # threading.Lock itself, without the import cost of threading
+from itertools import count
 
 from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
@@ -47,9 +47,11 @@ if TYPE_CHECKING:
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
 
+_UNSAFE = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
+
 reports_made = [0]
 """How many reports there are: tells an error that was retried within a run from an old one that is raised again."""
-_counting = allocate_lock()
+_numbers = count(1)  # without a lock, which a forked child might find taken
 
 
 class Run:
@@ -82,7 +84,8 @@ class Run:
         """Seconds to wait before the next attempt, None to let `error` out (it is annotated)."""
         plan = self.plan
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.judge_error(error)
-        return self.after(verdict, error, type(error).__qualname__, text_of(error), repeatable=plan.repeatable)
+        name, text = type(error).__qualname__, text_of(error)
+        return self.after(verdict, error, name, text, repeatable=plan.repeatable, unsafe=_UNSAFE)
 
     def returned(self, value: object) -> float | None:
         """Seconds to wait before the next attempt, None to hand `value` out: it is right, or the run gave up."""
@@ -192,9 +195,7 @@ class Run:
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         self.failures.append((self.attempt, name, text, elapsed, None))
-        with _counting:
-            reports_made[0] += 1
-            number = reports_made[0]
+        number = reports_made[0] = next(_numbers)
         self.report = Report(
             self.operation,
             self._attempts(),

@@ -30,14 +30,15 @@ def enable() -> None:
 class disabled:  # noqa: N801 - used like a function
     """`with forbear.disabled():` turns retries off for what the block calls, in this thread or task."""
 
-    __slots__ = ("_token",)
+    __slots__ = ("_tokens",)
 
-    _token: "Token[bool]"
+    def __init__(self) -> None:
+        self._tokens: list[Token[bool]] = []
 
     def __enter__(self) -> None:
-        self._token = _off_here.set(True)
+        self._tokens.append(_off_here.set(True))
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
     ) -> None:
-        _off_here.reset(self._token)
+        _off_here.reset(self._tokens.pop())

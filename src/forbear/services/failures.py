@@ -1,14 +1,14 @@
 """What an error of a function that calls a service means, judged by its shape. It knows no service and no client.
 
-Nobody sees the request here, so nobody knows its operation. An error says at most that the request was certainly not
-sent; that another connection was tried before, as urllib3 and aiohttp do by themselves, it does not say.
+Nobody sees the request here, so nobody knows its operation, nor whether it was the only one: a refused connection may
+be that of a redirect, or of a second request. So a transport error never says that nothing was executed.
 """
 
 import errno
 from typing import TYPE_CHECKING
 
 from forbear.core.record import Record
-from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Safety, Verdict
+from forbear.core.verdict import PERMANENT, TRANSIENT, Safety, Verdict
 from forbear.http.request import Judgement
 from forbear.services import grpc_status, shapes
 from forbear.services.rpc import RpcService
@@ -16,9 +16,6 @@ from forbear.services.rpc import RpcService
 if TYPE_CHECKING:
     from forbear.http.request import Service
 
-_NOT_SENT = frozenset(
-    f"{library}.{name}" for library in ("httpx", "httpx2") for name in ("ConnectError", "ConnectTimeout", "PoolTimeout")
-)
 _LOST = frozenset({
     "httpx.TimeoutException", "httpx.NetworkError", "httpx.RemoteProtocolError",
     "httpx2.TimeoutException", "httpx2.NetworkError", "httpx2.RemoteProtocolError",
@@ -34,9 +31,9 @@ _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, er
 class Failures(Record):
     """The judge of errors around one service, for the `on` of its policies.
 
-    An HTTP status or a gRPC code means what the service says of it. A refused connection and a name that does not
-    resolve are no execution; timeouts, lost connections and other transport errors leave the outcome unknown; a
-    certificate that is not trusted and anything else is permanent.
+    An HTTP status or a gRPC code means what the service says of it. Transport errors leave the outcome unknown, a
+    refused connection too: it may be the second request of the function, or the target of a redirect. A certificate
+    that is not trusted and anything else is permanent.
     """
 
     __slots__ = ("service",)
@@ -73,9 +70,7 @@ def transport(error: BaseException) -> Verdict:
     names = shapes.names(error)
     if "aiohttp.client_exceptions.ClientConnectorCertificateError" in names:
         return PERMANENT
-    if isinstance(error, ConnectionRefusedError | socket.gaierror) or names & _NOT_SENT:
-        return NOT_EXECUTED
-    if isinstance(error, ConnectionError | TimeoutError | ssl.SSLError) or names & _LOST:
+    if isinstance(error, ConnectionError | TimeoutError | ssl.SSLError | socket.gaierror) or names & _LOST:
         return TRANSIENT
     if isinstance(error, OSError) and error.errno in _UNREACHABLE:
         return TRANSIENT
