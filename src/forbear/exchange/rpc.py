@@ -91,17 +91,11 @@ class Rpc:
 
 
 def check_policy(policy: Policy | None) -> None:
-    """Refuse what is no policy, and one that asks for what can be done to no RPC or knows none."""
+    """Refuse what is no policy, and one that asks for what is not done with an RPC."""
     if policy is None:
         return
     if not isinstance(policy, Policy):
         raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
-    if (
-        policy.service is not None
-        and not isinstance(policy.service, RpcService)
-        and policy.service is not rfc9110.RFC9110
-    ):
-        raise TypeError(f"`policy` must be one for RPCs, such as iam.policy, got one for {policy.service.name}")
     if policy.attempt_timeout is not None:
         raise ValueError(
             "`policy` must have no attempt_timeout, for gRPC has a timeout of its own: give `timeout` to the call; "

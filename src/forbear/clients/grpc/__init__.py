@@ -1,0 +1,13 @@
+"""Retries inside gRPC, as interceptors of its channels, sync and asyncio."""
+
+try:
+    import grpc
+except ImportError as error:
+    raise ImportError('forbear.clients.grpc needs grpcio; install it with: pip install "forbear[grpc]"') from error
+
+from forbear.clients.grpc.aio import aio_interceptors
+from forbear.clients.grpc.sync import RetryInterceptor
+
+del grpc  # imported to say how to install it
+
+__all__ = ["RetryInterceptor", "aio_interceptors"]

@@ -1,0 +1,31 @@
+"""What an interceptor is told of a call, and what it tells of the next attempt. It knows neither channel nor loop."""
+
+from typing import Any
+
+import grpc
+
+from forbear.exchange.judged import Judged
+
+
+class Details(grpc.ClientCallDetails):
+    """The details of a call with another timeout."""
+
+    def __init__(self, details: Any, timeout: float) -> None:
+        self.method = details.method
+        self.timeout = timeout
+        self.metadata = details.metadata
+        self.credentials = details.credentials
+        self.wait_for_ready = details.wait_for_ready
+        self.compression = getattr(details, "compression", None)
+
+
+def name_of(details: Any) -> str:
+    """The full name of the RPC, which the asyncio stack has as bytes."""
+    method: str | bytes = details.method
+    return method.decode() if isinstance(method, bytes) else method
+
+
+def timed(details: Any, judged: Judged) -> Any:
+    """The details of the next attempt, which has what is left of the caller's timeout."""
+    left = judged.left(details.timeout)
+    return details if left is None else Details(details, left)

@@ -1,0 +1,132 @@
+"""The interceptor for sync channels. What may be repeated, forbear.exchange says.
+
+The rule: a call is sent again only as long as nothing of it was handed out, and only if its requests can be had again:
+a message, or a list of messages; an iterator of them comes once, so its call is sent once.
+"""
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, Self
+
+import grpc
+
+from forbear.clients.grpc.details import name_of, timed
+from forbear.exchange.rpc import BEGUN, Rpc, Rpcs, is_once
+from forbear.policy import Policy
+
+Continuation = Callable[[Any, Any], Any]
+
+
+class RetryInterceptor(
+    grpc.UnaryUnaryClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
+    grpc.UnaryStreamClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
+    grpc.StreamUnaryClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
+    grpc.StreamStreamClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
+):
+    """Retries what may be repeated: `grpc.intercept_channel(channel, RetryInterceptor())`.
+
+    The request message decides, by the tables of Cloud Storage, IAM and Memorystore; an RPC that they do not know is
+    repeated only if `safe` lists it by its full name ("helloworld.Greeter/SayHello"). Without a `policy`, each service
+    has its recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The caller's `timeout` is for all
+    attempts together.
+
+    A stream of replies is opened again as long as none of them has come in; one that breaks later ends with its error,
+    and a note. A stream of requests is repeated where it is a list or tuple; an iterator is sent once. A call by
+    `.future()` comes back when it is decided. The last error comes out with a note and a report.
+    """
+
+    def __init__(self, policy: Policy | None = None, *, safe: Collection[str] = ()) -> None:
+        self._rpcs = Rpcs(policy, safe)
+
+    def intercept_unary_unary(
+        self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
+    ) -> Any:
+        """Send a message for a message."""
+        return self._send(continuation, client_call_details, request, lambda: request)
+
+    def intercept_unary_stream(
+        self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
+    ) -> Any:
+        """Send a message for a stream."""
+        rpc = self._rpcs[name_of(client_call_details)]
+        return _Replies(rpc, continuation, client_call_details, request, lambda: request)
+
+    def intercept_stream_unary(
+        self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
+    ) -> Any:
+        """Send a stream for a message."""
+        if is_once(request_iterator):
+            return continuation(client_call_details, request_iterator)
+        return self._send(continuation, client_call_details, first_of(request_iterator), lambda: iter(request_iterator))
+
+    def intercept_stream_stream(
+        self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
+    ) -> Any:
+        """Send a stream for a stream."""
+        if is_once(request_iterator):
+            return continuation(client_call_details, request_iterator)
+        rpc, message = self._rpcs[name_of(client_call_details)], first_of(request_iterator)
+        return _Replies(rpc, continuation, client_call_details, message, lambda: iter(request_iterator))
+
+    def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
+        rpc = self._rpcs[name_of(details)]
+        judged = rpc.begin(details.timeout)
+        while True:
+            call = continuation(timed(details, judged), requests())
+            try:
+                error = call.exception()
+            except grpc.FutureCancelledError:
+                return call
+            if error is None:
+                judged.succeeded()
+                return call
+            delay = rpc.failed(judged, error, message)
+            if delay is None:
+                return call
+            judged.sleep(delay)
+
+
+class _Replies:
+    """A stream of replies that is opened again until its first one is there; all else is asked of the call itself."""
+
+    def __init__(
+        self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]
+    ) -> None:
+        self._rpc = rpc
+        self._judged = rpc.begin(details.timeout)
+        self._message = message
+        self._open: Callable[[], Any] = lambda: continuation(timed(details, self._judged), requests())
+        self._call = self._open()
+        self._begun = False
+
+    def __iter__(self) -> Self:
+        return self
+
+    def __next__(self) -> Any:
+        while True:
+            try:
+                reply = next(self._call)
+            except StopIteration:
+                self._succeeded()
+                raise
+            except grpc.RpcError as error:
+                delay = self._rpc.failed(self._judged, error, self._message, BEGUN if self._begun else None)
+                if delay is None:
+                    raise
+                self._judged.sleep(delay)
+                self._call = self._open()
+            else:
+                self._succeeded()
+                return reply
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._call, name)
+
+    def _succeeded(self) -> None:
+        if not self._begun:
+            self._begun = True
+            self._judged.succeeded()
+
+
+def first_of(requests: Iterable[Any]) -> Any:
+    """The first message of a stream, None if it is empty."""
+    return next(iter(requests), None)

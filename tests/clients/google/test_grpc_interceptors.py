@@ -1,0 +1,238 @@
+"""The interceptors for gRPC: all four kinds of calls, sync and asyncio, against a real server."""
+
+import asyncio
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import grpc
+import grpc.aio
+import pytest
+from google.cloud import _storage_v2 as storage_v2
+from google.cloud._storage_v2.services.storage import transports
+
+import forbear
+from forbear.clients.grpc import RetryInterceptor, aio_interceptors
+from forbear.services import cloud_storage, memorystore
+from forbear.testing import virtual_time
+from tests.clients.google.rpc_server import Server, running
+
+UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
+SAFE = ("t.T/Say", "t.T/Watch", "/t.T/Collect", "t.T/Bidi")
+KINDS = {"Say": "unary_unary", "Watch": "unary_stream", "Collect": "stream_unary", "Bidi": "stream_stream"}
+
+
+@pytest.fixture
+def server() -> Iterator[Server]:
+    """A server that ends calls as it is told."""
+    with running() as server:
+        server.replies = [b"1", b"2", b"3"]
+        yield server
+
+
+def call(
+    server: Server, name: str, *, safe: tuple[str, ...] = SAFE, request: Any = None, **options: Any
+) -> list[bytes]:
+    """What the replies to one call are, on a sync channel."""
+    with grpc.insecure_channel(server.target) as plain:
+        channel: Any = grpc.intercept_channel(plain, RetryInterceptor(options.pop("policy", None), safe=safe))
+        default = b"a" if KINDS[name].startswith("unary") else [b"a", b"b"]
+        found = getattr(channel, KINDS[name])(f"/t.T/{name}")(default if request is None else request, **options)
+        return list(found) if KINDS[name].endswith("stream") else [found]
+
+
+def acall(
+    server: Server, name: str, *, safe: tuple[str, ...] = SAFE, request: Any = None, **options: Any
+) -> list[bytes]:
+    """The same on an asyncio channel."""
+
+    async def run() -> list[bytes]:
+        interceptors = aio_interceptors(options.pop("policy", None), safe=safe)
+        async with grpc.aio.insecure_channel(server.target, interceptors=interceptors) as opened:
+            channel: Any = opened
+            default = b"a" if KINDS[name].startswith("unary") else [b"a", b"b"]
+            call = getattr(channel, KINDS[name])(f"/t.T/{name}")(default if request is None else request, **options)
+            return [reply async for reply in call] if KINDS[name].endswith("stream") else [await call]
+
+    return asyncio.run(run())
+
+
+@pytest.fixture(params=[call, acall], ids=["sync", "aio"])
+def send(request: pytest.FixtureRequest) -> Callable[..., list[bytes]]:
+    """One of the two styles."""
+    chosen: Callable[..., list[bytes]] = request.param
+    return chosen
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_is_retried(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
+    """Until it succeeds, with all its requests each time."""
+    server.fail(UNAVAILABLE, times=2)
+    with virtual_time(seed=1) as time:
+        assert send(server, name) == ([b"1"] if KINDS[name].endswith("unary") else [b"1", b"2", b"3"])
+    assert (server.calls, len(time.slept)) == ([name] * 3, 2)
+    assert server.requests == ([b"a"] if KINDS[name].startswith("unary") else [b"a", b"b"]) * 3
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_an_unknown_rpc_is_sent_once(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
+    """What no table knows and nobody listed may do harm; the error says so."""
+    server.fail(UNAVAILABLE)
+    with virtual_time(), pytest.raises(grpc.RpcError) as caught:
+        send(server, name, safe=())
+    assert server.calls == [name]
+    assert caught.value.__notes__[0].endswith(f"t.T/{name} may have been executed and must not be executed twice")
+
+
+@pytest.mark.parametrize("name", ["Watch", "Bidi"])
+def test_no_reply_comes_twice(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
+    """A stream that breaks after its first reply is not opened again, and its error says why."""
+    server.fail(UNAVAILABLE, after=2)
+    with virtual_time(), pytest.raises(grpc.RpcError) as caught:
+        send(server, name)
+    assert server.calls == [name]
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.reason is forbear.Reason.BODY
+
+
+@pytest.mark.parametrize("name", ["Collect", "Bidi"])
+def test_requests_that_come_once(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
+    """An iterator of requests is sent once: half of it would be gone."""
+    server.fail(UNAVAILABLE)
+    with virtual_time(), pytest.raises(grpc.RpcError):
+        send(server, name, request=iter([b"a", b"b"]))
+    assert server.calls == [name]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_limits_and_permanent_errors(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
+    """An error that repeating cannot cure comes out at once, others when the policy's limits are reached."""
+    server.fail(grpc.StatusCode.INVALID_ARGUMENT)
+    with virtual_time(), pytest.raises(grpc.RpcError) as caught:
+        send(server, name)
+    assert not hasattr(caught.value, "__notes__")
+    server.fail(UNAVAILABLE, times=3)
+    policy = forbear.retry(on=grpc.RpcError, attempts=3)
+    with virtual_time(), pytest.raises(grpc.RpcError, match="as told") as caught:
+        send(server, name, policy=policy)
+    assert len(server.calls) == 4
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.reason is forbear.Reason.ATTEMPTS
+
+
+@pytest.mark.parametrize("policy", [None, forbear.retry(on=grpc.RpcError)])
+def test_pushback(server: Server, send: Callable[..., list[bytes]], policy: forbear.Policy | None) -> None:
+    """The server's word is obeyed under any policy."""
+    server.fail(UNAVAILABLE, metadata=(("grpc-retry-pushback-ms", "20000"),))
+    with virtual_time(seed=1) as time:
+        send(server, "Say", policy=policy)
+    assert time.slept[0] >= 20
+    server.fail(UNAVAILABLE, metadata=(("grpc-retry-pushback-ms", "-1"),))
+    with virtual_time(), pytest.raises(grpc.RpcError) as caught:
+        send(server, "Say", policy=policy)
+    assert "asked not to be called again" in caught.value.__notes__[0]
+
+
+def test_the_timeout_of_a_call_is_for_all_attempts(server: Server, send: Callable[..., list[bytes]]) -> None:
+    """No wait passes it."""
+    server.fail(UNAVAILABLE, times=99)
+    policy = forbear.retry(on=grpc.RpcError, backoff=forbear.Constant(4))
+    with virtual_time(seed=1) as time, pytest.raises(grpc.RpcError) as caught:
+        send(server, "Say", timeout=9, policy=policy)
+    assert time.slept == [4, 4]
+    assert "timeout of 9 s" in caught.value.__notes__[0]
+
+
+def test_known_services_are_judged_by_the_message(server: Server) -> None:
+    """On the channel of Google's own client, with its own loop off."""
+    server.replies = [b""]
+    with grpc.insecure_channel(server.target) as plain, virtual_time():
+        channel = grpc.intercept_channel(plain, RetryInterceptor(memorystore.policy))
+        client: Any = storage_v2.StorageClient(transport=transports.StorageGrpcTransport(channel=channel))
+        server.fail(UNAVAILABLE)
+        client.delete_object(storage_v2.DeleteObjectRequest(object_="o", if_generation_match=0), retry=None)
+        server.fail(UNAVAILABLE)
+        with pytest.raises(Exception, match="as told"):
+            client.delete_object(storage_v2.DeleteObjectRequest(object_="o"), retry=None)
+        server.fail(UNAVAILABLE)
+        assert len(list(client.read_object(storage_v2.ReadObjectRequest(object_="o"), retry=None))) == 1
+    assert server.calls == ["DeleteObject"] * 3 + ["ReadObject"] * 2
+
+
+def test_futures(server: Server) -> None:
+    """A future comes back decided, and its error with a note."""
+    with grpc.insecure_channel(server.target) as plain, virtual_time() as time:
+        channel: Any = grpc.intercept_channel(plain, RetryInterceptor(safe=SAFE))
+        server.fail(UNAVAILABLE)
+        assert channel.unary_unary("/t.T/Say").future(b"a").result() == b"1"
+        server.fail(grpc.StatusCode.UNAVAILABLE)
+        failed = channel.unary_unary("/t.T/Other").future(b"a")
+        assert "must not be executed twice" in failed.exception().__notes__[0]
+    assert len(time.slept) == 1
+
+
+def test_the_call_can_still_be_asked(server: Server) -> None:
+    """A retried stream answers for the call that it has come to."""
+    server.fail(UNAVAILABLE)
+    with grpc.insecure_channel(server.target) as plain, virtual_time():
+        channel: Any = grpc.intercept_channel(plain, RetryInterceptor(safe=SAFE))
+        stream = channel.unary_stream("/t.T/Watch")(b"a")
+        assert [*stream] == [b"1", b"2", b"3"]
+        assert stream.code() is grpc.StatusCode.OK
+
+
+@pytest.mark.parametrize("name", ["Watch", "Bidi"])
+def test_the_asyncio_call_can_still_be_asked(server: Server, name: str) -> None:
+    """Read by hand, it answers for the call that it has come to; cancelled, that one is."""
+
+    async def run() -> None:
+        async with grpc.aio.insecure_channel(server.target, interceptors=aio_interceptors(safe=SAFE)) as opened:
+            channel: Any = opened
+            multi: Callable[..., Any] = getattr(channel, KINDS[name])(f"/t.T/{name}")
+            request = b"a" if name == "Watch" else [b"a"]
+            server.fail(UNAVAILABLE)
+            stream = multi(request, timeout=60)
+            assert await stream.read() == b"1"
+            ended: list[object] = []
+            stream.add_done_callback(ended.append)
+            assert [reply async for reply in stream] == [b"2", b"3"]
+            assert await stream.code() is grpc.StatusCode.OK
+            assert (await stream.details(), stream.done(), stream.cancelled()) == ("", True, False)
+            assert not dict(await stream.initial_metadata())
+            assert not dict(await stream.trailing_metadata())
+            await stream.wait_for_connection()
+            server.fail(UNAVAILABLE)
+            stream = multi(request)
+            await stream.read()
+            stream.cancel()
+            assert await stream.code() is grpc.StatusCode.CANCELLED
+
+    with virtual_time():
+        asyncio.run(run())
+
+
+def test_requests_written_by_hand(server: Server) -> None:
+    """`write()` of asyncio goes through, sent once."""
+
+    async def run() -> bytes:
+        async with grpc.aio.insecure_channel(server.target, interceptors=aio_interceptors(safe=SAFE)) as opened:
+            channel: Any = opened
+            collect = channel.stream_unary("/t.T/Collect")()
+            await collect.write(b"x")
+            await collect.done_writing()
+            found: bytes = await collect
+            return found
+
+    assert asyncio.run(run()) == b"1"
+    assert server.requests == [b"x"]
+
+
+def test_what_cannot_be_right_is_refused() -> None:
+    """When the interceptor is made, not when the first call fails."""
+    with pytest.raises(TypeError, match="`policy` must be a forbear"):
+        aio_interceptors(3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="`safe` must be a collection"):
+        RetryInterceptor(safe="t.T/Say")
+    with pytest.raises(ValueError, match="attempt_timeout"):
+        RetryInterceptor(cloud_storage.policy.with_attempt_timeout(1))
