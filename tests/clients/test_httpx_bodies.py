@@ -126,9 +126,16 @@ def test_a_file_is_sent_again_from_where_it_stood(flavour: Flavour, tmp_path: Pa
 @pytest.mark.parametrize("flavour", SYNC, ids=lambda flavour: flavour.name, indirect=True)
 def test_a_file_that_was_closed_is_not_sent_again(flavour: Flavour) -> None:
     """Where a file is closed before the second attempt, the reply comes out and its report says what to do."""
-    file = io.BytesIO(WHOLE)
-    with Wire(Answer(reply(503).data, first=file.close)) as wire:
-        result = flavour.call(flavour.transport(), "PUT", wire.url, content=file)
+
+    class Closing(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            piece = super().read(size)
+            if not piece:
+                self.close()
+            return piece
+
+    with Wire(reply(503)) as wire:
+        result = flavour.call(flavour.transport(), "PUT", wire.url, content=Closing(WHOLE))
     assert result.report.reason is Reason.BODY
     assert "keep it open" in result.report.text
 

@@ -169,7 +169,8 @@ def test_the_last_reply_comes_out_as_the_client_would_give_it(flavour: Flavour, 
     ] * 3
     with pytest.raises(flavour.library.HTTPStatusError) as caught:
         result.response.raise_for_status()
-    assert forbear.report(caught.value) is result.report
+    if flavour.name != "aiohttp":  # its errors do not know the response they are of
+        assert forbear.report(caught.value) is result.report
     assert result.report.note.startswith("forbear: gave up after 3 attempts in ")
 
 
@@ -192,59 +193,38 @@ def test_what_is_permanent_comes_out_bare(flavour: Flavour, cloud: Cloud) -> Non
 
 
 @EVERY
-def test_a_short_failed_reply_is_read_so_that_its_connection_lives_on(flavour: Flavour) -> None:
-    """A failed reply is drained where that is quick, and the next attempt needs no new connection."""
-    with Wire(reply(503, b"x" * 1000), reply(200, b"ok")) as wire:
-        result = flavour.call(flavour.transport(), "GET", wire.url)
-        assert (result.content, wire.connections) == (b"ok", 1)
-
-
-@EVERY
 @pytest.mark.parametrize(
-    ("failed", "timeout"),
+    "failed",
     [
-        (reply(503, b"x" * 10, length=100_000, end="stall"), 10.0),
-        (reply(503, b"x" * 10, length=100, end="stall"), None),
-        (Answer(CHUNKED.replace(b"200", b"503"), "stall"), 10.0),
-        (reply(503, b"", "Transfer-Encoding: chunked", end="stall"), 10.0),
+        reply(503, b"x" * 10, length=100, end="stall"),
+        reply(503, b"x" * 10, length=100_000, end="stall"),
+        Answer(CHUNKED.replace(b"200", b"503"), "stall"),
+        reply(503, b"", "Transfer-Encoding: chunked", end="stall"),
     ],
-    ids=["long", "no read timeout", "of unknown length", "of two lengths"],
+    ids=["short", "long", "of unknown length", "of two lengths"],
 )
-def test_a_failed_reply_that_might_keep_us_waiting_is_closed_instead(
-    flavour: Flavour, failed: Answer, timeout: float | None
-) -> None:
-    """Nobody waits for the rest of a failed reply that is long or might never come."""
+def test_nobody_waits_for_the_rest_of_a_failed_reply(flavour: Flavour, failed: Answer) -> None:
+    """A failed reply is closed as soon as its status is known, however much of it is missing."""
     with Wire(failed, reply(200, b"ok")) as wire:
-        result = flavour.call(flavour.transport(), "GET", wire.url, client={"timeout": timeout})
-        assert (result.content, wire.connections) == (b"ok", 2)
+        result = flavour.call(flavour.transport(), "GET", wire.url)
+        assert (result.content, wire.connections, result.open_connections) == (b"ok", 2, 0)
 
 
-def test_the_time_spent_on_a_failed_reply_is_part_of_the_wait(flavour: Flavour) -> None:
-    """A reply that drips in is left after a second, and the wait is shorter by as much, so no deadline is passed."""
+def test_no_attempt_starts_after_the_deadline_where_failed_replies_stall(flavour: Flavour) -> None:
+    """The body of a failed reply is not read between the decision and the next attempt, so it costs no time."""
     clocks: list[VirtualTime] = []
-    read: list[int] = []
+    begun: list[float] = []
 
-    def drip() -> Iterator[bytes]:
-        for number in range(50):
-            read.append(number)
-            clocks[0].advance(0.4)
-            yield b"x"
+    def stalls() -> Iterator[bytes]:
+        clocks[0].advance(5)
+        yield b"abc"
 
-    policy = rfc9110.policy.with_backoff(Constant(10))
-    played = flavour.played((503, {"Content-Length": "50"}, drip), (200, {}, lambda: [b"ok"]))
-    result = flavour.call(flavour.transport(policy, transport=played), "GET", URL, clock=clocks.append)
-    assert (result.content, read) == (b"ok", [0, 1, 2])
-    assert result.slept == [pytest.approx(8.8)]
-    assert clocks[0].elapsed == pytest.approx(10)
+    def answer(request: Any) -> None:
+        begun.append(clocks[0].elapsed)
 
-
-def test_a_failed_reply_that_breaks_is_a_failed_reply(flavour: Flavour) -> None:
-    """What goes wrong while a failed reply is read away changes nothing."""
-
-    def broken() -> Iterator[bytes]:
-        yield b"x"
-        raise flavour.library.ReadError("gone")
-
-    played = flavour.played((503, {"Content-Length": "50"}, broken), (200, {}, lambda: [b"ok"]))
-    result = flavour.call(flavour.transport(transport=played), "GET", URL)
-    assert (result.content, result.retries) == (b"ok", 1)
+    policy = rfc9110.policy.with_limits(Limits(attempts=10, timeout=2)).with_backoff(Constant(0.5))
+    played = flavour.played(*[(503, {"Content-Length": "100"}, stalls)] * 10)
+    transport = flavour.transport(policy, transport=flavour.tampered(answer, played))
+    result = flavour.call(transport, "GET", URL, clock=clocks.append)
+    assert begun == [0, 0.5, 1, 1.5, 2]
+    assert result.report.reason is Reason.TIMEOUT

@@ -59,12 +59,8 @@ class AsyncPort(Protocol[R]):
         """Read the whole body of a response."""
         ...
 
-    async def discard(self, response: R) -> None:
-        """Close a response that nobody will read, after reading what is left of it where that is quick."""
-        ...
-
     async def close(self, response: R) -> None:
-        """Close a response at once."""
+        """Close a response at once, without waiting for the rest of it: no deadline may be passed over that."""
         ...
 
     def verdict(self, error: Exception) -> Verdict:
@@ -97,10 +93,7 @@ async def drive(port: AsyncPort[R]) -> R:
                 raise
             if delay is None:
                 return response
-            monotonic = port.start.runtime.monotonic
-            answered = monotonic()
-            await port.discard(response)
-            delay = max(0.0, delay - (monotonic() - answered))
+            await port.close(response)
         plain = False
         await port.start.runtime.asleep(delay)
 
@@ -197,7 +190,7 @@ class AsyncReader(Generic[R]):
         try:
             download.check(port.status(response), port.headers(response))
         except Refused:
-            await port.discard(response)
+            await port.close(response)
             raise
         self._chunks = port.chunks(response)
         while download.repeats:

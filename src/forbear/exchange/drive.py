@@ -58,12 +58,8 @@ class Port(Protocol[R]):
         """Read the whole body of a response."""
         ...
 
-    def discard(self, response: R) -> None:
-        """Close a response that nobody will read, after reading what is left of it where that is quick."""
-        ...
-
     def close(self, response: R) -> None:
-        """Close a response at once."""
+        """Close a response at once, without waiting for the rest of it: no deadline may be passed over that."""
         ...
 
     def verdict(self, error: Exception) -> Verdict:
@@ -96,10 +92,7 @@ def drive(port: Port[R]) -> R:
                 raise
             if delay is None:
                 return response
-            monotonic = port.start.runtime.monotonic
-            answered = monotonic()
-            port.discard(response)
-            delay = max(0.0, delay - (monotonic() - answered))
+            port.close(response)
         plain = False
         port.start.runtime.sleep(delay)
 
@@ -186,7 +179,7 @@ class Reader(Generic[R]):
         try:
             download.check(port.status(response), port.headers(response))
         except Refused:
-            port.discard(response)
+            port.close(response)
             raise
         self._chunks = port.chunks(response)
         while download.repeats:

@@ -6,11 +6,10 @@ from typing import Any
 
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.adrive import leave
 from forbear.exchange.body import AsyncOnce, Body, Fixed, streamed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.httpx_library import Library
-from forbear.exchange.opening import DRAINING, is_marked, is_short, opened
+from forbear.exchange.opening import is_marked, is_short, opened
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
 from forbear.http.request import Request
@@ -113,12 +112,6 @@ class _Port:
             varied.headers.update(send.headers)
         return varied
 
-    def _is_quick(self, response: Any) -> bool:
-        """Whether the rest of a reply may be read away: little of it, and no wait for ever if it does not come."""
-        patience = self._request.extensions.get("timeout", {}).get("read")
-        bounded = patience is not None or self.exchange.policy.attempt_timeout is not None
-        return bounded and is_short(response.headers)
-
 
 class Port(_Port):
     """How one request is sent by a sync client."""
@@ -149,20 +142,6 @@ class Port(_Port):
         finally:
             response.stream.close()
         response.stream = self._library.ByteStream(content)
-
-    def discard(self, response: Any) -> None:
-        """Close a response that nobody will read, after reading what is left of it where that is quick."""
-        monotonic = self.start.runtime.monotonic
-        end = monotonic() + DRAINING
-        try:
-            if self._is_quick(response):
-                for _ in response.stream:
-                    if monotonic() > end:
-                        break
-        except Exception:
-            return  # it was the failed reply of a failed attempt anyway
-        finally:
-            response.stream.close()
 
     def close(self, response: Any) -> None:
         """Close a response at once."""
@@ -198,22 +177,6 @@ class AsyncPort(_Port):
         finally:
             await response.stream.aclose()
         response.stream = self._library.ByteStream(content)
-
-    async def discard(self, response: Any) -> None:
-        """Close a response that nobody will read, after reading what is left of it where that is quick."""
-        monotonic = self.start.runtime.monotonic
-        end = monotonic() + DRAINING
-        try:
-            if self._is_quick(response):
-                chunks = aiter(response.stream)
-                async for _ in chunks:
-                    if monotonic() > end:
-                        await leave(chunks)
-                        break
-        except Exception:
-            return  # it was the failed reply of a failed attempt anyway
-        finally:
-            await response.stream.aclose()
 
     async def close(self, response: Any) -> None:
         """Close a response at once."""

@@ -20,11 +20,8 @@ if TYPE_CHECKING:
 Token = tuple[str, str]
 """A header and its value, to be added to all attempts of a mutation."""
 
-DRAINING = 1.0
-"""After so many seconds no further piece of a failed reply is waited for."""
-
 _SHORT = 64 * 1024
-"""A failed reply of at most so many bytes is read, which keeps its connection; a larger one is closed with it."""
+"""A reply of at most so many bytes is little."""
 
 
 def is_marked(settings: "Settings", method: str, where: "Callable[[], tuple[str, str]]") -> bool:

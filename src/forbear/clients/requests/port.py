@@ -10,12 +10,12 @@ import urllib3
 
 from forbear.clients.requests.body import bodied
 from forbear.clients.requests.reply import pieces, settled
-from forbear.clients.requests.timeouts import Timeout, bounded, ends
+from forbear.clients.requests.timeouts import Timeout, bounded
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.body import Fixed
 from forbear.exchange.exchange import Exchange, Start
-from forbear.exchange.opening import DRAINING, is_marked, is_short, opened
+from forbear.exchange.opening import is_marked, is_short, opened
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
 from forbear.exchange.urllib3_library import Library
@@ -92,20 +92,6 @@ class Port:
         """Read the whole body of a response."""
         settled(response)
 
-    def discard(self, response: requests.Response) -> None:
-        """Close a response that nobody will read, after reading what is left of it where that is quick."""
-        monotonic = self.start.runtime.monotonic
-        end = monotonic() + DRAINING
-        try:
-            if self._is_quick(response):
-                for _ in pieces(response):
-                    if monotonic() > end:
-                        break
-        except Exception:
-            return  # it was the failed reply of a failed attempt anyway
-        finally:
-            response.close()
-
     def close(self, response: requests.Response) -> None:
         """Close a response at once."""
         response.close()
@@ -113,11 +99,6 @@ class Port:
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means."""
         return _LIBRARY.verdict(error)
-
-    def _is_quick(self, response: requests.Response) -> bool:
-        """Whether the rest of a reply may be read away: little of it, and no wait for ever if it does not come."""
-        limited = ends(self._timeout) or self.exchange.policy.attempt_timeout is not None
-        return limited and is_short(response.headers)
 
     def _where(self) -> tuple[str, str]:
         """The host of the request, and its path and query as they go over the wire."""

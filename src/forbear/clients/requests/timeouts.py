@@ -5,13 +5,6 @@ import urllib3
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
 
-def ends(timeout: Timeout) -> bool:
-    """Whether a reply that does not come is not waited for for ever."""
-    if isinstance(timeout, urllib3.Timeout):
-        return timeout.total is not None
-    return (timeout[-1] if isinstance(timeout, tuple) else timeout) is not None
-
-
 def bounded(timeout: Timeout, limit: float | None) -> Timeout:
     """The timeouts of an attempt that may take `limit` seconds."""
     if limit is None:
