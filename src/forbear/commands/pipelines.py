@@ -25,7 +25,7 @@ class Trail:
     @property
     def harmless(self) -> bool:
         """Whether all that was sent at once may be sent again."""
-        return all(judgement.repeatable for judgement in judge_together(self.at_once))
+        return all(judgement.repeatable for judgement in judge_together(self.at_once, at_once=True))
 
 
 class Pipe(Protocol):
@@ -135,6 +135,6 @@ async def _asurfacing(attempt: Callable[[], Awaitable[T]], command: Command | No
 
 def _loss(error: Exception, command: Command | None) -> Exception | None:
     lost = lost_under_watch(error)
-    if lost is not None and command is not None and single(command).repeatable:
+    if lost is not None and command is not None and single(command, watched=False).repeatable:
         return None  # begin again with WATCH, as the error says
     return lost

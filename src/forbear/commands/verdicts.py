@@ -67,6 +67,8 @@ def _alone(error: BaseException, work: Work) -> Verdict:
     if _UNREACHABLE in str(error):
         lost = behind(error)
         return TRANSIENT if lost is None else _alone(lost, work)
+    if verdict.throttled:
+        return verdict  # too many clients: the server said so and hung up, whatever was sent
     return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and came is Origin.AFTER else verdict
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from forbear.commands import promises
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.judge import classify
-from forbear.services.redis.judgement import Judgement
+from forbear.services.redis.judgement import Judgement, Promise
 from forbear.services.redis.words import Command
 
 
@@ -39,15 +39,15 @@ SUBSCRIPTION = Work("SUBSCRIBE", repeatable=True, unsafe="")
 """Subscribing and waiting for messages, which executes nothing; what is published in the meantime is lost."""
 
 
-def single(command: Command, *, watched: bool = False, nodes: Sized = ()) -> Work:
-    """One command."""
-    judgement = classify(command, promised=promises.given())
+def single(command: Command, *, watched: bool | None = None, nodes: Sized = ()) -> Work:
+    """One command; `watched` says whether one that a pipeline sends at once comes after WATCH, or may be it."""
+    judgement = classify(command, promised=_promises(at_once=watched is not None))
     return Work(
         judgement.operation or "unknown command",
         judgement.repeatable and not watched,
         _why_not(judgement),
         judgement.maybe_done,
-        watched=watched,
+        watched=bool(watched),
         nodes=nodes,
     )
 
@@ -75,9 +75,14 @@ def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool 
     return Work("transaction", judgement.repeatable, unsafe, redirected=redirected, watched=watched)
 
 
-def judge_together(commands: Sequence[Command]) -> tuple[Judgement, ...]:
-    """The judgements on commands in each other's company."""
-    return classify_many(commands, promised=promises.given())
+def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tuple[Judgement, ...]:
+    """The judgements on commands in each other's company; `at_once` on those that a pipeline sends under WATCH."""
+    return classify_many(commands, promised=_promises(at_once=at_once))
+
+
+def _promises(*, at_once: bool) -> frozenset[Promise]:
+    # A WATCH dies with its connection, and what was read under it is read again.
+    return promises.given() | {"cycle"} if at_once else promises.given()
 
 
 def _why_not(judgement: Judgement) -> str:

@@ -1,0 +1,38 @@
+"""One real server for all tests here, emptied before each, and the four flavours of clients."""
+
+from collections.abc import Iterator
+
+import pytest
+import redis
+
+from forbear.testing.valkey import valkey_server
+from tests.clients.redis.flavours import FLAVOURS, Flavour
+
+
+@pytest.fixture(scope="session")
+def running_server() -> Iterator[str]:
+    """The Unix socket of a server, since starting one takes longer than most tests."""
+    with valkey_server() as path:
+        yield path
+
+
+@pytest.fixture
+def server(running_server: str) -> Iterator[redis.Redis]:
+    """A plain client on the Unix socket, past every proxy; the database is empty."""
+    with redis.Redis(unix_socket_path=running_server) as client:
+        client.flushall()
+        client.script_flush()
+        yield client
+
+
+@pytest.fixture
+def path(server: redis.Redis, running_server: str) -> str:
+    """Where the server listens, once it is empty."""
+    return running_server
+
+
+@pytest.fixture(params=FLAVOURS, ids=lambda flavour: flavour.name)
+def flavour(request: pytest.FixtureRequest) -> Flavour:
+    """One library in one style."""
+    chosen: Flavour = request.param
+    return chosen

@@ -1,0 +1,106 @@
+"""Both libraries, sync and asyncio, behind one face, so that every test runs on all four."""
+
+import asyncio
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from contextvars import copy_context
+from inspect import isawaitable
+from types import ModuleType
+from typing import Any, NamedTuple
+
+import redis
+import redis.asyncio
+import valkey
+import valkey.asyncio
+
+import forbear.clients.redis as ours_for_redis
+import forbear.clients.valkey as ours_for_valkey
+from forbear.core.backoff import Constant
+from forbear.services.redis.profiles import policy
+
+AT_ONCE = policy().with_backoff(Constant(0))
+"""The recommended policy, without the waits."""
+
+
+class Session:
+    """A client, and how to run what it returns."""
+
+    def __init__(self, client: Any, runner: asyncio.Runner | None) -> None:
+        self.client = client
+        self._runner = runner
+
+    def __call__(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """What a method of the client returns."""
+        return self.run(lambda client: getattr(client, name)(*args, **kwargs))
+
+    def run(self, function: Callable[[Any], Any]) -> Any:
+        """What `function` makes of the client, awaited if need be."""
+        if self._runner is None:
+            return function(self.client)
+
+        async def awaited() -> Any:
+            value = function(self.client)
+            return await value if isawaitable(value) else value
+
+        return self._runner.run(awaited(), context=copy_context())
+
+    def execute(self, commands: list[tuple[Any, ...]], **kwargs: Any) -> Any:
+        """What a pipeline of these commands returns."""
+
+        def run(client: Any) -> Any:
+            pipe = client.pipeline(**kwargs)
+            for command in commands:
+                pipe.execute_command(*command)
+            return pipe.execute()
+
+        return self.run(run)
+
+
+class Flavour(NamedTuple):
+    """One library in one style; `errors` has the names of its exceptions."""
+
+    name: str
+    errors: ModuleType
+    is_async: bool
+    ours: Any
+    stock: Any
+    no_retry: Callable[[], Any]
+
+    @contextmanager
+    def session(self, make: Callable[[], Any]) -> Generator[Session]:
+        """A client, closed in the end."""
+        if not self.is_async:
+            with make() as client:
+                yield Session(client, None)
+            return
+        with asyncio.Runner() as runner:
+
+            async def made() -> Any:
+                return make()
+
+            client = runner.run(made())
+            try:
+                yield Session(client, runner)
+            finally:
+                runner.run(client.aclose())
+
+    def connect(self, port: int, **kwargs: Any) -> Any:
+        """A session with our client, to be used in a `with` block; it waits for nothing between attempts."""
+        kwargs = {"policy": AT_ONCE} | kwargs
+        return self.session(lambda: self.ours(host="127.0.0.1", port=port, **kwargs))
+
+    def connect_stock(self, port: int, **kwargs: Any) -> Any:
+        """A session with the library's own client and its own retries."""
+        return self.session(lambda: self.stock(host="127.0.0.1", port=port, **kwargs))
+
+
+def _once(errors: Any, library: Any) -> Callable[[], Any]:
+    return lambda: library.retry.Retry(errors.backoff.NoBackoff(), 0)
+
+
+FLAVOURS = [
+    Flavour("redis", redis, False, ours_for_redis.Redis, redis.Redis, _once(redis, redis)),
+    Flavour("redis-async", redis, True, ours_for_redis.AsyncRedis, redis.asyncio.Redis, _once(redis, redis.asyncio)),
+    Flavour("valkey", valkey, False, ours_for_valkey.Valkey, valkey.Valkey, _once(valkey, valkey)),
+    Flavour("valkey-async", valkey, True, ours_for_valkey.AsyncValkey, valkey.asyncio.Valkey, _once(valkey, valkey.asyncio)),
+]

@@ -1,0 +1,117 @@
+"""A proxy on loopback that knows the protocol of Redis, so that each command can be given its own fate."""
+
+import socket
+import threading
+from collections.abc import Callable, Generator, Sequence
+from contextlib import contextmanager
+from io import BufferedReader
+from random import Random
+
+from tests.clients.listen import listening
+
+Command = tuple[bytes, ...]
+Fate = bytes | str
+"""What becomes of a command: one of the words below, or an error reply that is given without asking the server."""
+
+FORWARD, LOSE, CUT, HANG = "forward", "lose", "cut", "hang"
+"""Executed and answered. Executed, and the connection cut before the answer. Cut before it is executed. No answer."""
+
+Script = Callable[[Command], Fate]
+
+
+class Seen:
+    """The names of the commands that came (`asked`) and were `executed`, and how many connections there were."""
+
+    def __init__(self) -> None:
+        self.connections = 0
+        self.asked: list[str] = []
+        self.executed: list[str] = []
+        self.port = 0
+
+
+def once(**fates: Fate) -> Script:
+    """These commands meet their fate the first time and get through from then on."""
+    return in_turn(**{name: [fate] for name, fate in fates.items()})
+
+
+def in_turn(**fates: Sequence[Fate]) -> Script:
+    """Each of these commands meets its fates in turn and gets through from then on."""
+    left = {name.encode(): list(some) for name, some in fates.items()}
+
+    def script(command: Command) -> Fate:
+        some = left.get(command[0].upper())
+        return some.pop(0) if some else FORWARD
+
+    return script
+
+
+def at_random(rate: float, seed: int, *names: bytes) -> Script:
+    """The replies to these commands are lost at this rate."""
+    dice, lock = Random(seed), threading.Lock()
+
+    def script(command: Command) -> Fate:
+        with lock:
+            return LOSE if command[0] in names and dice.random() < rate else FORWARD
+
+    return script
+
+
+@contextmanager
+def proxy(target: str | int, script: Script) -> Generator[Seen]:
+    """Forwards to a Unix socket or a port, one command after the other."""
+    seen = Seen()
+
+    def talk(client: socket.socket) -> None:
+        seen.connections += 1
+        with _connected(target) as server, client.makefile("rb") as asked, server.makefile("rb") as answered:
+            while command := _command(asked):
+                seen.asked.append(command[0].decode().upper())
+                fate = script(command)
+                if fate == HANG:
+                    client.recv(1)  # until the client gives up
+                if fate in (CUT, HANG):
+                    break
+                if isinstance(fate, bytes):
+                    client.sendall(fate)
+                    continue
+                seen.executed.append(seen.asked[-1])
+                server.sendall(b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in command))
+                reply = _reply(answered)
+                if fate == LOSE:
+                    break
+                client.sendall(reply)
+        client.shutdown(socket.SHUT_RDWR)
+
+    with listening(talk) as port:
+        seen.port = port
+        yield seen
+
+
+def _connected(target: str | int) -> socket.socket:
+    if isinstance(target, int):
+        return socket.create_connection(("127.0.0.1", target))
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(target)
+    return connection
+
+
+def _command(stream: BufferedReader) -> Command:
+    """The next command of a client, empty at the end."""
+    line = stream.readline()
+    if not line:
+        return ()
+    words: list[bytes] = []
+    for _ in range(int(line[1:])):
+        size = int(stream.readline()[1:])
+        words.append(stream.read(size + 2)[:-2])
+    return tuple(words)
+
+
+def _reply(stream: BufferedReader) -> bytes:
+    """The next reply of a server, as it came."""
+    line = stream.readline()
+    size = int(line[1:]) if line[:1] in b"$*%~>" else 0
+    if line[:1] == b"$":
+        return line + (stream.read(size + 2) if size >= 0 else b"")
+    parts = 2 * size if line[:1] == b"%" else max(size, 0)
+    return line + b"".join(_reply(stream) for _ in range(parts))

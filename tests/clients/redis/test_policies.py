@@ -1,0 +1,159 @@
+"""Policies, budgets, events, reports and timeouts work on commands as everywhere."""
+
+import socket
+from typing import Any
+
+import pytest
+import redis
+
+import forbear
+from forbear.core.report import report
+from forbear.services import cloud_storage
+from tests.clients.redis.flavours import AT_ONCE, Flavour
+from tests.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
+
+
+def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> None:
+    """It says which errors are worth another attempt; the table says for which commands."""
+    policy = forbear.retry(on=flavour.errors.ConnectionError, attempts=3, backoff=forbear.Constant(0))
+    with proxy(path, in_turn(GET=[LOSE], INCRBY=[LOSE], CLIENT=[LOSE])) as seen:
+        with flavour.connect(seen.port, policy=policy, client_name="me") as session:
+            assert session("get", "k") is None
+            with pytest.raises(flavour.errors.ConnectionError):
+                session("incr", "k")
+        careful = policy.with_repeatable(False)
+    with proxy(path, in_turn(GET=[LOSE], CLIENT=[LOSE])) as seen:
+        with flavour.connect(seen.port, policy=careful, client_name="me") as session:
+            with pytest.raises(flavour.errors.ConnectionError):
+                session("get", "k")
+    assert seen.executed.count("GET") == 1
+
+
+def test_a_policy_for_other_errors_lets_these_out(flavour: Flavour, path: str) -> None:
+    """What it does not name is final."""
+    policy = forbear.retry(on=KeyError)
+    with proxy(path, once(GET=LOSE)) as seen, flavour.connect(seen.port, policy=policy) as session:
+        with pytest.raises(flavour.errors.ConnectionError):
+            session("get", "k")
+    assert seen.executed.count("GET") == 1
+
+
+def test_results_are_judged(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """`on_result` asks again until the value is there."""
+
+    def appear(event: forbear.Event) -> None:
+        if isinstance(event, forbear.Scheduled):
+            server.set("k", "v")
+
+    policy = AT_ONCE.with_on_result(lambda value: value is None).with_on_event(appear)
+    with proxy(path, once()) as seen, flavour.connect(seen.port, policy=policy) as session:
+        assert session("get", "k") == b"v"
+        assert session("lpop", "nothing") is None
+    assert seen.executed.count("GET") == 2
+    assert seen.executed.count("LPOP") == 1
+
+
+def test_events_and_budget(flavour: Flavour, path: str) -> None:
+    """Every failure, wait and end is told, and each retry costs a token."""
+    events: list[forbear.Event] = []
+    budget = forbear.Budget(forbear.TokenBucket(capacity=3, deposit=0))
+    policy = AT_ONCE.with_on_event(events.append).with_budget(budget)
+    with proxy(path, in_turn(GET=[LOSE, LOSE, LOSE, LOSE])) as seen:
+        with flavour.connect(seen.port, policy=policy) as session:
+            with pytest.raises(flavour.errors.ConnectionError) as caught:
+                session("get", "k")
+            assert session("get", "k") is None
+    found = report(caught.value)
+    assert found is not None
+    assert (found.operation, found.reason, len(found.attempts)) == ("GET", forbear.Reason.BUDGET, 4)
+    assert [type(event).__name__ for event in events] == ["Failed", "Scheduled"] * 3 + ["Failed", "GaveUp"]
+    assert caught.value.__notes__ == [found.note]
+
+
+def test_a_recovery_is_told(flavour: Flavour, path: str) -> None:
+    """The listener learns that it went well in the end."""
+    events: list[forbear.Event] = []
+    with proxy(path, once(GET=LOSE)) as seen:
+        with flavour.connect(seen.port, policy=AT_ONCE.with_on_event(events.append)) as session:
+            session("get", "k")
+    assert isinstance(events[-1], forbear.Recovered)
+    assert events[-1].attempt == 2
+
+
+def test_the_time_of_an_attempt_is_limited(flavour: Flavour, path: str) -> None:
+    """Reads are repeated after the attempt timeout, other commands come out."""
+    policy = AT_ONCE.with_attempt_timeout(0.2)
+    with proxy(path, once(GET=HANG, INCRBY=HANG)) as seen, flavour.connect(seen.port, policy=policy) as session:
+        assert session("get", "k") is None
+        with pytest.raises((flavour.errors.TimeoutError, forbear.AttemptTimeout)) as caught:
+            session("incr", "k")
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is forbear.Reason.UNSAFE
+
+
+def test_an_attempt_that_is_cut_short_while_it_connects(flavour: Flavour, path: str) -> None:
+    """Nothing was sent then, so any command may follow."""
+    policy = AT_ONCE.with_attempt_timeout(0.2)
+    with proxy(path, once(CLIENT=HANG)) as seen:
+        with flavour.connect(seen.port, policy=policy, client_name="me") as session:
+            assert session("incr", "k") == 1
+
+
+def test_blocking_commands_take_their_time(flavour: Flavour, path: str) -> None:
+    """Neither the attempt timeout nor that of the socket ends what the server was asked to block."""
+    policy = AT_ONCE.with_attempt_timeout(0.2)
+    with proxy(path, once()) as seen, flavour.connect(seen.port, policy=policy, socket_timeout=0.2) as session:
+        assert session("blpop", ["l"], timeout=0.5) is None
+        assert session("xread", {"s": "$"}, block=500) in (None, [], {})
+        assert session("get", "k") is None
+    assert seen.connections == 1
+
+
+def test_what_a_blocking_command_took_is_not_taken_twice(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """The element went with the lost reply; another attempt would lose the next one."""
+    server.rpush("l", "a", "b")
+    with proxy(path, once(BLPOP=LOSE)) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(flavour.errors.ConnectionError):
+            session("blpop", ["l"], timeout=1)
+    assert server.lrange("l", 0, -1) == [b"b"]
+
+
+@pytest.mark.parametrize("option", ["retry", "retry_on_error", "retry_on_timeout"])
+def test_the_librarys_own_retries_are_refused(flavour: Flavour, option: str) -> None:
+    """They would repeat any command."""
+    value: Any = {"retry": flavour.no_retry(), "retry_on_error": [OSError], "retry_on_timeout": True}[option]
+    with pytest.raises(TypeError, match=f"`{option}` must not be given.*use policy="):
+        flavour.ours(**{option: value})
+
+
+@pytest.mark.parametrize("policy", [3, "fast", forbear.Limits()], ids=repr)
+def test_a_policy_is_a_policy(flavour: Flavour, policy: Any) -> None:
+    """Anything else is refused at once."""
+    with pytest.raises(TypeError, match="`policy` must be a forbear.Policy or None"):
+        flavour.ours(policy=policy)
+
+
+def test_a_policy_for_http_is_refused(flavour: Flavour) -> None:
+    """It knows nothing of commands."""
+    with pytest.raises(TypeError, match="take forbear.services.redis.policy"):
+        flavour.ours(policy=cloud_storage.policy)
+
+
+def test_a_pool_that_retries_is_refused(flavour: Flavour) -> None:
+    """Its connections would repeat any command beneath forbear."""
+    pool = flavour.stock(retry_on_timeout=True).connection_pool if flavour.name.startswith("valkey") else None
+    with pytest.raises(ValueError, match="`connection_pool` must not retry by itself"):
+        flavour.ours(connection_pool=pool or flavour.stock().connection_pool)
+
+
+def test_a_port_that_is_closed(flavour: Flavour) -> None:
+    """A run ends by its time limit, too."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+    policy = AT_ONCE.with_backoff(forbear.Constant(5)).with_timeout(1)
+    with flavour.connect(port, policy=policy) as session, pytest.raises(Exception) as caught:
+        session("incr", "k")
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is forbear.Reason.TIMEOUT

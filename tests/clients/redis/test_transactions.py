@@ -1,0 +1,241 @@
+"""WATCH loops and `transaction()` with two writers and lost replies: each change is applied once, or its writer told."""
+
+from typing import Any
+
+import pytest
+import redis
+
+import forbear
+from forbear.core.report import report
+from tests.clients.redis.flavours import AT_ONCE, Flavour, Session
+from tests.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once, proxy
+
+
+def add_one(session: Session, *, meanwhile: Any = None) -> Any:
+    """Increment k by `transaction()`, with another writer in the middle of the first cycle."""
+    turns = [meanwhile] if meanwhile is not None else []
+
+    def change(pipe: Any, value: bytes | None) -> None:
+        if turns:
+            turns.pop()()
+        pipe.multi()
+        pipe.set("k", int(value or 0) + 1)
+
+    def run(pipe: Any) -> Any:
+        value = pipe.get("k")
+        if not hasattr(value, "__await__"):
+            return change(pipe, value)
+
+        async def rest() -> None:
+            change(pipe, await value)
+
+        return rest()
+
+    return session("transaction", run, "k")
+
+
+def loop(session: Session, errors: Any) -> Any:
+    """Increment k by the loop that the libraries' documentation shows."""
+
+    def run(client: Any) -> None:
+        with client.pipeline() as pipe:
+            while True:
+                try:
+                    pipe.watch("k")
+                    value = int(pipe.get("k") or 0)
+                    pipe.multi()
+                    pipe.set("k", value + 1)
+                    pipe.execute()
+                    return
+                except errors.WatchError:
+                    continue
+
+    async def arun(client: Any) -> None:
+        async with client.pipeline() as pipe:
+            while True:
+                try:
+                    await pipe.watch("k")
+                    value = int(await pipe.get("k") or 0)
+                    pipe.multi()
+                    pipe.set("k", value + 1)
+                    await pipe.execute()
+                    return
+                except errors.WatchError:
+                    continue
+
+    return session.run(arun if hasattr(session.client, "aclose") else run)
+
+
+def test_a_lost_exec_comes_out_of_transaction(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """Nobody knows whether the change was applied, so it is not applied again."""
+    with proxy(path, once(EXEC=LOSE)) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(flavour.errors.ConnectionError) as caught:
+            add_one(session)
+    assert server.get("k") == b"1"
+    assert seen.executed.count("EXEC") == 1
+    found = report(caught.value)
+    assert found is not None
+    assert (found.operation, found.reason) == ("transaction", forbear.Reason.UNSAFE)
+    assert caught.value.__notes__ == [found.note]
+
+
+def test_a_lost_exec_comes_out_of_a_loop(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """It is no WatchError, or the loop would apply the change twice."""
+    with proxy(path, once(EXEC=LOSE)) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(flavour.errors.ConnectionError):
+            loop(session, flavour.errors)
+    assert server.get("k") == b"1"
+
+
+@pytest.mark.parametrize("policy", [AT_ONCE, None], ids=["policy", "none"])
+def test_a_lost_exec_without_a_policy(flavour: Flavour, server: redis.Redis, path: str, policy: Any) -> None:
+    """That holds for a client that sends everything once, too."""
+    with proxy(path, once(EXEC=LOSE)) as seen, flavour.connect(seen.port, policy=policy) as session:
+        with pytest.raises(flavour.errors.ConnectionError):
+            add_one(session)
+    assert server.get("k") == b"1"
+
+
+@pytest.mark.parametrize("retries", [True, False], ids=["own-retries", "no-retries"])
+def test_the_library_alone_applies_the_change_twice(
+    flavour: Flavour, server: redis.Redis, path: str, retries: bool
+) -> None:
+    """With its retries or without them: it takes the lost connection for a conflict."""
+    options = {} if retries else {"retry": flavour.no_retry()}
+    with proxy(path, once(EXEC=LOSE)) as seen, flavour.connect_stock(seen.port, **options) as session:
+        add_one(session)
+    assert server.get("k") == b"2"
+
+
+def test_a_conflict_runs_the_cycle_again(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """The other writer's change and this one are both there."""
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        assert add_one(session, meanwhile=lambda: server.incrby("k", 10)) == [True]
+    assert server.get("k") == b"11"
+    assert seen.executed.count("EXEC") == 2
+
+
+def test_a_conflict_then_a_lost_exec(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """Two writers and a lost reply: each change is applied once."""
+    with proxy(path, in_turn(EXEC=["forward", LOSE])) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(flavour.errors.ConnectionError):
+            add_one(session, meanwhile=lambda: server.incrby("k", 10))
+    assert server.get("k") == b"11"
+
+
+@pytest.mark.parametrize("command", ["WATCH", "GET", "MULTI", "SET"])
+@pytest.mark.parametrize("fate", [LOSE, CUT])
+def test_a_loss_before_exec(flavour: Flavour, server: redis.Redis, path: str, command: str, fate: Fate) -> None:
+    """Before EXEC is sent nothing is executed; once it is on its way with the rest, nobody knows."""
+    with proxy(path, once(**{command: fate})) as seen, flavour.connect(seen.port) as session:
+        if command in ("WATCH", "GET"):
+            assert add_one(session) == [True]
+        else:
+            with pytest.raises(flavour.errors.ConnectionError):
+                add_one(session)
+    assert server.get("k") == (b"1" if command in ("WATCH", "GET") else None)
+
+
+@pytest.mark.parametrize("command", ["WATCH", "GET"])
+def test_a_loop_goes_on_after_a_loss_before_exec(
+    flavour: Flavour, server: redis.Redis, path: str, command: str
+) -> None:
+    """Nothing was executed, so the library's WatchError is right."""
+    with proxy(path, once(**{command: LOSE})) as seen, flavour.connect(seen.port) as session:
+        loop(session, flavour.errors)
+    assert server.get("k") == b"1"
+
+
+def test_a_write_at_once_under_watch(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """It was executed at once, so its loss, too, is for the caller to hear of."""
+
+    def run(pipe: Any) -> Any:
+        return pipe.incr("other")
+
+    with proxy(path, once(INCRBY=LOSE)) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(flavour.errors.ConnectionError):
+            session("transaction", run, "k")
+    assert server.get("other") == b"1"
+
+
+def test_a_transaction_that_watches_nothing(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """It is repeated if all of it may be."""
+
+    def safe(pipe: Any) -> Any:
+        pipe.set("k", 1)
+
+    def unsafe(pipe: Any) -> Any:
+        pipe.incr("n")
+
+    with proxy(path, in_turn(EXEC=[LOSE, "forward", LOSE])) as seen, flavour.connect(seen.port) as session:
+        assert session("transaction", safe) == [True]
+        with pytest.raises(flavour.errors.ConnectionError):
+            session("transaction", unsafe)
+    assert server.get("n") == b"1"
+
+
+def test_conflicts_without_end(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """The policy's limits hold: the WatchError comes out, with what was tried."""
+
+    def run(pipe: Any) -> Any:
+        server.incr("k")
+        pipe.multi()
+        pipe.set("k", 0)
+
+    with proxy(path, once()) as seen, flavour.connect(seen.port, policy=AT_ONCE.with_attempts(3)) as session:
+        with pytest.raises(flavour.errors.WatchError) as caught:
+            session("transaction", run, "k", watch_delay=0.001)
+    found = report(caught.value)
+    assert found is not None
+    assert (found.reason, len(found.attempts)) == (forbear.Reason.ATTEMPTS, 3)
+    assert [attempt.delay for attempt in found.attempts] == [0.001, 0.001, None]
+    assert server.get("k") == b"3"
+
+
+def test_the_value_of_the_function(flavour: Flavour, path: str) -> None:
+    """`value_from_callable` hands it out, as in the library."""
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        assert session("transaction", lambda pipe: "value", "k", value_from_callable=True) == "value"
+
+
+def test_an_error_of_the_function_comes_out(flavour: Flavour, path: str) -> None:
+    """It is the caller's business."""
+
+    def run(pipe: Any) -> Any:
+        raise KeyError("k")
+
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(KeyError) as caught:
+            session("transaction", run, "k")
+    assert report(caught.value) is None
+
+
+def test_update_over_a_pipeline(server: redis.Redis, path: str) -> None:
+    """With `mine` even a lost EXEC is cleared up: forbear.update tells its own write from another's."""
+    from forbear.clients.redis import Redis
+    from forbear.services.redis import is_conflict
+
+    server.set("k", "0:")
+    with proxy(path, in_turn(EXEC=[LOSE, "forward", "forward"])) as seen, Redis(port=seen.port) as client:
+        with client.pipeline() as pipe:
+
+            def read() -> str:
+                pipe.reset()
+                pipe.watch("k")
+                return bytes(pipe.get("k")).decode()
+
+            def write(value: str) -> None:
+                pipe.multi()
+                pipe.set("k", value)
+                pipe.execute()
+
+            stored = forbear.update(
+                read=read,
+                modify=lambda value: f"{int(value.split(':')[0]) + 1}:me",
+                write=write,
+                conflict=is_conflict,
+                mine=lambda value: value.endswith(":me"),
+                policy=AT_ONCE,
+            )
+    assert stored == "1:me"
+    assert seen.executed.count("EXEC") == 1
