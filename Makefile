@@ -61,7 +61,7 @@ $(VENV)/.%: requirements/%.txt pyproject.toml $(UV)
 venv: $(DEV) ## set up .venv with everything `make check` needs
 
 .PHONY: demo
-demo: $(DEMO) ## a lost reply, a retry and an outage, shown on an embedded cloud
+demo: $(DEMO) ## one workload in a storm of faults: no retries, blind ones, forbear
 	@$(BIN)/forbear demo
 
 .PHONY: test
