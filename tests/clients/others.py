@@ -1,13 +1,19 @@
 """Further clients, in the shape of the flavours of httpx, so that the tables of cases run through them as well."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from types import SimpleNamespace
 from typing import Any
 
+import aiohttp
 import pytest
 import requests
+from yarl import URL
 
+from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.requests import RetryAdapter
+from forbear.run.runtime import current
 from forbear.testing import virtual_time
 from forbear.testing.virtual_time import VirtualTime
 from tests.clients.flavours import FLAVOURS, READ_TIMEOUT, Result
@@ -76,7 +82,98 @@ class Requests:
         return result
 
 
-OTHERS = [Requests()]
+class Aiohttp:
+    """aiohttp, with a middleware for the whole session."""
+
+    name = "aiohttp"
+    is_async = True
+    library = SimpleNamespace(
+        __name__="aiohttp",
+        TransportError=aiohttp.ClientError,
+        NetworkError=aiohttp.ClientConnectionError,
+        ReadTimeout=aiohttp.SocketTimeoutError,
+        RemoteProtocolError=aiohttp.ClientPayloadError,
+        TimeoutException=TimeoutError,
+        HTTPStatusError=aiohttp.ClientResponseError,
+    )
+
+    def base(self) -> None:
+        """There is nothing below the middleware."""
+
+    def transport(self, policy: Any = None, *, transport: None = None, **options: Any) -> RetryMiddleware:
+        """A retrying middleware."""
+        return RetryMiddleware(policy, **options)
+
+    async def once(self, pieces: Iterable[bytes], end: Exception | None = None) -> AsyncIterator[bytes]:
+        """A body that comes once, in these pieces, and then ends or raises."""
+        for piece in pieces:
+            yield piece
+        if end is not None:
+            raise end
+
+    def call(
+        self,
+        transport: RetryMiddleware,
+        method: str,
+        url: str,
+        *,
+        stop_after: int | None = None,
+        clock: Callable[[VirtualTime], object] = lambda _: None,
+        client: Mapping[str, Any] | None = None,
+        **request: Any,
+    ) -> Result:
+        """Send one request in virtual time and read the reply, with `stop_after` piece by piece."""
+        wait = (client or {}).get("timeout", READ_TIMEOUT)
+        with virtual_time(seed=7) as time:
+            clock(time)
+            result = Result(slept=time.slept)
+            runtime = current.get()
+
+            async def talk() -> None:
+                current.set(runtime)
+                timeout = aiohttp.ClientTimeout(sock_read=wait)
+                async with aiohttp.ClientSession(middlewares=(transport,), timeout=timeout) as session:
+                    await self._talk(session, method, url, stop_after, request, result)
+                    assert session.connector is not None
+                    result.open_connections = len(session.connector._acquired)
+
+            try:
+                asyncio.run(talk())
+            except Exception as error:
+                result.error = error
+        return result
+
+    async def _talk(
+        self,
+        session: aiohttp.ClientSession,
+        method: str,
+        url: str,
+        stop_after: int | None,
+        request: dict[str, Any],
+        result: Result,
+    ) -> None:
+        content, files = request.pop("content", None), request.pop("files", {})
+        if content is not None:
+            request["data"] = content
+        if files:
+            request["data"] = form = aiohttp.FormData(request["data"], default_to_multipart=True)
+            for name, (filename, file) in files.items():
+                form.add_field(name, file, filename=filename)
+        async with session.request(method, URL(url, encoded=True), **request) as response:
+            content = await response.read() if stop_after is None else b""
+            told: Any = response
+            told.status_code = response.status
+            told.json = lambda: json.loads(content)
+            result.response = response
+            if stop_after is None:
+                result.pieces = [content]
+                return
+            async for piece in response.content.iter_any():
+                if result.add(piece) >= stop_after:
+                    break
+
+
+OTHERS = [Requests(), Aiohttp()]
 
 EVERY = pytest.mark.parametrize("flavour", [*FLAVOURS, *OTHERS], ids=lambda flavour: flavour.name, indirect=True)
 """Run a test through the flavours of httpx and through all other clients."""

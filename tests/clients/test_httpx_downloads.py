@@ -120,13 +120,13 @@ def test_never_mixes_two_objects(flavour: Flavour, cloud: Cloud, versioned: bool
 @EVERY
 @pytest.mark.parametrize("accepted", ["gzip", "identity"])
 def test_compressed_objects(flavour: Flavour, cloud: Cloud, accepted: str) -> None:
-    """Stored gzip goes on byte by byte; what the server unpacks meanwhile is fetched anew and compared."""
+    """Stored gzip goes on byte by byte; what is unpacked on its way is fetched anew and compared."""
     packed = gzip.compress(DATA, mtime=0)
     cloud.store.put("bkt", "thing", packed, {"contentEncoding": "gzip"})
     cloud.fault(Fault.truncate(50, reset=True))
     result = fetch(flavour, cloud.url + MEDIA, headers={"Accept-Encoding": accepted})
     assert (result.status, result.content) == (200, DATA)
-    assert ("range" in cloud.requests[-1].headers) == (accepted == "gzip")
+    assert ("range" in cloud.requests[-1].headers) == (accepted == "gzip" and flavour.name != "aiohttp")
 
 
 @EVERY

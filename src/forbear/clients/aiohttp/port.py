@@ -1,0 +1,158 @@
+"""How one request is sent, varied and sent again by aiohttp. It decides nothing."""
+
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+
+from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp.connector import Connection
+from aiohttp.payload import AsyncIterablePayload, BytesPayload
+from yarl import URL
+
+from forbear.clients.aiohttp import errors
+from forbear.clients.aiohttp.body import Reusable, bodied
+from forbear.clients.aiohttp.reply import Continued, Pieces, settled
+from forbear.core.report import Report
+from forbear.core.verdict import PERMANENT, Verdict
+from forbear.exchange.adrive import AsyncReader
+from forbear.exchange.body import AsyncOnce, Fixed
+from forbear.exchange.exchange import Exchange, Start
+from forbear.exchange.opening import is_marked, is_short, opened
+from forbear.exchange.send import WHOLE_BODY, Send
+from forbear.exchange.settings import Settings
+from forbear.http.request import Request
+from forbear.run.attempt_timeout import within
+
+
+class Port:
+    """How one request is sent, varied and sent again; the request is the session's own and changed in place."""
+
+    __slots__ = ("is_plain", "start", "_body", "_chunked", "_exchange", "_handler", "_headers", "_last", "_replaced",
+                 "_request", "_settings", "_token", "_url")  # fmt: skip
+
+    def __init__(self, settings: Settings, handler: ClientHandlerType, request: ClientRequest) -> None:
+        self.start = Start()
+        self._settings = settings
+        self._handler = handler
+        self._request = request
+        self._url = request.url
+        self._exchange: Exchange | None = None
+        self._last: ClientResponse | None = None
+        plain = settings.is_plain and isinstance(request.body, bytes | BytesPayload)
+        self.is_plain = plain and not is_marked(settings, request.method, self._where)
+
+    @property
+    def exchange(self) -> Exchange:
+        """The state of the request; made when first asked for, for most requests never fail."""
+        if self._exchange is None:
+            request, settings, where = self._request, self._settings, self._where()
+            self._headers = request.headers.copy()
+            self._chunked = request.chunked
+            self._replaced = False
+            self._body = bodied(request.body, settings.buffer)
+            content = self._body.content if isinstance(self._body, Fixed) else None
+            describe = partial(_described, request.method, *where, self._headers, content)
+            self._exchange, self._token = opened(
+                settings, self.start, request.method, where, self._headers, self._body, describe
+            )
+        return self._exchange
+
+    @property
+    def report(self) -> Report | None:
+        """The report, once the exchange was given up."""
+        return None if self._exchange is None else self._exchange.report
+
+    async def first(self) -> ClientResponse:
+        """Send the caller's request as it is."""
+        return await self._handler(self._request)
+
+    async def send(self, send: Send, limit: float | None) -> ClientResponse:
+        """Send a variation of the request; `limit` holds until its reply begins."""
+        await self._vary(send)
+        if limit is None:
+            self._last = await self._handler(self._request)
+        else:
+            async with within(limit):
+                self._last = await self._handler(self._request)
+        return self._last
+
+    def continued(self, response: ClientResponse) -> None:
+        """Let the body of a response go on where it breaks; nothing may lead from here back to the response."""
+        if response.content.is_eof():
+            return
+        self._last = None
+        first = Pieces(response)
+        hang_up = partial(_hang_up, response.connection)
+        reader = AsyncReader(self, response.status, self.headers(response), first, hang_up)
+        response.content = Continued(first, reader, self._leave)
+
+    def _leave(self) -> None:
+        """Close the reply in which a body went on."""
+        if self._last is not None:
+            self._last.close()
+
+    def status(self, response: ClientResponse) -> int:
+        """The status of a response."""
+        return response.status
+
+    def headers(self, response: ClientResponse) -> Mapping[str, str]:
+        """The headers of a response, by names of any case; a body that is decoded on its way has no ranges."""
+        if "content-encoding" not in response.headers:
+            return response.headers
+        return {**{name.lower(): value for name, value in response.headers.items()}, "accept-ranges": "none"}
+
+    def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
+        """The body of a response as it comes."""
+        return Pieces(response)
+
+    def is_settled_at_once(self, response: ClientResponse) -> bool:
+        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
+        return self._request.method not in ("GET", "HEAD") and is_short(response.headers)
+
+    async def settle(self, response: ClientResponse) -> None:
+        """Read the whole body of a response."""
+        await settled(response)
+
+    async def close(self, response: ClientResponse) -> None:
+        """Close a response at once."""
+        response.close()
+
+    def verdict(self, error: Exception) -> Verdict:
+        """What an error of the client means; a session that was closed sends nothing more."""
+        return PERMANENT if self._request.session.closed else errors.verdict(error)
+
+    def _where(self) -> tuple[str, str]:
+        """The host of the request, and its path and query as they go over the wire."""
+        return self._url.raw_host or "", self._url.raw_path_qs
+
+    async def _vary(self, send: Send) -> None:
+        """Make the request what is to be sent: headers and framing are those of the caller where the body is whole."""
+        request, body = self._request, self._body
+        if isinstance(body, AsyncOnce):
+            await request.update_body(None if send.skip is None else AsyncIterablePayload(body.achunks(send.skip)))
+        elif send.skip != 0 or self._replaced:
+            content = await body.content() if isinstance(body, Reusable) else body.content
+            await request.update_body(None if send.skip is None else content[send.skip :])
+            self._replaced = True
+        headers = self._headers.copy()
+        if self._token is not None:
+            headers[self._token[0]] = self._token[1]
+        if send.skip != 0:
+            for name in WHOLE_BODY:
+                headers.popall(name, None)
+        headers.update(send.headers)
+        request.headers = headers
+        request.chunked = self._chunked if send.skip == 0 else None
+        request.url = self._url
+        if send.query:
+            sign = "&" if self._url.raw_query_string else "?"
+            request.url = URL(f"{self._url}{sign}{send.query}", encoded=True)
+
+
+async def _hang_up(connection: Connection | None) -> None:
+    """Close the connection of a response that the caller goes on reading, and which therefore stays open itself."""
+    if connection is not None:
+        connection.close()
+
+
+def _described(method: str, host: str, target: str, headers: Mapping[str, str], content: bytes | None) -> Request:
+    return Request(method, host, target, {name.lower(): value for name, value in headers.items()}, content)

@@ -1,0 +1,349 @@
+"""What is particular to aiohttp: its own hidden repeats, its readers, its payloads, its timeouts."""
+
+import asyncio
+import gc
+import io
+import subprocess
+import sys
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+import forbear
+from forbear import Reason
+from forbear.clients.aiohttp import RetryMiddleware
+from forbear.run.errors import AttemptTimeout
+from forbear.services import cloud_storage
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, Fault
+from tests.clients.secure import untrusted
+from tests.clients.wire import Answer, Wire, reply
+
+pytestmark = pytest.mark.anyio
+
+LINES = b"one\ntwo\nthree\n"
+BROKEN = reply(200, LINES[:5], 'ETag: "e"', length=len(LINES), end="close")
+REST = reply(206, LINES[5:], 'ETag: "e"', f"Content-Range: bytes 5-{len(LINES) - 1}/{len(LINES)}")
+OBJECT = "/storage/v1/b/bkt/o/thing"
+SESSION = "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=big&ifGenerationMatch=0"
+
+
+@asynccontextmanager
+async def retrying(policy: Any = None, **options: Any) -> AsyncGenerator[aiohttp.ClientSession]:
+    """A session that retries, in virtual time."""
+    with virtual_time(seed=7):
+        async with aiohttp.ClientSession(middlewares=(RetryMiddleware(policy, **options),)) as session:
+            yield session
+
+
+@pytest.mark.parametrize("method", ["DELETE", "PUT", "GET"])
+@pytest.mark.parametrize("plain", [True, False])
+async def test_nothing_is_sent_again_behind_our_back(method: str, plain: bool) -> None:
+    """The library sends PUT and DELETE once more when a connection breaks; under us a request is sent once or by us."""
+    policy = cloud_storage.policy if method != "GET" else cloud_storage.policy.with_attempts(1)
+    target = "/upload/storage/v1/b/bkt/o/thing?uploadType=media" if method == "PUT" else OBJECT
+    with Wire(reply(200), Answer(end="close")) as wire:
+        async with retrying(policy) as session:
+            await session.get(wire.url, middlewares=())
+            chosen: dict[str, Any] = {"middlewares": ()} if plain else {}
+            with pytest.raises(aiohttp.ServerDisconnectedError) as caught:
+                await session.request(method, wire.url + target, data=b"x" if method == "PUT" else None, **chosen)
+        assert len(wire.seen) == (3 if plain else 2)
+    assert (forbear.report(caught.value) is not None) is not plain
+    assert len(getattr(caught.value, "__notes__", ())) == (0 if plain else 1)
+
+
+async def test_the_callers_own_repeat_is_sent() -> None:
+    """Only the library's repeat is stopped: a caller who tries again in the same task is heard."""
+    with Wire(Answer(end="close"), reply(200)) as wire:
+        async with retrying(cloud_storage.policy) as session:
+            with pytest.raises(aiohttp.ServerDisconnectedError):
+                await session.delete(wire.url + OBJECT)
+            assert (await session.delete(wire.url + OBJECT)).status == 200
+        assert len(wire.seen) == 2
+
+
+async def _read(response: aiohttp.ClientResponse) -> bytes:
+    assert (await response.read()) == (await response.text()).encode()
+    return await response.read()
+
+
+async def _lines(response: aiohttp.ClientResponse) -> bytes:
+    return b"".join([line async for line in response.content])
+
+
+async def _chunked(response: aiohttp.ClientResponse) -> bytes:
+    return b"".join([piece async for piece in response.content.iter_chunked(3)])
+
+
+async def _chunks(response: aiohttp.ClientResponse) -> bytes:
+    return b"".join([piece async for piece, _ in response.content.iter_chunks()])
+
+
+async def _exactly(response: aiohttp.ClientResponse) -> bytes:
+    return await response.content.readexactly(len(LINES))
+
+
+@pytest.mark.parametrize("read", [_read, _lines, _chunked, _chunks, _exactly])
+async def test_a_broken_body_goes_on_whichever_way_it_is_read(
+    read: Callable[[aiohttp.ClientResponse], Awaitable[bytes]],
+) -> None:
+    """Everything that reads in aiohttp finds the whole body, and the connections are given back."""
+    with Wire(BROKEN, REST) as wire:
+        async with retrying() as session:
+            async with session.get(wire.url) as response:
+                assert await read(response) == LINES
+            assert session.connector is not None
+            assert not session.connector._acquired
+
+
+@pytest.mark.parametrize("stop", [3, 7])
+async def test_an_early_end_closes_the_reply_the_body_came_from(stop: int) -> None:
+    """Who leaves a body before its end, before or after it went on, leaves no connection behind."""
+    stalled = Answer(REST.data[:-3], "stall")
+    with Wire(BROKEN, stalled) as wire:
+        async with retrying() as session:
+            async with session.get(wire.url) as response:
+                assert await response.content.readexactly(stop) == LINES[:stop]
+            assert session.connector is not None
+            assert not session.connector._acquired
+
+
+async def test_who_stops_waiting_may_come_back() -> None:
+    """A read that is cancelled loses nothing, as in a plain body."""
+    go = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    first = Answer(reply(200, b"ab", length=4).data, end="keep", then=lambda: loop.call_soon_threadsafe(go.set))
+    with Wire(first) as wire:
+        async with retrying() as session, session.get(wire.url) as response:
+            await go.wait()
+            assert await response.content.readexactly(2) == b"ab"
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(response.content.read(1), 0.01)
+            assert response.content.exception() is None
+
+
+async def test_what_stays_broken_raises_and_never_looks_whole() -> None:
+    """The first error comes out with its report; reading on raises again instead of ending the body."""
+    with Wire(BROKEN, reply(404)) as wire:
+        async with retrying() as session, session.get(wire.url) as response:
+            with pytest.raises(aiohttp.ClientPayloadError) as caught:
+                await response.content.readexactly(9)
+            with pytest.raises(aiohttp.ClientPayloadError, match="broken off before"):
+                await response.content.read()
+    told = forbear.report(caught.value)
+    assert told is not None
+    assert told.reason is Reason.BODY
+    assert caught.value.__notes__ == [told.note]
+
+
+async def test_a_settled_reply_is_read_as_any_other() -> None:
+    """The short reply to a write is in memory already, and its stream still there for who wants it."""
+    with Wire(reply(200, LINES)) as wire:
+        async with retrying() as session:
+            async with session.post(wire.url, data=b"x") as response:
+                assert await response.content.readline() == b"one\n"
+            async with session.put(wire.url, data=b"x") as response:
+                assert await response.read() == LINES
+
+
+async def test_no_request_keeps_anything_alive() -> None:
+    """With the garbage collector off, a body that went on leaves nothing behind."""
+
+    class Mark:
+        pass
+
+    async def fetch() -> "weakref.ref[Mark]":
+        mark = Mark()
+        async with session.get(wire.url) as response:
+            vars(response)["mark"] = mark
+            assert await response.read() == LINES
+        return weakref.ref(mark)
+
+    gc.collect()
+    gc.disable()
+    try:
+        with Wire(BROKEN, REST) as wire:
+            async with retrying() as session:
+                assert (await fetch())() is None
+    finally:
+        gc.enable()
+
+
+async def test_a_file_goes_back_to_where_it_stood(tmp_path: Path) -> None:
+    """The library's own payload rewinds the file, and keeps its Content-Length."""
+    path = tmp_path / "file"
+    path.write_bytes(b"skipped," + LINES)
+    with path.open("rb") as file, Wire(reply(503), Answer(end="reset", read=3), reply(200)) as wire:
+        file.seek(len(b"skipped,"))
+        async with retrying() as session:
+            assert (await session.put(wire.url, data=file)).status == 200
+        assert [(seen.body, seen.whole) for seen in wire.seen] == [(LINES, True), (LINES[:3], False), (LINES, True)]
+        assert wire.seen[-1].header("content-length") == str(len(LINES))
+
+
+async def test_a_closed_file_is_not_sent_again() -> None:
+    """The reply comes out and its report says what to do."""
+    file = io.BytesIO(LINES)
+    with Wire(Answer(reply(503).data, first=file.close)) as wire:
+        async with retrying() as session:
+            told = forbear.report(await session.put(wire.url, data=file))
+    assert told is not None
+    assert told.reason is Reason.BODY
+    assert "keep its files open" in told.text
+
+
+async def test_the_error_of_a_stream_ends_the_run() -> None:
+    """A stream that raises is not repeated; half a body is never sent as if it were whole."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"x"
+        raise RuntimeError("no more")
+
+    with Wire(reply(200)) as wire:
+        async with retrying() as session:
+            with pytest.raises(aiohttp.ClientConnectionError, match="no more"):
+                await session.put(wire.url, data=body())
+        assert not any(seen.whole for seen in wire.seen)
+
+
+async def test_a_streams_own_length_is_kept() -> None:
+    """A Content-Length that the caller gave is sent with each attempt, not traded for chunks."""
+
+    async def body() -> AsyncIterator[bytes]:
+        yield LINES
+
+    with Wire(reply(503), reply(200)) as wire:
+        async with retrying() as session:
+            await session.put(wire.url, data=body(), headers={"Content-Length": str(len(LINES))})
+        assert [(seen.body, seen.header("transfer-encoding")) for seen in wire.seen] == [(LINES, None)] * 2
+
+
+@pytest.mark.parametrize("kind", ["bytes", "file", "stream"])
+async def test_a_chunk_goes_on_after_asking(cloud: Cloud, tmp_path: Path, kind: str) -> None:
+    """Of a chunk whose fate is unknown only the missing bytes are sent, whatever it is read from."""
+    content = bytes(range(256)) * 2000
+    (tmp_path / "big").write_bytes(content)
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield content
+
+    async with retrying(cloud_storage.policy) as session:
+        started = await session.post(cloud.url + SESSION)
+        cloud.fault(Fault.partial(262_144))
+        with (tmp_path / "big").open("rb") as file:
+            data = {"bytes": content, "file": file, "stream": stream()}[kind]
+            headers = {"Content-Range": f"bytes 0-{len(content) - 1}/{len(content)}"}
+            done = await session.put(started.headers["location"], data=data, headers=headers)
+        assert (done.status, (await done.json())["size"]) == (200, str(len(content)))
+    assert cloud.effects.count("storage.objects.insert") == 1
+    assert [request.size for request in cloud.requests][2:] == [0, len(content) - 262_144]
+
+
+async def test_what_was_not_sent_is_always_repeated() -> None:
+    """A refused connection is no execution: even a bare POST waits for the server to come up."""
+    async with retrying() as session:
+        with pytest.raises(aiohttp.ClientConnectorError) as caught:
+            await session.post("http://127.0.0.1:9/", data=b"x")
+    told = forbear.report(caught.value)
+    assert told is not None
+    assert len(told.attempts) > 1
+
+
+async def test_a_certificate_that_is_not_trusted_is_final(tmp_path: Path) -> None:
+    """No other attempt makes a certificate trusted."""
+    with untrusted(tmp_path / "pem") as (url, handshakes):
+        async with retrying() as session:
+            with pytest.raises(aiohttp.ClientConnectorCertificateError):
+                await session.get(url)
+        assert len(handshakes) == 1
+
+
+@pytest.mark.parametrize(("status", "attempts"), [(503, 4), (407, 1)])
+async def test_a_proxy_that_refuses_counts_by_its_status(status: int, attempts: int) -> None:
+    """A tunnel that is not there yet is waited for, one that is forbidden is not."""
+    with Wire(reply(status, end="close")) as wire:
+        async with retrying(cloud_storage.policy.with_attempts(4)) as session:
+            with pytest.raises(aiohttp.ClientHttpProxyError):
+                await session.post("https://host.invalid/", data=b"x", proxy=wire.url)
+        assert len(wire.seen) == attempts
+
+
+async def test_what_is_no_http_has_an_unknown_outcome() -> None:
+    """A reply that makes no sense says nothing of what was done."""
+    with Wire(Answer(b"nonsense\r\n\r\n", "close"), reply(200)) as wire:
+        async with retrying() as session:
+            assert (await session.get(wire.url)).status == 200
+
+
+async def test_an_attempt_is_cut_short() -> None:
+    """The policy's attempt timeout ends an attempt whose reply does not begin."""
+    with Wire(Answer(end="stall"), reply(200)) as wire:
+        async with retrying(cloud_storage.policy.with_attempt_timeout(0.05)) as session:
+            assert (await session.get(wire.url)).status == 200
+            wire.answers[:] = [Answer(end="stall")]
+            with pytest.raises(AttemptTimeout):
+                await session.post(wire.url + SESSION.replace("resumable", "media").partition("&if")[0], data=b"x")
+
+
+async def test_the_sessions_timeout_ends_it_all() -> None:
+    """The total timeout is the caller's, and no attempt outlives it."""
+    with Wire(Answer(end="stall")) as wire:
+        async with retrying() as session:
+            with pytest.raises(TimeoutError):
+                await session.get(wire.url, timeout=aiohttp.ClientTimeout(total=0.05))
+        assert len(wire.seen) == 1
+
+
+async def test_one_request_has_a_policy_of_its_own() -> None:
+    """The library's place for exceptions: the middlewares of one request replace those of the session."""
+    with Wire(reply(503)) as wire:
+        async with retrying() as session:
+            await session.get(wire.url, middlewares=(RetryMiddleware(cloud_storage.policy.with_attempts(2)),))
+            await session.get(wire.url, middlewares=())
+        assert len(wire.seen) == 3
+
+
+async def test_retries_are_off_where_they_are_turned_off() -> None:
+    """The reply comes out as it is."""
+    with Wire(reply(503), reply(200)) as wire:
+        async with retrying() as session:
+            with forbear.disabled():
+                assert (await session.get(wire.url)).status == 503
+
+
+async def test_a_redirect_is_another_request() -> None:
+    """Each hop is retried by itself."""
+    with Wire(reply(503), reply(302, b"", "Location: /there"), reply(503), reply(200, b"ok")) as wire:
+        async with retrying() as session:
+            response = await session.get(wire.url)
+            assert (await response.read(), response.url.path) == (b"ok", "/there")
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"policy": 3}, "`policy` must be a forbear.Policy or None (each service's own), got 3"),
+        ({"idempotency_header": ""}, "`idempotency_header` must be the name of a header or None, got ''"),
+        ({"buffer": -1}, "`buffer` must be 0 or more, got -1"),
+    ],
+)
+def test_what_cannot_be_right_is_refused_with_a_cure(options: dict[str, Any], text: str) -> None:
+    """Each error names the parameter, the rule and the value."""
+    with pytest.raises((TypeError, ValueError)) as caught:
+        RetryMiddleware(**options)
+    assert str(caught.value) == text
+
+
+def test_a_missing_library_is_said_with_its_cure() -> None:
+    """Importing the adapter without aiohttp names the extra to install; forbear itself does without."""
+    script = "import sys; sys.modules['aiohttp'] = None; import forbear; import forbear.clients.aiohttp"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert done.stderr.rstrip().endswith(
+        'forbear.clients.aiohttp needs aiohttp>=3.12; install it with: pip install "forbear[aiohttp]"'
+    )
