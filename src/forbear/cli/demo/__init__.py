@@ -79,10 +79,10 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     if not as_json:
         show.show_storage(scores, seed)
     tell(f"{grants.WRITERS} writers grant a role in one policy of IAM, through conflicts and lost replies")
-    granted = dict(grants.contest(seed, max(each // 3, 1)))
+    granted = dict(grants.contest(seed, max(each // 4, 1)))
     if not as_json:
         show.show_grants(granted, seed)
-    counted = _counted(seed, each * 5)
+    counted = _counted(seed, each * 3)
     if counted is not None and not as_json:
         show.show_counters(counted, seed)
     if as_json:
