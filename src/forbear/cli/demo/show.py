@@ -33,8 +33,8 @@ def show_grants(tallies: "Mapping[str, Tally]", seed: int) -> None:
     _tallies("IAM", tallies)
     none, naive, ours = (tallies[name] for name in ("none", "naive", "forbear"))
     _say(
-        f"none leaves {none.failed} conflicts to the caller; naive does not know what was done when a reply was lost, and "
-        f"added {naive.too_many} too many."
+        f"none leaves {none.failed} conflicts to the caller; naive does not know what was done when a reply was lost, "
+        f"and added {naive.too_many} too many."
     )
     _verdict(ours, "forbear.update reads again, and looks whether its member is there: each is, once", seed)
 
