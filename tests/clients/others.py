@@ -9,10 +9,12 @@ from typing import Any
 import aiohttp
 import pytest
 import requests
+import urllib3
 from yarl import URL
 
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.clients.requests import RetryAdapter
+from forbear.clients.urllib3 import Retry
 from forbear.run.runtime import current
 from forbear.testing import virtual_time
 from forbear.testing.virtual_time import VirtualTime
@@ -173,7 +175,42 @@ class Aiohttp:
                     break
 
 
+class Urllib3:
+    """urllib3, with a Retry object for a whole pool that sends bytes only; it continues no bodies."""
+
+    name = "urllib3"
+    is_async = False
+    library = SimpleNamespace(
+        __name__="urllib3",
+        TransportError=urllib3.exceptions.HTTPError,
+        RemoteProtocolError=urllib3.exceptions.ProtocolError,
+    )
+
+    def transport(self, policy: Any = None) -> Retry:
+        """A retrying object."""
+        return Retry(policy, bodies_are_reusable=True)
+
+    def call(self, transport: Retry, method: str, url: str, *, content: bytes | None = None, **request: Any) -> Result:
+        """Send one request in virtual time and read the reply."""
+        if content is not None:
+            request["body"] = content
+        with virtual_time(seed=7) as time, urllib3.PoolManager(retries=transport, timeout=READ_TIMEOUT) as pool:
+            result = Result(slept=time.slept)
+            try:
+                response: Any = pool.request(method, url, **request)
+                response.status_code = response.status
+                result.response, result.pieces = response, [response.data]
+            except Exception as error:
+                result.error = error
+        return result
+
+
 OTHERS = [Requests(), Aiohttp()]
 
 EVERY = pytest.mark.parametrize("flavour", [*FLAVOURS, *OTHERS], ids=lambda flavour: flavour.name, indirect=True)
-"""Run a test through the flavours of httpx and through all other clients."""
+"""Run a test through the flavours of httpx and through all other clients that see whole requests."""
+
+BLIND_TOO = pytest.mark.parametrize(
+    "flavour", [*FLAVOURS, *OTHERS, Urllib3()], ids=lambda flavour: flavour.name, indirect=True
+)
+"""Run a test through the ones that do not, as well."""

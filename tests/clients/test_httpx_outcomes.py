@@ -10,7 +10,7 @@ from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.actions import When
 from tests.clients.flavours import Flavour, Result
-from tests.clients.others import EVERY
+from tests.clients.others import BLIND_TOO
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 _KEYS = "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=a@b"
@@ -58,7 +58,7 @@ def effects(cloud: Cloud, operation: Operation) -> int:
     return 0 if operation.effect is None else cloud.effects.count(operation.effect)
 
 
-@EVERY
+@BLIND_TOO
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_each_operation_is_repeated_only_if_that_does_no_harm(
