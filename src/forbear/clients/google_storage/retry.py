@@ -9,13 +9,8 @@ import functools
 from collections.abc import Callable, Mapping
 from typing import Any, ParamSpec, Self, TypeVar
 
-try:
-    from google.api_core import retry as api_retry
-    from google.cloud.storage import retry as storage_retry
-except ImportError as error:
-    raise ImportError(
-        'forbear.clients.google_storage needs google-cloud-storage; install it with: pip install "forbear[google]"'
-    ) from error
+from google.api_core import retry as api_retry
+from google.cloud.storage import retry as storage_retry
 
 from forbear.core import check
 from forbear.core.backoff import Exponential

@@ -1,0 +1,41 @@
+"""Retries inside google-cloud-storage: its own retry objects, made safe, and `install`, which makes a client safe.
+
+`install(client)` is the recommended way, since it sees every request as it goes over the wire.
+"""
+
+try:
+    from google.cloud import storage
+except ImportError as error:
+    raise ImportError(
+        'forbear.clients.google_storage needs google-cloud-storage; install it with: pip install "forbear[google]"'
+    ) from error
+
+from forbear.clients.google_storage.install import install
+from forbear.clients.google_storage.retry import (
+    DEFAULT_RETRY,
+    DEFAULT_RETRY_IF_ETAG_IN_JSON,
+    DEFAULT_RETRY_IF_GENERATION_SPECIFIED,
+    DEFAULT_RETRY_IF_METAGENERATION_SPECIFIED,
+    ConditionalRetryPolicy,
+    Retry,
+    is_etag_in_json,
+    is_generation_specified,
+    is_metageneration_specified,
+    is_transient,
+)
+
+del storage  # imported to say how to install it
+
+__all__ = [
+    "DEFAULT_RETRY",
+    "DEFAULT_RETRY_IF_ETAG_IN_JSON",
+    "DEFAULT_RETRY_IF_GENERATION_SPECIFIED",
+    "DEFAULT_RETRY_IF_METAGENERATION_SPECIFIED",
+    "ConditionalRetryPolicy",
+    "Retry",
+    "install",
+    "is_etag_in_json",
+    "is_generation_specified",
+    "is_metageneration_specified",
+    "is_transient",
+]

@@ -1,0 +1,124 @@
+"""install: one google-cloud-storage client made safe as a whole, by an adapter on its own session.
+
+The rule: whatever forbear gives up on comes out as the RetryError by which Google's loops end themselves. They do not
+repeat that one, so that attempts do not multiply and what must not be repeated is not.
+"""
+
+from collections.abc import Iterator
+from http.client import HTTPException
+from typing import Any, TypeVar
+
+import requests
+import urllib3
+from google.api_core import exceptions
+from google.cloud import storage
+from requests.adapters import HTTPAdapter
+
+from forbear.clients.requests import RetryAdapter
+from forbear.core.report import Report, attach, report
+from forbear.http.status import TRANSIENT_STATUSES
+from forbear.policy import Policy
+from forbear.services import cloud_storage
+
+C = TypeVar("C", bound=storage.Client)
+
+_BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
+"""Errors of the connection, those of requests among them."""
+
+
+def install(client: C, policy: Policy | None = None) -> C:
+    """Make a google-cloud-storage client safe as a whole, and return it.
+
+    Every request of it is judged as it goes over the wire: repeated only where its operation allows it, continued where
+    a download breaks, and of a resumable upload only what its session says is missing is sent again. `policy` is by
+    default `cloud_storage.policy`, and holds for any host, emulators included. Whatever `retry=` its calls have,
+    Google's loops end with the first attempt: what is given up on is a `google.api_core.exceptions.RetryError`, whose
+    `cause` is the original error, with a note and a report. Errors that no loop would repeat come out as ever.
+
+    Raises TypeError for another client, and for one whose session has adapters of its own (mutual TLS). Processes of
+    the transfer manager have clients of their own: use its threads.
+    """
+    session: Any = getattr(client, "_http", None) if isinstance(client, storage.Client) else None
+    if not isinstance(session, requests.Session):
+        raise TypeError(
+            "`client` must be a google.cloud.storage.Client whose session is one of requests; for asyncio and gRPC "
+            f"there is forbear.clients.grpc, got {client!r}"
+        )
+    chosen = cloud_storage.policy if policy is None else policy
+    for prefix in ("https://", "http://"):
+        present = session.get_adapter(f"{prefix}storage.googleapis.com")
+        if type(present) not in (HTTPAdapter, _Adapter):
+            raise TypeError(
+                "`client` must have a session with plain adapters, which can be replaced; "
+                f"got {type(present).__qualname__} for {prefix}"
+            )
+        kept: Any = present
+        session.mount(
+            prefix,
+            _Adapter(
+                chosen,
+                pool_connections=kept._pool_connections,
+                pool_maxsize=kept._pool_maxsize,
+                pool_block=kept._pool_block,
+            ),
+        )
+    return client
+
+
+class _Adapter(RetryAdapter):
+    """The adapter for requests, but what it gives up on ends Google's loops."""
+
+    def send(
+        self,
+        request: requests.PreparedRequest,
+        stream: bool = False,
+        timeout: Any = None,
+        verify: Any = True,
+        cert: Any = None,
+        proxies: Any = None,
+    ) -> requests.Response:
+        """Send a request as often as its policy allows and return the reply."""
+        try:
+            response = super().send(request, stream, timeout, verify, cert, proxies)
+            if response.status_code in TRANSIENT_STATUSES:
+                raise _of(response)  # here, for its body is read, which may break, too
+        except (*_BROKEN, exceptions.GoogleAPICallError) as error:
+            raise _given_up(error, report(error)) from error
+        return _Reply.of(response) if response.status_code in (200, 206) else response
+
+
+class _Reply(requests.Response):
+    """A reply whose body, too, ends Google's loops where it stays broken."""
+
+    @classmethod
+    def of(cls, response: requests.Response) -> "_Reply":
+        """The same reply."""
+        mine = cls()
+        vars(mine).update(vars(response))
+        return mine
+
+    def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
+        """Iterate over the body."""
+        return _read(super().iter_content(chunk_size, decode_unicode))
+
+
+def _read(pieces: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from pieces
+    except _BROKEN as error:
+        inner = error.args[0] if error.args else None  # of which requests made this one
+        raise _given_up(error, report(error) or report(inner)) from error
+
+
+def _of(response: requests.Response) -> exceptions.GoogleAPICallError:
+    untyped: Any = exceptions
+    error: exceptions.GoogleAPICallError = untyped.from_http_response(response)
+    return error
+
+
+def _given_up(error: Exception, told: Report | None) -> exceptions.RetryError:
+    untyped: Any = exceptions
+    found: exceptions.RetryError = untyped.RetryError("The request failed and may not or need not be repeated", error)
+    if told is not None:
+        attach(found, told)
+    return found

@@ -1,0 +1,168 @@
+"""A google-cloud-storage client that `install` made safe, beside one as it comes."""
+
+import io
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import requests
+from google.api_core import exceptions
+from google.cloud import storage
+from google.cloud.storage import retry as stock
+from google.cloud.storage import transfer_manager
+from requests.adapters import HTTPAdapter
+
+import forbear
+from forbear.clients.google_storage import install
+from forbear.services import cloud_storage
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, Fault
+from tests.clients.google.conftest import ANONYMOUS
+
+CHUNK = 262_144
+QUICK = stock.DEFAULT_RETRY.with_delay(initial=0.001, maximum=0.001)
+LOST = (Fault.reset(when="after"), Fault.status(503, when="after"), Fault.truncate(1))
+
+
+@pytest.fixture
+def safe(client: Any) -> Any:
+    """The bucket of a client that was made safe."""
+    return install(client).bucket("bkt")
+
+
+@pytest.mark.parametrize("fault", LOST, ids=lambda fault: fault.name)
+def test_an_upload_whose_reply_is_lost(cloud: Cloud, client: Any, fault: Fault) -> None:
+    """As it comes, the client makes a second generation; made safe it makes one, and says why it stopped."""
+    cloud.fault(fault)
+    client.bucket("bkt").blob("a").upload_from_string("hello", retry=QUICK)
+    assert cloud.effects.count("storage.objects.insert") == 2
+    cloud.fault(fault)
+    with virtual_time() as time, pytest.raises(exceptions.RetryError) as caught:
+        install(client).bucket("bkt").blob("b").upload_from_string("hello")
+    assert (cloud.effects.count("storage.objects.insert"), time.slept) == (3, [])
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.reason is forbear.Reason.UNSAFE
+    assert isinstance(caught.value.cause, requests.RequestException | exceptions.ServiceUnavailable)
+
+
+def test_a_condition_makes_it_safe(cloud: Cloud, safe: Any) -> None:
+    """The upload is repeated under Google's default object, once for all of its loop, with one token."""
+    cloud.fault(Fault.status(503, times=3))
+    with virtual_time(seed=1) as time:
+        safe.blob("a").upload_from_string("hello", if_generation_match=0)
+    assert (len(time.slept), cloud.effects.count("storage.objects.insert")) == (3, 1)
+    tokens = {request.headers.get("x-goog-gcs-idempotency-token") for request in cloud.requests if request.size}
+    assert len(tokens) == 1
+
+
+def test_a_condition_that_an_earlier_attempt_used_up(cloud: Cloud, safe: Any) -> None:
+    """The 412 comes out as it is."""
+    cloud.fault(Fault.reset(when="after"))
+    with virtual_time(), pytest.raises(exceptions.PreconditionFailed) as caught:
+        safe.blob("a").upload_from_string("hello", if_generation_match=0)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.maybe_done
+
+
+def test_attempts_do_not_multiply(cloud: Cloud, client: Any) -> None:
+    """What forbear gives up on is not begun again by Google's loop, for metadata, uploads and downloads."""
+    bucket = install(client, cloud_storage.policy.with_attempts(3)).bucket("bkt")
+    calls: list[Callable[[], object]] = [
+        bucket.reload,
+        lambda: bucket.blob("a").download_as_bytes(),
+        lambda: bucket.blob("a").upload_from_string("hello", if_generation_match=0),
+    ]
+    for call in calls:
+        before = len(cloud.requests)
+        cloud.clear_faults()
+        cloud.fault(Fault.status(503, times=None))
+        with virtual_time(), pytest.raises(exceptions.RetryError, match="503") as caught:
+            call()
+        assert len(cloud.requests) - before == 3
+        assert isinstance(caught.value.cause, exceptions.ServiceUnavailable)
+
+
+@pytest.mark.parametrize("fault", [Fault.partial(CHUNK), Fault.status(503, operation="storage.objects.insert.send")])
+def test_a_chunk_is_not_resent_without_asking(cloud: Cloud, safe: Any, fault: Fault) -> None:
+    """Its session is asked, and only what it lacks is sent."""
+    data = bytes(range(256)) * 5000
+    cloud.fault(fault)
+    with virtual_time() as time:
+        safe.blob("a", chunk_size=2 * CHUNK).upload_from_file(io.BytesIO(data))
+    assert time.slept
+    assert cloud.requests.count("storage.objects.insert.query") == 1
+    assert cloud.effects.count("storage.objects.insert") == 1
+    assert safe.blob("a").download_as_bytes() == data
+
+
+def test_a_download_that_breaks_goes_on(cloud: Cloud, safe: Any) -> None:
+    """It asks for the rest; one that stays broken ends Google's loop."""
+    data = bytes(range(256)) * 5000
+    safe.blob("a").upload_from_string(data)
+    cloud.fault(Fault.truncate(1000, times=2))
+    with virtual_time() as time:
+        out = io.BytesIO()
+        safe.blob("a").download_to_file(out)
+    assert (out.getvalue() == data, len(time.slept)) == (True, 2)
+    cloud.fault(Fault.truncate(1000))
+    cloud.fault(Fault.status(404, times=None))
+    with virtual_time(), pytest.raises(exceptions.RetryError) as caught:
+        safe.blob("a").download_as_bytes()
+    assert forbear.report(caught.value) is not None
+
+
+def test_metadata_calls(cloud: Cloud, safe: Any) -> None:
+    """An unconditional patch of an object, which the client repeats as it comes, is sent once."""
+    blob = safe.blob("a")
+    blob.upload_from_string("hello")
+    blob.content_language = "en"
+    cloud.fault(Fault.reset(when="after"))
+    with virtual_time() as time, pytest.raises(exceptions.RetryError):
+        blob.patch()
+    assert time.slept == []
+    cloud.fault(Fault.status(503))
+    blob.content_language = "de"
+    with virtual_time() as time:
+        blob.patch(if_metageneration_match=2)
+    assert len(time.slept) == 1
+
+
+def test_threads_of_the_transfer_manager(cloud: Cloud, client: Any) -> None:
+    """Many uploads at once, some of which fail at first, all succeed with one effect each."""
+    policy = cloud_storage.policy.with_backoff(forbear.Constant(0.001))  # threads know nothing of virtual time
+    bucket = install(client, policy).bucket("bkt")
+    cloud.fault(Fault.status(503, times=5))
+    pairs = [(io.BytesIO(b"x" * number), bucket.blob(str(number))) for number in range(8)]
+    kept = transfer_manager.upload_many(pairs, skip_if_exists=True, worker_type=transfer_manager.THREAD, max_workers=4)
+    assert kept == [None] * 8
+    assert cloud.effects.count("storage.objects.insert") == 8
+
+
+def test_it_can_be_installed_again_and_off(cloud: Cloud, client: Any) -> None:
+    """Another policy takes the place of the first; switched off, calls are sent once."""
+    install(install(client), cloud_storage.policy.with_attempts(2))
+    cloud.fault(Fault.status(503, times=2))
+    with virtual_time() as time, pytest.raises(exceptions.RetryError):
+        client.bucket("bkt").reload()
+    assert len(time.slept) == 1
+    cloud.fault(Fault.status(503))
+    with forbear.disabled(), pytest.raises(exceptions.RetryError):
+        client.bucket("bkt").reload()
+
+
+def test_what_cannot_be_made_safe_is_refused() -> None:
+    """Something else than a client, a session of another library, adapters of its own."""
+    with pytest.raises(TypeError, match="`client` must be a google"):
+        install(object())  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError, match="one of requests"):
+        install(storage.Client(project="p", credentials=ANONYMOUS, _http=object()))
+
+    class Other(HTTPAdapter):
+        """An adapter for mutual TLS, say."""
+
+    session = requests.Session()
+    session.mount("https://", Other())
+    with pytest.raises(TypeError, match="plain adapters"):
+        install(storage.Client(project="p", credentials=ANONYMOUS, _http=session))
