@@ -15,6 +15,7 @@ COMMANDS = {
     "run": "Run a program, and again while it fails.",
     "explain": "Say whether a request may be repeated, and why.",
     "schedule": "Show when the retries of a policy would come.",
+    "export": "Write a policy in the words of another system.",
     "cloud": "Serve an embedded Cloud Storage on this machine.",
     "demo": "Show what retries do to data in a storm of faults.",
 }

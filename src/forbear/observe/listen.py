@@ -6,10 +6,14 @@ from forbear.run import listeners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from logging import Logger
+
     from forbear.core.events import Event
     from forbear.run.listeners import Listener
 
 LOGGER = "forbear"
+_WARNING = 30  # logging.WARNING
+_found: "list[Logger]" = []
 
 
 def listen(*told: "Listener") -> None:
@@ -40,11 +44,13 @@ def logger_where_heard() -> "tuple[Listener, ...]":
 
     Without that, `logging` would print to stderr on its own account, but only if any library had imported it.
     """
-    logging = sys.modules.get("logging")
-    if logging is None:
-        return ()
-    logger = logging.getLogger(LOGGER)
-    if not (logger.isEnabledFor(logging.WARNING) and logger.hasHandlers()):
+    if not _found:
+        logging = sys.modules.get("logging")
+        if logging is None:
+            return ()
+        _found.append(logging.getLogger(LOGGER))
+    logger = _found[0]
+    if not (logger.hasHandlers() and logger.isEnabledFor(_WARNING)):
         return ()
     from forbear.observe.logging import DEFAULT
 

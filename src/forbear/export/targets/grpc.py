@@ -1,0 +1,135 @@
+"""gRPC: a service config, by which every gRPC library retries (gRFC A6). It knows no channel.
+
+A config tells methods apart but not requests: what is safe only under a condition is not retried.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+from forbear.core.budget import Throttle
+from forbear.core.verdict import Safety
+from forbear.export.exported import Exported
+from forbear.export.outline import Outline
+from forbear.export.text import duration
+from forbear.policy import Policy
+from forbear.services import codes
+from forbear.services.rpc import GrpcCall, RpcService
+
+_MOST_ATTEMPTS = 5  # more are cut to this by every implementation
+_UNARY = "unary"
+
+Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
+
+
+def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
+    """A service config in JSON, for the channel option `grpc.service_config`.
+
+    Of a service's policy it lists the RPCs that may always be repeated. For other policies it holds for `methods`
+    ("google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service), by default for all.
+    """
+    outline = Outline(policy)
+    known: object = policy.service
+    service = known if isinstance(known, RpcService) else None
+    if service is not None:
+        listed = _safe(outline, service, None if methods is None else frozenset(methods))
+        retried = [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
+        outline.says("errors")
+    else:
+        listed = [(name, True) for name in methods] if methods is not None else [("", True)]
+        retried = ["UNAVAILABLE"]
+        outline.differs("errors", "errors: gRPC knows status codes only; UNAVAILABLE is retried")
+    retry = _retry(outline, retried)
+    if not policy.repeatable and service is None:
+        retry = None
+        outline.warns("repeatable=False", "nothing is retried but what gRPC itself knows not to have been executed")
+        outline.says("safety")
+    document: dict[str, Any] = {"methodConfig": _configs(outline, listed, retry)}
+    rule = None if policy.budget is None else policy.budget._rule
+    if isinstance(rule, Throttle):
+        document["retryThrottling"] = {"maxTokens": round(rule.max_tokens), "tokenRatio": round(rule.token_ratio, 3)}
+        outline.says("budget")
+    outline.differs("budget", f"budget={policy.budget!r}: gRPC's throttle is another; Budget.grpc() can be exported")
+    outline.differs(
+        "retry_after", "Retry-After: RetryInfo in the details of a status is not obeyed; grpc-retry-pushback-ms is"
+    )
+    return Exported(json.dumps(document, indent=2), outline.losses)
+
+
+def _safe(outline: Outline, service: RpcService, only: frozenset[str] | None) -> list[Method]:
+    """The RPCs that may always be executed twice; the others are listed as losses."""
+    found: list[Method] = []
+    conditional: list[str] = []
+    for name, unary in _known(service.name):
+        if only is not None and name not in only and name.partition("/")[0] not in only:
+            continue
+        judgement = service.classify_call(GrpcCall(name))
+        if judgement.repeatable:
+            found.append((name, unary))
+        elif judgement.safety is Safety.CONDITIONAL:
+            conditional.append(name.rpartition("/")[2])
+    outline.differs(
+        "safety",
+        f"safety: a config sees no conditions, so these are never retried: {', '.join(sorted(set(conditional)))}",
+    )
+    return found
+
+
+def _known(service: str) -> list[Method]:
+    if service == "cloud_storage":
+        from forbear.services.cloud_storage.grpc_api import operations
+
+        return [(row.id, row.where[0] == _UNARY) for row in operations()]
+    if service == "iam":
+        from forbear.services.iam.service import operations as tables
+
+        rows = [row for table in ("v1", "v2", "v3", "credentials") for row in tables(table)]
+    else:
+        from forbear.services.memorystore.service import operations as tables
+
+        rows = [row for table in ("redis", "valkey") for row in tables(table)]
+    return [(name, True) for name in dict.fromkeys(row.where[2] for row in rows) if name]
+
+
+def _retry(outline: Outline, retried: list[str]) -> dict[str, Any] | None:
+    waits = outline.waits.mean
+    outline.says("backoff")
+    outline.differs("jitter", f"jitter={outline.waits.jitter}: 0.8 to 1.2 times the mean wait instead")
+    attempts = outline.attempts
+    if attempts is None or attempts > _MOST_ATTEMPTS:
+        outline.warns("attempts", f"gRPC makes at most {_MOST_ATTEMPTS} attempts")
+        attempts = _MOST_ATTEMPTS
+    else:
+        outline.says("attempts")
+    if attempts == 1:
+        return None
+    return {
+        "maxAttempts": attempts,
+        "initialBackoff": duration(waits.initial),
+        "maxBackoff": duration(waits.maximum),
+        "backoffMultiplier": waits.multiplier,
+        "retryableStatusCodes": retried,
+    }
+
+
+def _configs(outline: Outline, methods: list[Method], retry: dict[str, Any] | None) -> list[dict[str, Any]]:
+    configs: list[dict[str, Any]] = []
+    for unary in (True, False):
+        names = [_name(name) for name, is_unary in methods if is_unary is unary]
+        if not names:
+            continue
+        config: dict[str, Any] = {"name": names}
+        if unary and outline.timeout is not None:
+            config["timeout"] = duration(outline.timeout)
+            outline.says("timeout")
+        elif not unary:
+            outline.warns("timeout of streams", "none, for it would end a long one that goes well")
+        if retry is not None:
+            config["retryPolicy"] = retry
+        configs.append(config)
+    return configs
+
+
+def _name(name: str) -> dict[str, str]:
+    service, _, method = name.removeprefix("/").partition("/")
+    return {key: value for key, value in (("service", service), ("method", method)) if value}

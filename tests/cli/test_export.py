@@ -1,0 +1,57 @@
+"""`forbear export`: the text on stdout, what it cannot say on stderr, and what is wrong in one line with its cure."""
+
+import json
+
+import pytest
+
+from forbear import export
+from forbear.services import cloud_storage
+from tests.cli.conftest import Invoke
+
+
+@pytest.mark.parametrize("target", export.TARGETS)
+def test_every_target(target: str, invoke: Invoke) -> None:
+    """What the function gives, with each loss on a line of its own."""
+    done = invoke("export", target, "--profile", "cloud_storage")
+    value, losses = export.source(target, cloud_storage.policy)
+    assert (done.exit_code, done.stdout) == (0, value.rstrip("\n") + "\n")
+    assert done.stderr.splitlines() == [f"not the same: {loss}" for loss in losses]
+
+
+def test_options_change_the_profile(invoke: Invoke) -> None:
+    """Limits and backoff as in `forbear schedule`; without a profile it is what forbear.retry does."""
+    done = invoke("export", "grpc", "--attempts", "3", "--initial", "4", "--jitter", "none")
+    (config,) = json.loads(done.stdout)["methodConfig"]
+    assert config["retryPolicy"]["maxAttempts"] == 3
+    assert config["retryPolicy"]["initialBackoff"] == "4s"
+
+
+def test_repeatable(invoke: Invoke) -> None:
+    """Functions of services are not repeated unless one says that they may be."""
+    assert "retry_never" in invoke("export", "tenacity", "--profile", "iam").stdout
+    assert "is_transient" in invoke("export", "tenacity", "--profile", "iam", "--repeatable").stdout
+
+
+@pytest.mark.parametrize(
+    ("args", "error"),
+    [
+        (("perl",), "error: no such target: perl\nhint: the targets are grpc, boto, "),
+        (("boto", "--profile", "perl"), "error: no such profile: perl\nhint: the profiles are default, "),
+        (("boto", "--profile", "iam"), "error: `policy` must be for Cloud Storage or for no service in particular"),
+        (
+            ("boto", "--attempts", "none", "--timeout", "none"),
+            "error: `--attempts` and `--timeout` must not both be none",
+        ),
+    ],
+)
+def test_what_cannot_be_right(args: tuple[str, ...], error: str, invoke: Invoke) -> None:
+    """Nothing on stdout, and exit code 2."""
+    done = invoke("export", *args)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert done.stderr.startswith(error)
+
+
+def test_the_help_lists_the_targets(invoke: Invoke) -> None:
+    """With what comes of each."""
+    help_text = invoke("export", "--help").stdout
+    assert all(target in help_text for target in export.TARGETS)

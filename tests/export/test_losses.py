@@ -1,0 +1,130 @@
+"""Nothing of a policy is dropped in silence, whatever it is and wherever it goes."""
+
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear import export
+from forbear.core.backoff import Constant, Exponential
+from forbear.core.budget import Throttle
+from forbear.export.outline import Outline
+from forbear.policy import Policy, retry
+from forbear.run.budget import Budget
+from forbear.services import cloud_storage
+from tests.export.policies import NAMED, Busy, Growing, policies
+
+FULL = retry(
+    on=Busy,
+    attempts=4,
+    timeout=60,
+    attempt_timeout=5,
+    on_result=bool,
+    on_event=print,
+    budget=Budget(),
+    clamp=True,
+    repeatable=False,
+    retry_exhausted=True,
+)
+
+
+def test_what_is_not_said_is_a_loss() -> None:
+    """A target that says nothing loses everything, each feature in a line of its own."""
+    assert [loss.split(":")[0] for loss in Outline(FULL).losses] == [
+        "repeatable=False",
+        "errors",
+        "attempts=4",
+        "timeout of 60 s",
+        "clamp=True",
+        "attempt_timeout of 5 s",
+        "waits of 1 s, times 2 up to 64 s",
+        "jitter=full",
+        "Retry-After",
+        "budget=Budget(TokenBucket(capacity=10, deposit=0.1, cost=1, refund=False))",
+        "on_result",
+        "on_event",
+        "retry_exhausted=True",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("policy", "losses"),
+    [
+        (retry(on=Busy, backoff=Growing()), {"backoff=Growing()"}),
+        (retry(on=Busy, backoff=Constant(1, spread=2)), {"waits of 1 s", "jitter=spread"}),
+        (retry(on=Busy, timeout=None), {"max_retry_after of 900 s"}),
+        (cloud_storage.policy, {"safety"}),
+    ],
+)
+def test_features_that_not_every_policy_has(policy: Policy, losses: set[str]) -> None:
+    """They are losses where it has them."""
+    assert losses <= {loss.split(":")[0] for loss in Outline(policy).losses}
+
+
+def test_a_policy_without_a_feature_does_not_lose_it() -> None:
+    """Neither by default nor where a target tells how it differs."""
+    outline = Outline(retry(on=Busy, timeout=None, attempts=2))
+    outline.differs("timeout", "timeout: none")
+    outline.differs("budget", "budget: none")
+    assert not [loss for loss in outline.losses if loss.startswith(("timeout", "budget"))]
+
+
+@given(policies, st.sampled_from(sorted(export.TARGETS)))
+def test_any_policy_to_any_target(policy: Policy, target: str) -> None:
+    """There is a text, and what no target knows is always among the losses."""
+    text, losses = export.source(target, policy)
+    assert text.strip()
+    told = "\n".join(losses)
+    assert ("clamp=True" in told) == policy.limits.clamp
+    assert ("on_event" in told) == (policy.on_event is not None)
+    assert ("on_result" in told) == (policy.on_result is not None)
+    assert ("retry_exhausted" in told) == policy.retry_exhausted
+    throttle = policy.budget is not None and isinstance(policy.budget._rule, Throttle)
+    if policy.budget is not None and not (throttle and target == "grpc"):
+        assert "budget" in told
+    if policy.service is not None:
+        assert "safety" in told
+    assert all(": " in loss or " is " in loss for loss in losses)
+
+
+@pytest.mark.parametrize("target", export.TARGETS)
+def test_attempts_or_time_bound_every_export(target: str) -> None:
+    """A policy with only one of the limits does not become one without any."""
+    for policy in (retry(on=Busy, attempts=3, timeout=None), retry(on=Busy, attempts=None, timeout=7)):
+        text, losses = export.source(target, policy)
+        told = "\n".join(losses)
+        if "attempts=3: no limit" in told or "timeout of 7 s: no limit in time\n" in told:
+            assert target == "csharp", text  # its calls are bounded by the client's own defaults
+
+
+@pytest.mark.parametrize("target", ["boto", "gcloud", "go", "java", "nodejs", "cpp", "csharp", "php", "ruby"])
+@pytest.mark.parametrize("name", ["iam", "memorystore", "rfc9110"])
+def test_clients_of_cloud_storage_take_no_other_service(target: str, name: str) -> None:
+    """The error names the service and the cure."""
+    with pytest.raises(ValueError, match=r"must be for Cloud Storage .*, got one for \w+; take another target"):
+        export.source(target, NAMED[name])
+
+
+@pytest.mark.parametrize("target", ["google_api_core", "tenacity", "celery"])
+def test_a_judge_of_the_users_own_has_no_text(target: str) -> None:
+    """It is refused, with both ways out."""
+    with pytest.raises(TypeError, match=r"name types with `with_on`, or use the function of forbear.export"):
+        export.source(target, retry(on=lambda error: True))
+
+
+def test_what_is_no_policy_is_refused() -> None:
+    """Also an unknown target, with the list of those there are."""
+    nonsense: Any = Exponential()
+    with pytest.raises(TypeError, match=r"`policy` must be a forbear\.Policy"):
+        export.source("tenacity", nonsense)
+    with pytest.raises(ValueError, match="`target` must be one of grpc, boto, "):
+        export.source("perl", retry(on=Busy))
+    assert not hasattr(export, "perl")
+
+
+def test_every_target_is_a_function() -> None:
+    """By its name, and listed."""
+    for target in export.TARGETS:
+        assert callable(getattr(export, target))
+    assert {"TARGETS", "Exported", "source", *export.TARGETS} == set(export.__all__)

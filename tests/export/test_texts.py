@@ -1,0 +1,155 @@
+"""Texts for systems that are not Python: their parsers where there are some, else what stands in them."""
+
+import configparser
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from envoy.config.route.v3 import route_components_pb2
+from google.protobuf.json_format import ParseDict
+
+from forbear import export
+from forbear.core.backoff import Constant, Exponential
+from forbear.policy import Policy, retry
+from forbear.run.budget import Budget
+from forbear.services import cloud_storage, iam, rfc9110
+from tests.export.policies import Busy
+
+
+def test_boto_is_read_as_gsutil_reads_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By the rules of configparser, which are boto's; and `gsutil_policy` gets back what was exported."""
+    path = tmp_path / ".boto"
+    path.write_text(export.boto(cloud_storage.gsutil).value)
+    read = configparser.ConfigParser()
+    read.read(path)
+    assert dict(read["Boto"]) == {"num_retries": "23", "max_retry_delay": "60"}
+    monkeypatch.setenv("BOTO_CONFIG", str(path))
+    assert cloud_storage.gsutil_policy() == cloud_storage.gsutil
+
+
+def test_boto_never_says_zero() -> None:
+    """Which would keep gsutil from using a connection again."""
+    text, losses = export.boto(retry(on=Busy, attempts=1, backoff=Constant(0.1)))
+    assert text == "[Boto]\nnum_retries = 1\nmax_retry_delay = 1\n"
+    assert [loss for loss in losses if loss.startswith("num_retries: 1, for 0")]
+
+
+def test_gcloud_properties() -> None:
+    """Whole numbers, in the section of storage."""
+    read = configparser.ConfigParser()
+    read.read_string(export.gcloud(cloud_storage.policy).value)
+    assert dict(read["storage"]) == {
+        "base_retry_delay": "2",
+        "exponential_sleep_multiplier": "2",
+        "max_retries": "16",
+        "max_retry_delay": "48",
+    }
+    exact = retry(on=Busy, backoff=Exponential(1, 2, 32, "none"), attempt_timeout=5)
+    losses = export.gcloud(exact).losses
+    assert not [loss for loss in losses if loss.startswith("waits")]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        cloud_storage.policy,
+        rfc9110.policy,
+        retry(on=Busy, attempt_timeout=2.5, backoff=Exponential(0.25, 3, 9, "none"), budget=Budget.ratio()),
+        retry(on=Busy, attempts=None, timeout=None, unlimited=True),
+        retry(on=Busy, repeatable=False),
+    ],
+)
+def test_envoy_takes_the_route(policy: Policy) -> None:
+    """Every field is one of Envoy's own messages, with a value that it takes."""
+    messages: Any = route_components_pb2
+    route = ParseDict(json.loads(export.envoy(policy).value), messages.RouteAction())
+    assert route.retry_policy.retry_on.startswith("connect-failure,refused-stream")
+    assert route.retry_policy.retry_back_off.base_interval.ToTimedelta().total_seconds() == policy.backoff.delay(0, 1)
+    methods = {header.string_match.exact for header in route.retry_policy.retriable_request_headers}
+    if policy.service is None:
+        assert methods == set()
+        assert ("reset" in route.retry_policy.retry_on) is policy.repeatable
+    else:
+        assert "GET" in methods
+        assert ("DELETE" in methods) is (policy.service.name == "rfc9110")
+        assert "POST" not in methods
+
+
+def test_envoy_has_budgets_and_timeouts() -> None:
+    """A ratio is said in words, for it stands elsewhere in Envoy's configuration."""
+    text, losses = export.envoy(retry(on=Busy, attempt_timeout=2.5, timeout=9, budget=Budget.ratio(0.2)))
+    route = json.loads(text)
+    assert route["timeout"] == "9s"
+    assert route["retry_policy"]["per_try_timeout"] == "2.5s"
+    assert route["retry_policy"]["num_retries"] == 4
+    assert [loss for loss in losses if "retry_budget.budget_percent of the cluster to 20" in loss]
+
+
+DOCUMENTED, POLICY = cloud_storage.documented, cloud_storage.policy
+LIMITED = retry(on=Busy, attempts=4, timeout=None, attempt_timeout=2.5, backoff=Exponential(0.25, 1.5, 10, "equal"))
+
+
+@pytest.mark.parametrize(
+    ("target", "policy", "pieces"),
+    [
+        ("go", POLICY, ["RetryIdempotent", "Initial:    2 * time.Second", "case 408, 429, 500, 502, 503, 504:"]),
+        ("go", DOCUMENTED, ["Max:        64 * time.Second", "storage.WithBackoff(gax.Backoff{"]),
+        ("go", LIMITED, ["WithMaxAttempts(4)", "250000 * time.Microsecond", "Multiplier: 1.5"]),
+        ("java", POLICY, ["setMaxAttempts(0)", "setTotalTimeoutDuration(Duration.ofSeconds(600))", "getDefault"]),
+        ("java", LIMITED, ["setMaxAttempts(4)", "Duration.ofMillis(250)", "setMaxRpcTimeoutDuration"]),
+        ("nodejs", POLICY, ["totalTimeout: 600", "IdempotencyStrategy.RetryConditional", "autoRetry: true"]),
+        ("nodejs", DOCUMENTED, ["retryableErrorFn", "501, 502", "'ECONNRESET'"]),
+        ("nodejs", LIMITED, ["maxRetries: 3", "maxRetryDelay: 10", "retryDelayMultiplier: 1.5"]),
+        ("cpp", POLICY, ["LimitedTimeRetryPolicy(std::chrono::milliseconds(600000))", "StrictIdempotencyPolicy"]),
+        ("cpp", LIMITED, ["LimitedErrorCountRetryPolicy(3)", "milliseconds(125)", "milliseconds(10000)"]),
+        ("csharp", POLICY, ["TimeSpan.FromSeconds(1.5)", "FromErrorCodes(408, 429, 500, 502, 503, 504)"]),
+        ("php", POLICY, ["'retries' => 16", "RETRY_IDEMPOTENT", "min($step, 64.0) * (1 + $u) / 2"]),
+        ("php", DOCUMENTED, ["min($step + $u * 1.0, 64.0)"]),
+        ("php", LIMITED, ["'retries' => 3", "'requestTimeout' => 2.5"]),
+        ("php", retry(on=Busy, backoff=Constant(1, spread=0.5)), ["(min($step, 1.0) + $u * 0.5)"]),
+        ("php", retry(on=Busy, backoff=Constant(1)), ["1000000 * min($step, 1.0)"]),
+        ("php", retry(on=Busy), ["min($step, 64.0) * $u"]),
+        ("ruby", POLICY, ["retries: 32", "max_elapsed_time: 600", "base_interval: 1.5", "max_interval: 48"]),
+        ("ruby", LIMITED, ["retries: 3", "timeout: 2.5"]),
+    ],
+)
+def test_snippets(target: str, policy: Policy, pieces: list[str]) -> None:
+    """The numbers of the policy, in the names of the client; every bracket is closed."""
+    text = export.source(target, policy).value
+    for piece in pieces:
+        assert piece in text
+    for opening, closing in ("()", "{}", "[]"):
+        assert text.count(opening) == text.count(closing)
+
+
+def test_go_keeps_its_own_errors_where_they_are_the_same() -> None:
+    """408, 429 and every 5xx, as the retry page has it."""
+    assert "WithErrorFunc" not in export.go(DOCUMENTED).value
+    assert "WithErrorFunc" not in export.go(retry(on=Busy)).value
+
+
+@pytest.mark.parametrize(
+    ("target", "policy", "without"),
+    [
+        ("nodejs", cloud_storage.documented, ("jitter", "waits", "timeout", "attempts")),
+        ("cpp", cloud_storage.policy, ("jitter", "waits", "timeout")),
+        ("php", cloud_storage.policy, ("jitter", "waits")),
+        ("java", retry(on=Busy), ("jitter", "waits", "timeout", "attempts")),
+        ("go", retry(on=Busy), ("jitter", "waits", "attempts")),
+        ("botocore", retry(on=Busy), ("jitter",)),
+    ],
+)
+def test_what_a_target_says_exactly_is_no_loss(target: str, policy: Policy, without: tuple[str, ...]) -> None:
+    """Node.js has the documented formula, C++ windows as our own, Java and Go full jitter."""
+    assert not [loss for loss in export.source(target, policy).losses if loss.startswith(without)]
+
+
+def test_iam_has_no_client_of_cloud_storage_but_other_targets() -> None:
+    """Its statuses go where statuses can be said."""
+    assert json.loads(export.envoy(iam.documented).value)["retry_policy"]["retriable_status_codes"] == [
+        500,
+        502,
+        503,
+        504,
+    ]
