@@ -197,6 +197,13 @@ def chunked(*chunks: bytes, end: str = "keep") -> Answer:
 BREAK = broken('ETag: "one"')
 
 
+def continued(*chunks: bytes, first: int = 7) -> Answer:
+    """A reply of unknown length that says it has the rest."""
+    span = f"Content-Range: bytes {first}-{len(SMALL) - 1}/{len(SMALL)}"
+    head = f'HTTP/1.1 206 Part\r\n{span}\r\nETag: "one"\r\nTransfer-Encoding: chunked\r\n\r\n'
+    return Answer(head.encode() + b"".join(b"%x\r\n%s\r\n" % (len(chunk), chunk) for chunk in (*chunks, b"")))
+
+
 def rest(*headers: str, status: int = 206, first: int = 7, total: int = len(SMALL), body: bytes = SMALL[7:]) -> Answer:
     """A reply with a part of the object."""
     span = f"Content-Range: bytes {first}-{first + len(body) - 1}/{total}"
@@ -249,6 +256,29 @@ def test_joins_only_what_belongs_together(flavour: Flavour, answers: tuple[Answe
         assert result.content == SMALL[:7]
         assert result.report.reason is Reason.BODY
         assert len(result.notes) == 1
+
+
+@EVERY
+@LEFT_BEFORE_ITS_END
+def test_a_rest_that_ends_too_early_is_one_more_break(flavour: Flavour) -> None:
+    """A reply that has fewer bytes than its Content-Range says is not taken for the end of the body."""
+    with Wire(BREAK, continued(SMALL[7:9]), continued(first=9), rest('ETag: "one"', first=9, body=SMALL[9:])) as wire:
+        assert fetch(flavour, wire.url, None).content == SMALL
+        assert [seen.header("range") for seen in wire.seen[1:]] == ["bytes=7-17", "bytes=9-17", "bytes=9-17"]
+
+
+@EVERY
+@LEFT_BEFORE_ITS_END
+@pytest.mark.parametrize("surplus", [(SMALL[7:], b"!"), (SMALL[7:] + b"!",)])
+def test_a_rest_that_is_too_long_is_no_success(flavour: Flavour, surplus: tuple[bytes, ...]) -> None:
+    """Of a reply that has more bytes than its Content-Range says, the surplus is not handed out."""
+    with Wire(BREAK, continued(*surplus)) as wire:
+        result = fetch(flavour, wire.url, None, stop_after=10**6)
+    assert isinstance(result.error, flavour.library.RemoteProtocolError)
+    assert SMALL.startswith(result.content)
+    assert result.report.text == (
+        "the rest is out of reach: the rest goes on after 18 bytes, of which it should be the last ones"
+    )
 
 
 @EVERY

@@ -145,6 +145,38 @@ def test_a_reply_that_breaks_off_elsewhere(
 
 
 @EVERY
+@pytest.mark.parametrize("end", ["close", "reset"])
+@pytest.mark.parametrize(
+    ("status", "done", "requests"), [(200, True, 1), (201, True, 1), (302, True, 1), (404, False, 1), (503, False, 1)]
+)
+@pytest.mark.parametrize("form", ["short", "long", "chunked"])
+def test_a_policy_around_the_client_does_not_repeat_what_is_refused_here(
+    flavour: Flavour, form: str, status: int, done: bool, requests: int, end: str
+) -> None:
+    """However the reply to a bare POST breaks, its error carries a report, and an outer policy sends nothing more."""
+    if form == "chunked":
+        broken = Answer(CHUNKED.replace(b"200", b"%d" % status), end)
+    else:
+        broken = reply(status, b"abc", length=100 if form == "short" else 100_000, end=end)
+    outer = forbear.retry(on=flavour.library.TransportError, attempts=4, backoff=Constant(0))
+
+    def post() -> Any:
+        result = flavour.call(flavour.transport(), "POST", wire.url, content=b"x", stop_after=10**7)
+        if result.error is not None:
+            raise result.error
+        return result
+
+    with Wire(broken) as wire:
+        with pytest.raises(flavour.library.TransportError) as caught:
+            outer.call(post)
+        assert len(wire.seen) == 1
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert (report.reason, report.maybe_done) == (Reason.UNSAFE, done)
+    assert [note.partition(" in ")[0] for note in caught.value.__notes__] == ["forbear: gave up after 1 attempt"]
+
+
+@EVERY
 @pytest.mark.parametrize("broken", [reply(200, b"x", length=10**6, end="close"), Answer(CHUNKED, "close")])
 def test_a_long_reply_to_a_write_is_handed_out_as_it_comes(flavour: Flavour, broken: Answer) -> None:
     """A reply that is long, or may be, is not waited for: where it breaks, the client says so."""

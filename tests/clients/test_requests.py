@@ -192,9 +192,16 @@ def test_whatever_requests_accepts_is_sent_again(session: requests.Session, body
 
 def test_a_closed_file_is_not_sent_again(session: requests.Session) -> None:
     """The reply comes out and its report says what to do."""
-    file = io.BytesIO(WHOLE)
-    with Wire(Answer(reply(503).data, first=file.close)) as wire:
-        told = forbear.report(session.put(wire.url, data=file))
+
+    class Closing(io.BytesIO):
+        def read(self, size: int | None = -1, /) -> bytes:
+            piece = super().read(size)
+            if not piece:
+                self.close()
+            return piece
+
+    with Wire(reply(503)) as wire:
+        told = forbear.report(session.put(wire.url, data=Closing(WHOLE)))
     assert told is not None
     assert told.reason is Reason.BODY
     assert "keep it open" in told.text

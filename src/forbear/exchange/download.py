@@ -46,8 +46,8 @@ class Download:
     long download may break often, as long as it gets on.
     """
 
-    __slots__ = ("send", "_exchange", "_status", "_headers", "_received", "_kept", "_repeated", "_part", "_run",
-                 "_why_not")  # fmt: skip
+    __slots__ = ("send", "_exchange", "_status", "_headers", "_received", "_kept", "_repeated", "_part", "_end",
+                 "_run", "_why_not")  # fmt: skip
 
     def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]") -> None:
         self.send = ORIGINAL
@@ -58,6 +58,7 @@ class Download:
         self._kept: bytes | None = None
         self._repeated = b""
         self._part: ranges.Part | None = None
+        self._end: int | None = None  # how long the body is, by the reply that it is continued in
         self._run = self._begin()
         self._why_not: str | None = None
 
@@ -102,7 +103,7 @@ class Download:
 
     def check(self, status: int, headers: "Mapping[str, str]") -> None:
         """Raise Refused if the reply to `send` does not go on with the body."""
-        exchange = self._exchange
+        exchange, self._end = self._exchange, None
         verdict = exchange.service.verdict(exchange.judgement, status, headers)
         if verdict is not None and verdict.kind is not Kind.PERMANENT:
             raise Refused(verdict, f"HTTP {status}", reason(status))
@@ -111,7 +112,7 @@ class Download:
                 self._verify_whole(status, headers)
                 self._repeated = self._kept or b""
             else:
-                ranges.verify(self._part, self._received, status, headers)
+                self._end = ranges.verify(self._part, self._received, status, headers)
                 self._repeated = b""
         except Unresumable as why:
             self._why_not = str(why)
@@ -133,6 +134,15 @@ class Download:
             raise Refused(TRANSIENT, "Refused", self._why_not)
         self._repeated = self._repeated[shared:]
         return chunk[shared:]
+
+    def measure(self, received: int, *, ended: bool) -> str | None:
+        """What is wrong where `received` bytes are there, by the length that the last reply promised; None is right."""
+        if self._end is None or received == self._end or (received < self._end and not ended):
+            return None
+        if received < self._end:
+            return f"the rest ended after {received} of {self._end} bytes"
+        self._why_not = f"the rest goes on after {self._end} bytes, of which it should be the last ones"
+        return self._why_not
 
     def _begin(self) -> Run:
         exchange = self._exchange

@@ -7,6 +7,7 @@ from typing import Generic, Protocol, Self, TypeVar
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.exchange.download import KEPT, Download, Refused
 from forbear.exchange.exchange import Exchange, Start
+from forbear.exchange.reply import is_continued
 from forbear.exchange.send import Send
 
 R = TypeVar("R")
@@ -51,7 +52,7 @@ class Port(Protocol[R]):
         ...
 
     def is_settled_at_once(self, response: R) -> bool:
-        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
+        """Whether the body of a response is to be read before anything else is decided."""
         ...
 
     def settle(self, response: R) -> None:
@@ -66,6 +67,10 @@ class Port(Protocol[R]):
         """What an error of the client means."""
         ...
 
+    def broken(self, text: str) -> Exception:
+        """The client's own error for a body that is not as long as it should be."""
+        ...
+
 
 def drive(port: Port[R]) -> R:
     """Send the request as often as its policy allows and return the reply."""
@@ -75,7 +80,7 @@ def drive(port: Port[R]) -> R:
         try:
             response = port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit())
             status = port.status(response)
-            if status < 400 and port.is_settled_at_once(response):
+            if port.is_settled_at_once(response):
                 done = status
                 port.settle(response)
         except Exception as error:
@@ -98,10 +103,10 @@ def drive(port: Port[R]) -> R:
 
 
 class Reader(Generic[R]):
-    """The body of a reply, as an iterator that goes on in further replies where it breaks.
+    """The body of a reply, as an iterator.
 
-    `chunks` are those of the first reply and `close` closes it. Close the reader in the end: it closes whatever reply
-    it has come to.
+    Where it breaks, it goes on in further replies, or the error is given a report. `chunks` are those of the first
+    reply and `close` closes it. Close the reader in the end: it closes whatever reply it has come to.
     """
 
     __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_rest", "_status")
@@ -128,19 +133,20 @@ class Reader(Generic[R]):
         return self
 
     def __next__(self) -> bytes:
-        chunk, self._rest = self._rest, b""
+        chunk: bytes | None = b""
         while not chunk:
             try:
-                chunk = next(self._chunks)
-            except StopIteration:
-                self._kept = None
-                if self._download is not None:
-                    self._download.finished()
-                raise
+                chunk = self._rest or next(self._chunks, None)
+                self._rest = b""
+                self._measure(chunk)
             except Exception as error:
                 if not self._resume(error):
                     raise
-                chunk, self._rest = self._rest, b""
+                chunk = b""
+            else:
+                if chunk is None:
+                    self._finish()
+                    raise StopIteration
         self._received += len(chunk)
         if self._kept is not None:
             self._kept.append(chunk)
@@ -152,9 +158,24 @@ class Reader(Generic[R]):
         """Close the reply that the body comes from."""
         self._close()
 
+    def _measure(self, chunk: bytes | None) -> None:
+        """Raise the client's error where a continued body is not as long as it should be; None is its end."""
+        if self._download is not None:
+            wrong = self._download.measure(self._received + len(chunk or b""), ended=chunk is None)
+            if wrong is not None:
+                raise self._port.broken(wrong)
+
+    def _finish(self) -> None:
+        self._kept = None
+        if self._download is not None:
+            self._download.finished()
+
     def _resume(self, error: Exception) -> bool:
         """Come to a reply that goes on with the body; False to let `error` out."""
         port = self._port
+        if not is_continued(port.exchange.request.method, self._status):
+            port.exchange.broke_off(error, self._status)
+            return False
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers)
         download = self._download
@@ -169,6 +190,7 @@ class Reader(Generic[R]):
                 delay = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
                 delay = download.failed(error, again, port.verdict(again))
+        self.close()  # a body that is too long would go on
         self._download = None  # who reads on after the error finds nothing more, and that is no success
         return False
 

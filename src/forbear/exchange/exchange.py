@@ -1,8 +1,8 @@
 """Exchange: what a failed attempt of one HTTP request means, and what to send after it. It sends nothing itself."""
 
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import text_of
-from forbear.core.verdict import Kind, Safety, Verdict
+from forbear.core.report import attach, text_of
+from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.chunk import Chunk
 from forbear.exchange.judged import why_not
 from forbear.exchange.send import ORIGINAL
@@ -112,6 +112,24 @@ class Exchange:
             policy.budget.put(retried=False)
         return None
 
+    def broke_off(self, error: Exception, status: int) -> None:
+        """Let `error`, by which the body of a reply ends that the caller has already, say that nothing is repeated."""
+        if self.report is not None:
+            attach(error, self.report)
+        elif self.judgement.safety is not Safety.ALWAYS or not self._may_repeat:
+            if self._run is None:
+                self._run = self._begun(self._started)
+            self._run.in_doubt = True
+            self._run.after(
+                TRANSIENT,
+                error,
+                type(error).__qualname__,
+                text_of(error),
+                repeatable=False,
+                maybe_done=status < 400,
+                unsafe=self._broke_after(status),
+            )
+
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout."""
         limit = self.policy.attempt_timeout
@@ -159,6 +177,12 @@ class Exchange:
         """The name for reports and events."""
         return self.policy.name or self.judgement.operation or f"{self.request.method} {self.request.host}"
 
+    def _begun(self, started: float) -> Run:
+        return Run(self.policy, self.operation, self.runtime, started, self.reports)
+
+    def _broke_after(self, status: int) -> str:
+        return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its reply broke off"
+
     def _continues(self, status: int, headers: "Mapping[str, str]") -> bool:
         """Whether the answer to the question says what to send next."""
         rest = self._chunk.rest(status, headers) if self._chunk is not None else None
@@ -186,7 +210,7 @@ class Exchange:
         if self._run is None or self._got_on:
             self._got_on = False
             started = self._started if chunk is None else self.runtime.monotonic()
-            self._run = Run(self.policy, self.operation, self.runtime, started, self.reports)
+            self._run = self._begun(started)
         # The session may have all of a chunk that cannot be sent again; but the caller's own error must not get lost.
         stuck = self._body.why_not_again() if chunk is None or self._body.failed else None
         repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
@@ -194,7 +218,7 @@ class Exchange:
             self._run.in_doubt = maybe_done = True
             if judgement.safety is not Safety.ALWAYS and not self._keyed:
                 repeatable = False  # its condition cannot hold once more
-                unsafe = f"{judgement.operation or 'the request'} answered {reason(done)} before its reply broke off"
+                unsafe = self._broke_after(done)
         delay = self._run.after(
             verdict,
             error,

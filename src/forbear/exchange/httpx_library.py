@@ -28,6 +28,7 @@ class Library:
             ConnectionError,
             TimeoutError,
         )
+        self.broken = module.RemoteProtocolError
         self.proxy = module.ProxyError
         self.RequestBody: Any = type("RequestBody", (_RequestBody, module.SyncByteStream), {})
         self.ReplyBody: Any = type("ReplyBody", (Reader, module.SyncByteStream), {"__slots__": ()})

@@ -9,12 +9,11 @@ from forbear.core.verdict import Verdict
 from forbear.exchange.body import AsyncOnce, Body, Fixed, streamed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.httpx_library import Library
-from forbear.exchange.opening import is_marked, is_short, opened
+from forbear.exchange.opening import is_marked, opened
+from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
 from forbear.http.request import Request
-
-_CONTINUED = ("GET", "HEAD")
 
 Bodied = Callable[[Library, Any, int], tuple[Body, Callable[[int], Any]]]
 """Given a request and how much of a stream to keep: its body, and the stream of it without its first so many bytes."""
@@ -61,12 +60,22 @@ class _Port:
         return headers
 
     def is_settled_at_once(self, response: Any) -> bool:
-        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
-        return self._request.method not in _CONTINUED and is_short(response.headers)
+        """Whether the body of a response is to be read before anything else is decided."""
+        return is_settled_at_once(self._request.method, response.status_code, response.headers)
+
+    def is_watched(self, response: Any) -> bool:
+        """Whether the body of a response that is handed out must come through a Reader."""
+        given_up = self.report is not None
+        return is_watched(self._request.method, response.status_code, response.headers, given_up=given_up)
 
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means."""
         return self._library.verdict(error)
+
+    def broken(self, text: str) -> Exception:
+        """The client's own error for a body that is not as long as it should be."""
+        error: Exception = self._library.broken(text)
+        return error
 
     def _target(self) -> tuple[str, str]:
         """The host of the request, and its path and query as they go over the wire."""

@@ -13,8 +13,6 @@ from forbear.run.switch import is_off
 OVERRIDE = "forbear"
 """The request extension that sets the policy of one request, None to send it once."""
 
-_WHOLE_OR_PART = (200, 206)
-
 
 def handle(settings: Settings, library: Library, send: Callable[[Any], Any], request: Any) -> Any:
     """Send a request through `send` as often as its policy allows, and return the reply."""
@@ -25,7 +23,7 @@ def handle(settings: Settings, library: Library, send: Callable[[Any], Any], req
     response = drive.drive(port)
     if port.report is not None:
         response.extensions[EXTENSION] = port.report
-    if request.method == "GET" and response.status_code in _WHOLE_OR_PART:
+    if port.is_watched(response):
         raw = response.stream
         response.stream = library.ReplyBody(port, response.status_code, response.headers, iter(raw), raw.close)
     return response
@@ -40,7 +38,7 @@ async def ahandle(settings: Settings, library: Library, send: Callable[[Any], Aw
     response = await adrive.drive(port)
     if port.report is not None:
         response.extensions[EXTENSION] = port.report
-    if request.method == "GET" and response.status_code in _WHOLE_OR_PART:
+    if port.is_watched(response):
         raw = response.stream
         response.stream = library.AsyncReplyBody(port, response.status_code, response.headers, aiter(raw), raw.aclose)
     return response

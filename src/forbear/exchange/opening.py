@@ -20,9 +20,6 @@ if TYPE_CHECKING:
 Token = tuple[str, str]
 """A header and its value, to be added to all attempts of a mutation."""
 
-_SHORT = 64 * 1024
-"""A reply of at most so many bytes is little."""
-
 
 def is_marked(settings: "Settings", method: str, where: "Callable[[], tuple[str, str]]") -> bool:
     """Whether a request is to carry a token; `where` gives its host and its target (path and query on the wire)."""
@@ -52,9 +49,3 @@ def opened(
     token = None if header is None or given is not None else (header, new_token())
     keyed = protected and (given is None or given.strip() != "")
     return Exchange(policy, service, describe, body, start, keyed=keyed), token
-
-
-def is_short(headers: "Mapping[str, str]") -> bool:
-    """Whether the body of a reply with these headers is known to be little; they are found by names of any case."""
-    length = "" if "transfer-encoding" in headers else headers.get("content-length", "")
-    return length.isdecimal() and int(length) <= _SHORT

@@ -126,10 +126,10 @@ def _extent(status: int, headers: "Mapping[str, str]") -> tuple[int, int | None,
     return part.first, part.last, part.total
 
 
-def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]") -> None:
-    """Check that a reply goes on with `part` exactly after `received` bytes; `headers` has lower-case names.
+def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]") -> int:
+    """Check that a reply goes on with `part` exactly after `received` bytes; how many it will then be in all.
 
-    Raises Unresumable with the reason if it does not; its body must not be used then.
+    `headers` has lower-case names. Raises Unresumable with the reason if it does not; its body must not be used then.
     """
     if status == 200:
         raise Unresumable("the server sent the whole object instead of the rest: it changed, or ranges are not served")
@@ -144,6 +144,7 @@ def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]")
     if end is None or got.last != end:
         raise Unresumable("the reply does not have all of the rest")
     _verify_object(part, headers)
+    return end + 1 - part.first
 
 
 def _verify_object(part: Part, headers: "Mapping[str, str]") -> None:

@@ -17,8 +17,6 @@ from forbear.exchange.settings import BUFFER, Settings
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
-_WHOLE_OR_PART = (200, 206)
-
 _let_out: ContextVar[tuple[ClientRequest, Exception] | None] = ContextVar("forbear_aiohttp_let_out", default=None)
 """The request whose error aiohttp is about to answer by sending another one like it."""
 
@@ -63,7 +61,7 @@ class RetryMiddleware:
         if port.report is not None:
             told: Any = response
             told.__forbear_report__ = port.report
-        if request.method == "GET" and response.status in _WHOLE_OR_PART:
+        if port.is_watched(response):
             port.continued(response)
         return response
 

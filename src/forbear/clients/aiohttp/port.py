@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 
-from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
+from aiohttp import ClientHandlerType, ClientPayloadError, ClientRequest, ClientResponse
 from aiohttp.connector import Connection
 from aiohttp.payload import AsyncIterablePayload, BytesPayload
 from yarl import URL
@@ -16,7 +16,8 @@ from forbear.core.verdict import PERMANENT, Verdict
 from forbear.exchange.adrive import AsyncReader
 from forbear.exchange.body import AsyncOnce, Fixed
 from forbear.exchange.exchange import Exchange, Start
-from forbear.exchange.opening import is_marked, is_short, opened
+from forbear.exchange.opening import is_marked, opened
+from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
 from forbear.http.request import Request
@@ -105,8 +106,13 @@ class Port:
         return Pieces(response)
 
     def is_settled_at_once(self, response: ClientResponse) -> bool:
-        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
-        return self._request.method not in ("GET", "HEAD") and is_short(response.headers)
+        """Whether the body of a response is to be read before anything else is decided."""
+        return is_settled_at_once(self._request.method, response.status, response.headers)
+
+    def is_watched(self, response: ClientResponse) -> bool:
+        """Whether the body of a response that is handed out must come through a Reader."""
+        given_up = self.report is not None
+        return is_watched(self._request.method, response.status, response.headers, given_up=given_up)
 
     async def settle(self, response: ClientResponse) -> None:
         """Read the whole body of a response."""
@@ -119,6 +125,10 @@ class Port:
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means; a session that was closed sends nothing more."""
         return PERMANENT if self._request.session.closed else errors.verdict(error)
+
+    def broken(self, text: str) -> Exception:
+        """The client's own error for a body that is not as long as it should be."""
+        return ClientPayloadError(text)
 
     def _where(self) -> tuple[str, str]:
         """The host of the request, and its path and query as they go over the wire."""

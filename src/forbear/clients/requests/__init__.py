@@ -18,8 +18,6 @@ from forbear.exchange.settings import BUFFER, Settings
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
-_WHOLE_OR_PART = (200, 206)
-
 
 class RetryAdapter(HTTPAdapter):
     """Retries what may be repeated: `session.mount("https://", RetryAdapter())`, google-auth's AuthorizedSession too.
@@ -69,7 +67,7 @@ class RetryAdapter(HTTPAdapter):
             return send(request, timeout=timeout)
         port = Port(self._settings, send, request, timeout)
         response = drive(port)
-        if request.method == "GET" and response.status_code in _WHOLE_OR_PART:
+        if port.is_watched(response):
             response = continued(port, response)
         if port.report is not None:
             told: Any = response

@@ -15,7 +15,8 @@ from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.body import Fixed
 from forbear.exchange.exchange import Exchange, Start
-from forbear.exchange.opening import is_marked, is_short, opened
+from forbear.exchange.opening import is_marked, opened
+from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
 from forbear.exchange.urllib3_library import Library
@@ -85,8 +86,13 @@ class Port:
         return pieces(response)
 
     def is_settled_at_once(self, response: requests.Response) -> bool:
-        """Whether a response is a short one to a write: read now, it breaks now; one to a read goes on if it breaks."""
-        return self._request.method not in ("GET", "HEAD") and is_short(response.headers)
+        """Whether the body of a response is to be read before anything else is decided."""
+        return is_settled_at_once(str(self._request.method), response.status_code, response.headers)
+
+    def is_watched(self, response: requests.Response) -> bool:
+        """Whether the body of a response that is handed out must come through a Reader."""
+        given_up = self.report is not None
+        return is_watched(str(self._request.method), response.status_code, response.headers, given_up=given_up)
 
     def settle(self, response: requests.Response) -> None:
         """Read the whole body of a response."""
@@ -99,6 +105,10 @@ class Port:
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means."""
         return _LIBRARY.verdict(error)
+
+    def broken(self, text: str) -> Exception:
+        """The client's own error for a body that is not as long as it should be."""
+        return requests.exceptions.ChunkedEncodingError(urllib3.exceptions.ProtocolError(text))
 
     def _where(self) -> tuple[str, str]:
         """The host of the request, and its path and query as they go over the wire."""

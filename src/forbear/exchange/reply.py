@@ -1,0 +1,40 @@
+"""What becomes of the body of a reply: read at once, continued where it breaks, watched, or left alone. It reads none.
+
+The rule: an error that ends the body of a write, or of a reply that was given up on, carries a report; else a policy
+around the client would take it for a failed attempt of its own and send the write once more.
+"""
+
+from forbear.http.method import READS
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_CONTINUED = ("GET", "HEAD")
+_WHOLE_OR_PART = (200, 206)
+
+_SHORT = 64 * 1024
+"""A reply of at most so many bytes is little, and read at once."""
+
+
+def is_settled_at_once(method: str, status: int, headers: "Mapping[str, str]") -> bool:
+    """Whether a reply is a short success of a write: read now, it breaks now; that of a read goes on if it breaks.
+
+    Headers are found by names of any case.
+    """
+    if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers:
+        return False
+    length = headers.get("content-length", "")
+    return length.isdecimal() and int(length) <= _SHORT
+
+
+def is_continued(method: str, status: int) -> bool:
+    """Whether the body of a reply may go on in a further one."""
+    return method == "GET" and status in _WHOLE_OR_PART
+
+
+def is_watched(method: str, status: int, headers: "Mapping[str, str]", *, given_up: bool) -> bool:
+    """Whether the body of a reply that is handed out must come through a Reader."""
+    if given_up or is_continued(method, status):
+        return True
+    return method not in READS and not is_settled_at_once(method, status, headers)
