@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Self
 
 from aiohttp import ClientPayloadError, ClientResponse, StreamReader
+from aiohttp.base_protocol import BaseProtocol
 
 from forbear.exchange.adrive import AsyncReader
 
@@ -48,7 +49,8 @@ async def settled(response: ClientResponse) -> None:
     except BaseException:
         response.close()
         raise
-    response.content = StreamReader(_IDLE, _LIMIT, loop=asyncio.get_running_loop())
+    idle, loop = _idle()
+    response.content = StreamReader(idle, _LIMIT, loop=loop)
     if content:
         response.content.feed_data(content)
     response.content.feed_eof()
@@ -60,7 +62,8 @@ class Continued(StreamReader):
     __slots__ = ("_close", "_first", "_reader")
 
     def __init__(self, first: Pieces, reader: AsyncReader[ClientResponse], close: Callable[[], object]) -> None:
-        super().__init__(_IDLE, _LIMIT, loop=asyncio.get_running_loop())
+        idle, loop = _idle()
+        super().__init__(idle, _LIMIT, loop=loop)
         self._first = first
         self._reader = reader
         self._close = close
@@ -83,8 +86,10 @@ class Continued(StreamReader):
             self.feed_data(piece)
 
 
-class _Idle:
+class _Idle(BaseProtocol):
     """The connection behind a body that is not read from one: there is nothing to slow down."""
+
+    __slots__ = ()
 
     def pause_reading(self) -> None:
         """Nothing comes by itself."""
@@ -93,4 +98,6 @@ class _Idle:
         """Nothing comes by itself."""
 
 
-_IDLE: Any = _Idle()
+def _idle() -> tuple[BaseProtocol, asyncio.AbstractEventLoop]:
+    loop = asyncio.get_running_loop()
+    return _Idle(loop), loop
