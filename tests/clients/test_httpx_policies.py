@@ -22,6 +22,7 @@ from forbear import (
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.flavours import Flavour, Result
+from tests.clients.others import EVERY
 from tests.clients.wire import Answer, Wire, reply
 
 INSERT = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
@@ -153,6 +154,23 @@ def test_on_result_judges_responses(flavour: Flavour, status: int, method: str, 
     with Wire(reply(status), reply(200)) as wire:
         result = flavour.call(flavour.transport(policy), method, wire.url)
         assert (result.status, len(wire.seen)) == (200 if requests == 2 else status, requests)
+
+
+@EVERY
+@pytest.mark.parametrize("status", [200, 202, 403, 425])
+def test_on_result_obeys_the_server(flavour: Flavour, status: int) -> None:
+    """A reply that only `on_result` refuses may ask for a wait like any other, and for one that is too long."""
+
+    def refused(response: Any) -> bool:
+        found: int = response.status if hasattr(response, "status") else response.status_code
+        return found == status
+
+    policy = forbear.retry(on=OSError, timeout=600, on_result=refused)
+    for wait, requests in ((30, 2), (700, 1)):
+        with Wire(reply(status, b"", f"Retry-After: {wait}"), reply(204)) as wire:
+            result = flavour.call(flavour.transport(policy), "GET", wire.url)
+            assert len(wire.seen) == requests
+        assert [30 <= delay <= 33 for delay in result.slept] == [True] * (requests - 1)
 
 
 def test_an_on_result_that_fails_leaks_nothing(flavour: Flavour) -> None:

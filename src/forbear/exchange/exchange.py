@@ -6,7 +6,7 @@ from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.chunk import Chunk
 from forbear.exchange.judged import why_not
 from forbear.exchange.send import ORIGINAL
-from forbear.http.status import reason
+from forbear.http.status import asked, reason
 from forbear.run.runtime import current
 from forbear.run.state import Run, reports_made
 
@@ -89,10 +89,10 @@ class Exchange:
         """What an error means; `verdict` is the adapter's, but a policy for errors in general has the last word."""
         if self.policy.service is not None:
             return verdict
-        asked = self.policy.judge_error(error)
-        if asked.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
-            return verdict.replace(retry_after=asked.retry_after, delay=asked.delay, throttled=asked.throttled)
-        return asked
+        ruled = self.policy.judge_error(error)
+        if ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
+            return verdict.replace(retry_after=ruled.retry_after, delay=ruled.delay, throttled=ruled.throttled)
+        return ruled
 
     def answered(self, status: int, headers: "Mapping[str, str]", response: object) -> float | None:
         """Seconds to wait after a reply, None to hand it out; `response` is the client's own, for `on_result`."""
@@ -105,6 +105,8 @@ class Exchange:
         if policy.judges_values and (verdict is None or verdict.kind is Kind.PERMANENT):
             verdict = policy.judge_value(response) or verdict
         if verdict is not None:
+            if verdict.retry_after is None:  # as `on_result` has it
+                verdict = verdict.replace(retry_after=asked(headers, self.runtime.now()))
             return self._after(verdict, None, f"HTTP {status}", reason(status), status, response)
         if self._run is not None:
             self._run.succeeded()

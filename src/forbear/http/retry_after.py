@@ -7,9 +7,15 @@ def parse(value: str, date: str | None = None, now: float | None = None) -> floa
     `value` is a number of seconds or an HTTP-date in any of its three forms. A date is read against `date`, the
     reply's own Date header, so that a wrong local clock does no harm; against `now`, the local wall clock in epoch
     seconds, only where there is no such date. A date in the past is 0.0. Fractions of a second, which the RFC does not
-    have but servers send, are read too; negative numbers are not.
+    have but servers send, are read too; negative numbers are not. Of several values, as a server and a proxy before it
+    may send them, the longest wait counts.
     """
-    value = value.strip()
+    # A comma is in dates, too, but only after the day of the week, which nobody needs.
+    found = [_seconds(part.strip(), date, now) for part in value.split(",")]
+    return max((seconds for seconds in found if seconds is not None), default=None)
+
+
+def _seconds(value: str, date: str | None, now: float | None) -> float | None:
     if _is_number(value):
         return float(value)
     until = _epoch(value)

@@ -32,11 +32,16 @@ def verdict(
     if status not in transient:
         return PERMANENT
     throttled = status in THROTTLED_STATUSES
-    asked = headers.get("retry-after")
-    seconds = None if asked is None else retry_after.parse(asked, headers.get("date"), now)
+    seconds = asked(headers, now)
     if seconds is None:
         return _THROTTLED if throttled else TRANSIENT
     return Verdict(Kind.TRANSIENT, retry_after=seconds, throttled=throttled)
+
+
+def asked(headers: "Mapping[str, str]", now: float | None = None) -> float | None:
+    """The seconds that a reply asks to wait by its Retry-After, None where it does not; `now` as for `verdict`."""
+    value = headers.get("retry-after")
+    return None if value is None else retry_after.parse(value, headers.get("date"), now)
 
 
 def reason(status: int) -> str:
