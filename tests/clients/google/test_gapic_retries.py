@@ -9,13 +9,18 @@ import grpc
 import grpc.aio
 import pytest
 from google.api_core import exceptions, gapic_v1
+from google.api_core.client_options import ClientOptions
 from google.cloud import _storage_v2 as storage_v2
 from google.cloud._storage_v2.services.storage import transports
+from google.cloud.storage.asyncio.async_appendable_object_writer import AsyncAppendableObjectWriter
+from google.cloud.storage.asyncio.async_grpc_client import AsyncGrpcClient
 
 import forbear
 from forbear.clients import google
+from forbear.clients.google_storage import DEFAULT_RETRY
 from forbear.services import cloud_storage, iam
 from forbear.testing import virtual_time
+from tests.clients.google.conftest import ANONYMOUS
 from tests.clients.google.rpc_server import Server, running
 
 DELETE = "google.storage.v2.Storage/DeleteObject"
@@ -84,6 +89,27 @@ def test_async(server: Server) -> None:
     with virtual_time(seed=1) as time:
         asyncio.run(run())
     assert (server.calls, len(time.slept)) == (["DeleteObject"] * 4, 2)
+
+
+def test_the_asyncio_client_of_cloud_storage(server: Server) -> None:
+    """Its calls take the object for their RPC, and its writers read the numbers of ours."""
+
+    async def run() -> None:
+        options = ClientOptions(api_endpoint=server.target)
+        client: Any = AsyncGrpcClient(credentials=ANONYMOUS, client_options=options)
+        server.fail(UNAVAILABLE, times=2)
+        await client.get_object("b", "o", retry=google.async_retry_for(GET))
+        server.fail(UNAVAILABLE)
+        with pytest.raises(exceptions.ServiceUnavailable):
+            await client.delete_object("b", "o", retry=google.async_retry_for(DELETE))
+        writer: Any = AsyncAppendableObjectWriter(client, "b", "o")
+        merged = writer._merge_retry_policy(DEFAULT_RETRY.with_deadline(20))
+        assert (merged._deadline, merged._initial, merged._maximum) == (20, 1, 60)
+        await client.grpc_client.transport.close()
+
+    with virtual_time(seed=1) as time:
+        asyncio.run(run())
+    assert (server.calls, len(time.slept)) == (["GetObject"] * 3 + ["DeleteObject"], 2)
 
 
 @pytest.mark.parametrize(("word", "waits"), [("30000", 1), ("-1", 0)])
