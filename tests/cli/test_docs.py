@@ -24,7 +24,7 @@ EXAMPLES = [
     for command, expected in re.findall(r"^\$ (.*(?:\n> .*)*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
 ]
 # What a program is started for: it starts programs itself, serves, or shares a line with others.
-OF_ITS_OWN = [example for example in EXAMPLES if example[0] in ("run", "cloud") or set("|;") & {*example[1]}]
+OF_ITS_OWN = [example for example in EXAMPLES if example[0] in ("run", "cloud") or set("|;>") & {*example[1]}]
 PLAIN = [example[1:] for example in EXAMPLES if example not in OF_ITS_OWN]
 
 
@@ -92,4 +92,4 @@ def test_every_option_is_described(name: str) -> None:
 
 def test_the_page_has_all_commands_of_its_own() -> None:
     """There are examples of each of these commands."""
-    assert {"run", "explain", "schedule", "cloud"} <= {name for name, _, _ in EXAMPLES}
+    assert {"run", "explain", "schedule", "export", "cloud"} <= {name for name, _, _ in EXAMPLES}
