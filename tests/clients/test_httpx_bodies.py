@@ -30,6 +30,16 @@ def refused(times: int, error: type[Exception]) -> Callable[[Any], None]:
     return before
 
 
+class Closing(io.BytesIO):
+    """A file that is closed at its end."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        piece = super().read(size)
+        if not piece:
+            self.close()
+        return piece
+
+
 @EVERY
 @pytest.mark.parametrize(
     "broken", [reply(503), Answer(end="reset"), Answer(end="close")], ids=["status", "reset", "close"]
@@ -109,6 +119,37 @@ def test_a_multipart_form_is_sent_again_with_its_files(flavour: Flavour) -> None
         assert int(second.header("content-length") or 0) == len(second.body)
 
 
+@EVERY
+def test_a_form_is_sent_again_however_large_it_is(flavour: Flavour) -> None:
+    """A form with files that rewind is rendered anew, so nothing of it has to be kept."""
+    with Wire(reply(503), Answer(end="reset", read=100), reply(200)) as wire:
+        files = {"file": ("name.bin", io.BytesIO(bytes(300_000))), "bytes": ("more.bin", bytes(100_000))}
+        result = flavour.call(flavour.transport(buffer=10), "PUT", wire.url, files=files, data={"field": "value"})
+        assert result.status == 200
+        assert (wire.seen[2].body, wire.seen[2].whole) == (wire.seen[0].body, True)
+        assert len(wire.seen[0].body) > 400_000
+
+
+@pytest.mark.parametrize("seekable", [False, True])
+def test_a_form_with_a_pipe_in_it_is_kept_as_any_stream(flavour: Flavour, seekable: bool) -> None:
+    """A file that cannot be rewound makes the form a stream that comes once, of which little is kept."""
+    for buffer, requests in ((10, 1), (10_000, 2)):
+        with Wire(reply(503), reply(200)) as wire:
+            transport = flavour.transport(buffer=buffer)
+            result = flavour.call(transport, "PUT", wire.url, files={"file": ("name.bin", Pipe(seekable))})
+            assert [WHOLE in seen.body for seen in wire.seen] == [True] * requests
+        if requests == 1:
+            assert result.report.reason is Reason.BODY
+
+
+def test_a_form_whose_file_was_closed_is_not_sent_again(flavour: Flavour) -> None:
+    """Where a file of a form is closed before the second attempt, the reply comes out and its report says so."""
+    with Wire(reply(503)) as wire:
+        result = flavour.call(flavour.transport(), "PUT", wire.url, files={"file": ("name.bin", Closing(WHOLE))})
+    assert result.report.reason is Reason.BODY
+    assert result.report.text.startswith("a file in the form can no longer be rewound; keep it open")
+
+
 @pytest.mark.parametrize("flavour", SYNC, ids=lambda flavour: flavour.name, indirect=True)
 def test_a_file_is_sent_again_from_where_it_stood(flavour: Flavour, tmp_path: Path) -> None:
     """A seekable file goes back to the position it was handed over at, however large it is."""
@@ -126,14 +167,6 @@ def test_a_file_is_sent_again_from_where_it_stood(flavour: Flavour, tmp_path: Pa
 @pytest.mark.parametrize("flavour", SYNC, ids=lambda flavour: flavour.name, indirect=True)
 def test_a_file_that_was_closed_is_not_sent_again(flavour: Flavour) -> None:
     """Where a file is closed before the second attempt, the reply comes out and its report says what to do."""
-
-    class Closing(io.BytesIO):
-        def read(self, size: int | None = -1, /) -> bytes:
-            piece = super().read(size)
-            if not piece:
-                self.close()
-            return piece
-
     with Wire(reply(503)) as wire:
         result = flavour.call(flavour.transport(), "PUT", wire.url, content=Closing(WHOLE))
     assert result.report.reason is Reason.BODY

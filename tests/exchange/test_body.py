@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.exchange.body import AsyncOnce, Fixed, Once, Seekable, streamed
+from forbear.exchange.body import AsyncOnce, Fixed, Once, Rendered, Seekable, streamed
 
-Kind = Fixed | Seekable | Once
+Kind = Fixed | Seekable | Rendered | Once
 
 PIECES = st.lists(st.binary(max_size=5), max_size=6)
 
@@ -39,14 +39,32 @@ def seekable(pieces: list[bytes]) -> Seekable:
     return body
 
 
+class Form:
+    """A stream that takes its file back before it reads it."""
+
+    def __init__(self, file: io.BytesIO) -> None:
+        self.file = file
+
+    def __iter__(self) -> Iterator[bytes]:
+        self.file.seek(0)
+        return reading(self.file)
+
+
+def rendered(pieces: list[bytes]) -> Rendered:
+    """A form of one file."""
+    file = io.BytesIO(b"".join(pieces))
+    return Rendered(Form(file), [file])
+
+
 MAKERS: list[Callable[[list[bytes]], Kind]] = [
     lambda pieces: Fixed(b"".join(pieces)),
     seekable,
+    rendered,
     lambda pieces: streamed(iter(pieces), None, 1000),
 ]
 
 
-@pytest.mark.parametrize("make", MAKERS, ids=["fixed", "seekable", "once"])
+@pytest.mark.parametrize("make", MAKERS, ids=["fixed", "seekable", "rendered", "once"])
 @given(pieces=PIECES, breaks=st.lists(st.integers(0, 4), max_size=3), skip=st.integers(0, 30))
 def test_every_attempt_begins_at_the_beginning(
     make: Callable[[list[bytes]], Kind], pieces: list[bytes], breaks: list[int], skip: int

@@ -80,6 +80,33 @@ class Seekable:
         return _Async(self.chunks(skip))
 
 
+class Rendered:
+    """A form, whose `stream` begins anew each time it is iterated and takes its `files` back to their beginning."""
+
+    __slots__ = ("_files", "_stream")
+
+    once = True
+    failed = False
+
+    def __init__(self, stream: Iterable[bytes], files: Iterable[object]) -> None:
+        self._stream = stream
+        self._files = tuple(files)
+
+    def why_not_again(self) -> str | None:
+        """A file may have been closed meanwhile."""
+        if all(position(file) is not None for file in self._files):
+            return None
+        return "a file in the form can no longer be rewound; keep it open until the reply is there, or pass bytes"
+
+    def chunks(self, skip: int) -> Iterator[bytes]:
+        """The body without its first `skip` bytes."""
+        return _without(self._stream, skip)
+
+    def achunks(self, skip: int) -> AsyncIterator[bytes]:
+        """The body without its first `skip` bytes; reading a file does not wait for others."""
+        return _Async(self.chunks(skip))
+
+
 class Once:
     """A stream that comes once: what was kept of it is sent again, then the rest of the stream."""
 
@@ -98,10 +125,7 @@ class Once:
     def chunks(self, skip: int) -> Iterator[bytes]:
         """The body without its first `skip` bytes."""
         try:
-            for chunk in self._replay:
-                if skip < len(chunk):
-                    yield chunk[skip:]
-                skip = max(skip - len(chunk), 0)
+            yield from _without(self._replay, skip)
         except Exception:
             self.failed = True
             raise
@@ -166,6 +190,14 @@ class _Async:
         for chunk in self._chunks:
             return chunk
         raise StopAsyncIteration
+
+
+def _without(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
+    """A stream without its first `skip` bytes."""
+    for chunk in chunks:
+        if skip < len(chunk):
+            yield chunk[skip:]
+        skip = max(skip - len(chunk), 0)
 
 
 def streamed(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:

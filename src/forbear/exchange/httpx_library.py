@@ -20,6 +20,8 @@ class Library:
         self.ByteStream = module.ByteStream
         self.Iterated: type = type(module.Request("PUT", "http://localhost", content=()).stream)
         """The stream of whatever is iterated, files included; it has no public name."""
+        self.Form: Any = type(module.Request("PUT", "http://localhost", files={"file": b""}).stream)
+        """The stream of a form with files; it has no public name."""
         self.unsent = (module.ConnectError, module.ConnectTimeout, module.PoolTimeout)
         self.lost = (
             module.TimeoutException,

@@ -6,13 +6,14 @@ from typing import Any
 
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.body import AsyncOnce, Body, Fixed, streamed
+from forbear.exchange.body import AsyncOnce, Body, Fixed, Rendered, streamed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.httpx_library import Library
 from forbear.exchange.opening import is_marked, opened
 from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
+from forbear.http.bodies import position
 from forbear.http.request import Request
 
 Bodied = Callable[[Library, Any, int], tuple[Body, Callable[[int], Any]]]
@@ -197,6 +198,9 @@ def _bodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[
     if isinstance(stream, library.ByteStream):
         fixed = Fixed(b"".join(stream))
         return fixed, partial(library.RequestBody, fixed.chunks)
+    form = _form(library, stream)
+    if form is not None:
+        return form, partial(library.RequestBody, form.chunks)
     file: object = getattr(stream, "_stream", None) if type(stream) is library.Iterated else None
     body = streamed(stream, file, limit)
     return body, partial(library.RequestBody, body.chunks)
@@ -204,8 +208,20 @@ def _bodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[
 
 def _abodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
     stream = request.stream
-    body = Fixed(b"".join(stream)) if isinstance(stream, library.ByteStream) else AsyncOnce(stream, limit)
+    if isinstance(stream, library.ByteStream):
+        body: Fixed | Rendered | AsyncOnce = Fixed(b"".join(stream))
+    else:
+        body = _form(library, stream) or AsyncOnce(stream, limit)
     return body, partial(library.AsyncRequestBody, body.achunks)
+
+
+def _form(library: Library, stream: Any) -> Rendered | None:
+    """The form that a stream renders, None for other streams and for forms with a file that cannot be rewound."""
+    if type(stream) is not library.Form:
+        return None
+    contents = [getattr(field, "file", b"") for field in stream.fields]
+    files = [content for content in contents if not isinstance(content, str | bytes)]
+    return Rendered(stream, files) if all(position(file) is not None for file in files) else None
 
 
 def _described(request: Any, host: str, target: str, content: bytes | None) -> Request:
