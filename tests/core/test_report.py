@@ -53,6 +53,7 @@ def test_fields() -> None:
     assert (plain.maybe_done, plain.made) == (False, None)
     assert (plain.operation, plain.attempts, plain.elapsed) == ("fetch", TWO, 31.21)
     assert (plain.reason, plain.text) == (Reason.ATTEMPTS, TEXT)
+    assert made(1) == made(2) != made(1, maybe_done=True)
 
 
 def test_long_texts_are_cut() -> None:

@@ -244,3 +244,9 @@ def test_parts_join_to_the_object(content: bytes, data: st.DataObject) -> None:
         assert len(rest) == remaining
         got += rest[: data.draw(st.integers(1, len(rest)))]
     assert got == content[first : last + 1]
+
+
+def test_what_nothing_is_said_of() -> None:
+    """A part is of no known object and not encoded, unless told."""
+    plain = Part(0, 9, 10)
+    assert (plain.etag, plain.generation, plain.encoding) == (None, None, "")
