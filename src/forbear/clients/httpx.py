@@ -28,11 +28,12 @@ class RetryTransport(httpx.BaseTransport):
     "Idempotency-Key", which makes every operation repeatable, except at services that are known not to read it. Of a
     body that can be read only once, `buffer` bytes (8 MiB) are kept for a repeat.
 
-    The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. The last reply comes out as httpx gives
-    it, with the report in `response.extensions["forbear_report"]` (`forbear.report(response)`) where forbear gave up.
-    A GET body that breaks halfway is continued where that is safe. A short reply to a write that breaks (at most 64
-    KiB) counts as lost: the write is repeated if it always may be, and otherwise the note and the report
-    (`maybe_done`) tell that it had succeeded.
+    The policy's `attempt_timeout` (seconds) becomes the client's own timeouts: it bounds each wait for the network, not
+    a reply that keeps trickling in. The last reply comes out as httpx gives it, with the report in
+    `response.extensions["forbear_report"]` (`forbear.report(response)`) where forbear gave up. A GET body that breaks
+    halfway is continued where that is safe. A short reply to a write that breaks (at most 64 KiB) counts as lost: the
+    write is repeated if it always may be. Otherwise the note and the report (`maybe_done`) tell that it had succeeded,
+    as they do where a longer reply breaks.
     """
 
     def __init__(

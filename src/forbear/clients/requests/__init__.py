@@ -30,11 +30,12 @@ class RetryAdapter(HTTPAdapter):
     read only once, `buffer` bytes (8 MiB) are kept for a repeat. The rest is as in HTTPAdapter, whose own
     `max_retries` is off: two layers of retries multiply.
 
-    The policy's `attempt_timeout` (seconds) bounds the timeouts of the request. The last reply comes out as requests
-    gives it, and `forbear.report(response)` is its report where forbear gave up. A GET body that breaks halfway is
-    continued where that is safe, through `content`, `iter_content` and `raw`. A short reply to a write that breaks (at
-    most 64 KiB) counts as lost: the write is repeated if it always may be, and otherwise the note and the report
-    (`maybe_done`) tell that it had succeeded.
+    The policy's `attempt_timeout` (seconds) bounds the timeouts of the request: each wait for the network, not a reply
+    that keeps trickling in. The last reply comes out as requests gives it, and `forbear.report(response)` is its report
+    where forbear gave up. A GET body that breaks halfway is continued where that is safe, through `content`,
+    `iter_content` and `raw`. A short reply to a write that breaks (at most 64 KiB) counts as lost: the write is
+    repeated if it always may be. Otherwise the note and the report (`maybe_done`) tell that it had succeeded, as they
+    do where a longer reply breaks.
     """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_settings"]  # noqa: RUF012 - what is pickled, declared there
