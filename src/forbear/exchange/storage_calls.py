@@ -52,7 +52,7 @@ def asked(arguments: Mapping[str, Any]) -> Request:
     data = arguments.get("data")
     target = f"/storage/v1{arguments['path']}?{urlencode(query, doseq=True)}"
     lowered = {name.lower(): value for name, value in headers.items()}
-    body = b"" if data is None else json.dumps(data).encode()
+    body = b"" if data is None else (data if isinstance(data, str) else json.dumps(data)).encode()
     return Request(arguments["method"], "storage.googleapis.com", target, lowered, body)
 
 

@@ -1,8 +1,12 @@
 """The retry objects for google-cloud-storage: what they repeat beside what Google's own repeat."""
 
+import gc
 import io
 import pickle
 import socket
+import subprocess
+import sys
+import weakref
 from collections.abc import Callable
 from typing import Any
 
@@ -82,7 +86,7 @@ def test_a_chunk_is_not_resent_without_asking(cloud: Cloud, bucket: Any) -> None
     before = cloud.requests.count("storage.objects.insert.send")
     assert (before, cloud.requests.count("storage.objects.insert.query")) == (3, 0)
     with virtual_time() as time, pytest.raises(requests.ConnectionError) as caught:
-        send(ours.DEFAULT_RETRY)
+        send(ours.DEFAULT_RETRY.with_repeatable(True))
     assert cloud.requests.count("storage.objects.insert.send") == before + 1
     assert time.slept == []
     assert "its session was asked" in caught.value.__notes__[0]
@@ -254,10 +258,52 @@ def test_copies_and_pickles() -> None:
     assert pickle.loads(pickle.dumps(ours.DEFAULT_RETRY))._policy == ours.DEFAULT_RETRY._policy
 
 
+def test_nothing_is_left_for_the_garbage_collector(cloud: Cloud, bucket: Any) -> None:
+    """An error that was given up dies with its last reference, by either way."""
+    watched: list[weakref.ref[Exception]] = []
+
+    def give_up(call: Callable[[], object]) -> None:
+        cloud.fault(Fault.status(503, operation="storage.buckets.patch"))
+        try:
+            call()
+        except exceptions.GoogleAPIError as error:
+            watched.append(weakref.ref(error))
+
+    gc.collect()
+    gc.disable()
+    try:
+        give_up(lambda: bucket.patch(retry=ours.DEFAULT_RETRY))
+        ours.install(bucket.client)
+        give_up(lambda: bucket.patch(retry=None))
+        assert [reference() for reference in watched] == [None, None]
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize(
+    ("name", "library", "needs", "extra"),
+    [
+        ("google_storage", "google.cloud.storage", "google-cloud-storage", "google"),
+        ("google", "google.api_core", "google-api-core", "google"),
+        ("grpc", "grpc", "grpcio", "grpc"),
+    ],
+)
+def test_a_missing_library_is_said_with_its_cure(name: str, library: str, needs: str, extra: str) -> None:
+    """Importing an adapter without its library names the extra to install; forbear itself does without."""
+    script = f"import sys; sys.modules['{library}'] = None; import forbear; import forbear.clients.{name}"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    text = f'ImportError: forbear.clients.{name} needs {needs}; install it with: pip install "forbear[{extra}]"'
+    assert done.stderr.rstrip().endswith(text)
+
+
 def test_what_cannot_be_right_is_refused() -> None:
     """Limits are checked, and a call of the asyncio client is not silently left alone."""
     with pytest.raises(ValueError, match="`timeout` must be positive"):
         ours.DEFAULT_RETRY.with_timeout(0)
+
+    with pytest.raises(TypeError, match="`predciate` is no parameter of Retry"):
+        ours.Retry(predciate=None)
+    assert ours.Retry(deadline=7).timeout == 7
 
     async def call() -> None:
         """Do nothing."""

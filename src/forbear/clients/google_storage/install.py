@@ -84,7 +84,7 @@ class _Adapter(RetryAdapter):
                 raise _of(response)  # here, for its body is read, which may break, too
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:
             raise _given_up(error, report(error)) from error
-        return _Reply.of(response) if response.status_code in (200, 206) else response
+        return _Reply.of(response)
 
 
 class _Reply(requests.Response):
@@ -118,7 +118,7 @@ def _of(response: requests.Response) -> exceptions.GoogleAPICallError:
 
 def _given_up(error: Exception, told: Report | None) -> exceptions.RetryError:
     untyped: Any = exceptions
-    found: exceptions.RetryError = untyped.RetryError("The request failed and may not or need not be repeated", error)
+    found: exceptions.RetryError = untyped.RetryError("forbear gave up", error)
     if told is not None:
         attach(found, told)
     return found

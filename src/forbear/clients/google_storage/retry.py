@@ -60,6 +60,9 @@ class Retry(api_retry.Retry):
         on_error: Callable[[Exception], Any] | None = None,
         **kwargs: Any,
     ) -> None:
+        unknown = kwargs.keys() - {"deadline"}
+        if unknown:
+            raise TypeError(f"`{unknown.pop()}` is no parameter of Retry; the older name of `timeout` is `deadline`")
         super().__init__(predicate, initial, maximum, multiplier, timeout, on_error, **kwargs)
         limits = Limits(attempts=None, timeout=self.timeout, unlimited=self.timeout is None)
         backoff = Exponential(initial=initial, multiplier=multiplier, maximum=maximum, jitter="full")
@@ -72,7 +75,7 @@ class Retry(api_retry.Retry):
 
     def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """The decorator for a call with these arguments; this is where the client shows them."""
-        return functools.partial(self._decorate, known=asked(kwargs))
+        return functools.partial(self._decorate, known=asked(kwargs) if "path" in kwargs else None)
 
     def with_timeout(self, timeout: float | None) -> Self:
         """Allow another number of seconds for the whole run; None for no limit."""
@@ -94,7 +97,10 @@ class Retry(api_retry.Retry):
         return self._with(**{name: value for name, value in given.items() if value is not None})
 
     def with_repeatable(self, repeatable: bool) -> Self:
-        """Say that any call may be repeated, whatever the table says: the caller knows it to be harmless."""
+        """Say that any call may be repeated, whatever the table says, for the caller knows it to be harmless.
+
+        Chunks of a resumable upload are not sent again for all that: what the server has of them, nobody knows.
+        """
         check.flag("repeatable", repeatable)
         changed = self._with()
         changed._repeatable = repeatable
@@ -152,7 +158,7 @@ class Retry(api_retry.Retry):
     def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
         """What is known of the call that failed, from its arguments, from its error or from whose function it is."""
         judgement = judged_as(known or sent(error), read=func.__module__ == _DOWNLOADS)
-        return judgement.replace(repeatable=True) if self._repeatable else judgement
+        return judgement.replace(repeatable=True) if self._repeatable and not judgement.session else judgement
 
 
 class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ignore[misc] # it ships no types
