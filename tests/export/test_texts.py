@@ -89,6 +89,8 @@ def test_envoy_has_budgets_and_timeouts() -> None:
 DOCUMENTED, POLICY = cloud_storage.documented, cloud_storage.policy
 LIMITED = retry(on=Busy, attempts=4, timeout=None, attempt_timeout=2.5, backoff=Exponential(0.25, 1.5, 10, "equal"))
 
+UNLIMITED = retry(on=Busy, attempts=None, timeout=None, unlimited=True)
+
 
 @pytest.mark.parametrize(
     ("target", "policy", "pieces"),
@@ -98,6 +100,7 @@ LIMITED = retry(on=Busy, attempts=4, timeout=None, attempt_timeout=2.5, backoff=
         ("go", LIMITED, ["WithMaxAttempts(4)", "250000 * time.Microsecond", "Multiplier: 1.5"]),
         ("java", POLICY, ["setMaxAttempts(0)", "setTotalTimeoutDuration(Duration.ofSeconds(600))", "getDefault"]),
         ("java", LIMITED, ["setMaxAttempts(4)", "Duration.ofMillis(250)", "setMaxRpcTimeoutDuration"]),
+        ("java", UNLIMITED, ["setMaxAttempts(1000000)", "setTotalTimeoutDuration(Duration.ofSeconds(0))"]),
         ("nodejs", POLICY, ["totalTimeout: 600", "IdempotencyStrategy.RetryConditional", "autoRetry: true"]),
         ("nodejs", DOCUMENTED, ["retryableErrorFn", "501, 502", "'ECONNRESET'"]),
         ("nodejs", LIMITED, ["maxRetries: 3", "maxRetryDelay: 10", "retryDelayMultiplier: 1.5"]),

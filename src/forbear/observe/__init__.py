@@ -4,6 +4,6 @@ Each library has a module of its own with the listener for it: `forbear.observe.
 `.prometheus` and `.structlog`. `listen` has listeners told of all runs in the process, `all_of` makes one of several.
 """
 
-from forbear.observe.listen import all_of, listen
+from forbear.observe.process import all_of, listen
 
 __all__ = ["all_of", "listen"]

@@ -6,7 +6,7 @@ from forbear.core.decide import Reason, show
 from forbear.core.events import Event, Failed, Recovered, Scheduled
 from forbear.core.report import Attempt
 from forbear.observe.fields import fields
-from forbear.observe.listen import LOGGER
+from forbear.observe.process import LOGGER
 
 
 class Logging:

@@ -3,7 +3,7 @@
 from forbear.core.decide import Reason
 from forbear.core.events import Event, Failed, GaveUp, Recovered
 from forbear.observe.fields import fields
-from forbear.observe.listen import LOGGER
+from forbear.observe.process import LOGGER
 
 try:
     import structlog

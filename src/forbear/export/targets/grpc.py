@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from forbear.core.budget import Throttle
+from forbear.core.decide import show
 from forbear.core.verdict import Safety
 from forbear.export.exported import Exported
 from forbear.export.outline import Outline
@@ -121,7 +122,7 @@ def _configs(outline: Outline, methods: list[Method], retry: dict[str, Any] | No
         config: dict[str, Any] = {"name": names}
         if unary and outline.timeout is not None:
             config["timeout"] = duration(outline.timeout)
-            outline.says("timeout")
+            outline.differs("timeout", f"timeout of {show(outline.timeout)}: a running attempt is ended by it, too")
         elif not unary:
             outline.warns("timeout of streams", "none, for it would end a long one that goes well")
         if retry is not None:

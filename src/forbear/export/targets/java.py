@@ -1,7 +1,7 @@
 """Java: how to make the Cloud Storage client of com.google.cloud retry."""
 
 from forbear.export.exported import Exported
-from forbear.export.outline import Outline
+from forbear.export.outline import MANY, Outline
 from forbear.policy import Policy
 
 
@@ -9,11 +9,12 @@ def java(policy: Policy) -> Exported[str]:
     """Source text that makes `StorageOptions`."""
     outline = Outline.for_storage(policy)
     waits = outline.waits
+    attempts = outline.attempts or (MANY if outline.timeout is None else 0)  # with neither it would not retry at all
     calls = [
         f"setInitialRetryDelayDuration({_duration(waits.initial)})",
         f"setRetryDelayMultiplier({waits.multiplier!r})",
         f"setMaxRetryDelayDuration({_duration(waits.maximum)})",
-        f"setMaxAttempts({outline.attempts or 0})",
+        f"setMaxAttempts({attempts})",
         f"setTotalTimeoutDuration({_duration(outline.timeout or 0)})",
     ]
     outline.says("backoff", "attempts", "timeout")

@@ -46,7 +46,7 @@ def logger_where_heard() -> "tuple[Listener, ...]":
     """
     if not _found:
         logging = sys.modules.get("logging")
-        if logging is None:
+        if not hasattr(logging, "getLogger"):  # not loaded, or another thread is about to
             return ()
         _found.append(logging.getLogger(LOGGER))
     logger = _found[0]
