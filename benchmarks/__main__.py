@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import blocks, building, calls, classify, imports, memory, transport
+from benchmarks import adapters, blocks, building, calls, classify, imports, memory, transport
 from benchmarks.contenders import SETUP
 from benchmarks.measure import FULL, QUICK, Effort
 from benchmarks.table import Table
@@ -27,6 +27,9 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "httpx": transport.alone,
     "httpx-loopback": transport.loopback,
     "httpx-loopback-async": transport.loopback_async,
+    "requests-loopback": adapters.with_requests,
+    "urllib3-loopback": adapters.with_urllib3,
+    "aiohttp-loopback": adapters.with_aiohttp,
     "classify": classify.classify,
 }
 

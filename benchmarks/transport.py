@@ -19,7 +19,7 @@ BARE = "bare client"
 _OBJECT = "https://storage.googleapis.com/storage/v1/b/bucket/o/photos%2Fcat.jpg"
 _UPLOAD = "https://storage.googleapis.com/upload/storage/v1/b/bucket/o?uploadType=media&name=cat&ifGenerationMatch=0"
 _ELSEWHERE = "https://api.example.com/things/1"
-_PATIENCE = "a few requests of each in turn, in eight times as many rounds: the network is noisy"
+PATIENCE = "a few requests of each in turn, in eight times as many rounds: the network is noisy"
 _COMPARED = [
     (", any host", ""),
     (", Cloud Storage read", ""),
@@ -56,28 +56,28 @@ def alone(effort: Effort) -> Table:
 def loopback(effort: Effort) -> Table:
     """The share of a real request: a GET of 1 kB over a connection that is kept."""
     with (
-        _server() as url,
+        server() as url,
         httpx.Client(transport=httpx.HTTPTransport()) as bare,
         httpx.Client(transport=RetryTransport()) as client,
     ):
         samplers = {BARE: repeated(partial(bare.get, url)), OURS: repeated(partial(client.get, url))}
-        samples = race(samplers, _patient(effort))
+        samples = race(samplers, patient(effort))
     target = Target(OURS, 1.03, BARE)
     title = "httpx, GET over loopback"
-    return Table("httpx-loopback", title, "us", 1e6, samples, (BARE,), (target,), notes=(_PATIENCE,))
+    return Table("httpx-loopback", title, "us", 1e6, samples, (BARE,), (target,), notes=(PATIENCE,))
 
 
 def loopback_async(effort: Effort) -> Table:
     """The same with async clients."""
-    with _server() as url, asyncio.Runner() as runner:
+    with server() as url, asyncio.Runner() as runner:
         bare = httpx.AsyncClient(transport=httpx.AsyncHTTPTransport())
         client = httpx.AsyncClient(transport=AsyncRetryTransport())
         samplers = {BARE: arepeated(runner, partial(bare.get, url)), OURS: arepeated(runner, partial(client.get, url))}
-        samples = race(samplers, _patient(effort))
+        samples = race(samplers, patient(effort))
         runner.run(_close(bare, client))
     target = Target(OURS, 1.03, BARE)
     title = "httpx, awaited GET over loopback"
-    return Table("httpx-loopback-async", title, "us", 1e6, samples, (BARE,), (target,), notes=(_PATIENCE,))
+    return Table("httpx-loopback-async", title, "us", 1e6, samples, (BARE,), (target,), notes=(PATIENCE,))
 
 
 def _added(ours: list[float], bare: list[float]) -> float:
@@ -85,7 +85,7 @@ def _added(ours: list[float], bare: list[float]) -> float:
     return 1e6 * median(a - b for a, b in zip(ours, bare, strict=True))
 
 
-def _patient(effort: Effort) -> Effort:
+def patient(effort: Effort) -> Effort:
     """More rounds, for what is looked for is small."""
     return effort._replace(rounds=8 * effort.rounds)
 
@@ -100,7 +100,7 @@ async def _close(*clients: httpx.AsyncClient) -> None:
 
 
 @contextmanager
-def _server() -> Generator[str, None, None]:
+def server() -> Generator[str, None, None]:
     command = [sys.executable, "-I", str(Path(__file__).with_name("loopback.py"))]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
         if server.stdin is None or server.stdout is None:

@@ -104,11 +104,12 @@ def test_a_chunked_body_is_handed_out_as_it_comes(session: requests.Session) -> 
     assert read == [b"one,"]
 
 
-def test_what_stays_broken_comes_out_with_its_report(session: requests.Session) -> None:
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_stays_broken_comes_out_with_its_report(session: requests.Session, stream: bool) -> None:
     """requests raises its own error for that of its raw reply; both carry the note once."""
     with Wire(reply(200, b"abc", 'ETag: "e"', length=9, end="close"), reply(404)) as wire:
         with pytest.raises(requests.exceptions.ChunkedEncodingError) as caught:
-            session.get(wire.url)
+            assert session.get(wire.url, stream=stream).content
         told = forbear.report(caught.value)
     assert told is not None
     assert told.reason is Reason.BODY
@@ -141,7 +142,7 @@ def test_no_error_keeps_anything_alive(session: requests.Session) -> None:
         mark = Mark()
         session.hooks["response"] = [partial(_mark, mark)]
         with pytest.raises(requests.exceptions.ChunkedEncodingError):
-            session.get(wire.url)
+            assert session.get(wire.url, stream=True).content
         session.hooks["response"] = []
         return weakref.ref(mark)
 

@@ -12,7 +12,7 @@ except ImportError as error:
     ) from error
 
 from forbear.clients.requests.port import Port
-from forbear.clients.requests.reply import continued
+from forbear.clients.requests.reply import continued, read
 from forbear.exchange.drive import drive
 from forbear.exchange.settings import BUFFER, Settings
 from forbear.policy import Policy
@@ -69,7 +69,10 @@ class RetryAdapter(HTTPAdapter):
         port = Port(self._settings, send, request, timeout)
         response = drive(port)
         if port.is_watched(response):
-            response = continued(port, response)
+            if stream or "content-encoding" in response.headers:
+                response = continued(port, response)
+            else:
+                read(port, response)  # the session would, and takes longer
         if port.report is not None:
             told: Any = response
             told.__forbear_report__ = port.report

@@ -19,6 +19,8 @@ def pieces(response: requests.Response) -> Iterator[bytes]:
     try:
         while piece := raw.read1(_PIECE, decode_content=False):
             yield piece
+            if raw.length_remaining == 0:
+                break
     except urllib3.exceptions.ProtocolError as error:
         raise ChunkedEncodingError(error) from error
     except urllib3.exceptions.ReadTimeoutError as error:
@@ -36,9 +38,21 @@ def settled(response: requests.Response) -> None:
     response.raw = _Raw(response.raw, _File(iter((content,)), lambda: None))
 
 
+def read(port: Port[requests.Response], response: requests.Response) -> None:
+    """Read the whole body of a response, on through further ones where it breaks; one that is not to be decoded."""
+    reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
+    known: Any = response
+    try:
+        known._content = b"".join(reader)
+    except BaseException:
+        reader.close()
+        raise
+    known._content_consumed = True
+
+
 def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
     """The response with a body that goes on where it breaks."""
-    mine = _Response()
+    mine = _Response.__new__(_Response)  # all that a new one has is overwritten
     vars(mine).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
     mine.raw = _Raw(response.raw, _File(reader, reader.close))
