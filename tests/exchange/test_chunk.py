@@ -27,6 +27,8 @@ def chunk_of(**headers: str) -> Chunk | None:
         ({"content_range": "items 0-9/10"}, None),
         ({"content_range": "bytes 9-0/10"}, None),
         ({"content_range": "bytes ²-9/10"}, None),
+        ({"content_range": "bytes 0-9"}, None),
+        ({"content_range": "bytes 0-9/5"}, None),
         ({"content_range": ""}, None),
     ],
 )

@@ -4,6 +4,7 @@ Source: the resumable upload protocol of Cloud Storage. It knows no client libra
 """
 
 from forbear.exchange.send import ORIGINAL, Send
+from forbear.http import ranges
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,14 +31,12 @@ class Chunk:
         """The chunk that a request carries, None where its headers do not say which bytes those are."""
         named = request.headers.get("content-range")
         if named is None:  # all of the object in one request
-            length = _number(request.headers.get("content-length", ""))
+            length = ranges.number(request.headers.get("content-length", ""))
             return cls(0, length, "*" if length is None else str(length))
-        unit, _, rest = named.strip().partition(" ")
-        span, _, total = rest.strip().partition("/")
-        first, last = (_number(end) for end in (span.split("-") if span.count("-") == 1 else ("", "")))
-        if unit.lower() != "bytes" or first is None or last is None or first > last:
+        part = ranges.parse(named)
+        if part is None or part.first is None or part.last is None:
             return None
-        return cls(first, last + 1, total.strip())
+        return cls(part.first, part.last + 1, "*" if part.total is None else str(part.total))
 
     def question(self) -> Send:
         """The request that asks the session how much it has."""
@@ -62,9 +61,5 @@ class Chunk:
 
 def _stored(named: str) -> int:
     """How many bytes a session has, by the Range header of its 308; without one it has none."""
-    last = _number(named.rpartition("-")[2].strip())
+    last = ranges.number(named.rpartition("-")[2].strip())
     return 0 if last is None else last + 1
-
-
-def _number(text: str) -> int | None:
-    return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None

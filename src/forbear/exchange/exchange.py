@@ -6,6 +6,7 @@ from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.chunk import Chunk
 from forbear.exchange.judged import why_not
 from forbear.exchange.send import ORIGINAL
+from forbear.exchange.session import Session
 from forbear.http.status import asked, reason
 from forbear.run.runtime import current
 from forbear.run.state import Run, reports_made
@@ -44,7 +45,7 @@ class Exchange:
     """
 
     __slots__ = ("policy", "service", "send", "runtime", "reports", "_describe", "_body", "_keyed", "_started",
-                 "_request", "_run", "_judgement", "_chunk", "_asking", "_stored", "_got_on")  # fmt: skip
+                 "_request", "_run", "_judgement", "_session")  # fmt: skip
 
     def __init__(
         self,
@@ -68,10 +69,7 @@ class Exchange:
         self._request: Request | None = None
         self._run: Run | None = None
         self._judgement: Judgement | None = None
-        self._chunk: Chunk | None = None
-        self._asking: Judgement | None = None  # on the question under way
-        self._stored = 0
-        self._got_on = False
+        self._session: Session | None = None  # of a chunk that must not be sent again blindly
 
     @property
     def report(self) -> "Report | None":
@@ -99,9 +97,13 @@ class Exchange:
         policy = self.policy
         verdict = None
         if status >= 400:
-            verdict = self.service.verdict(self._asking or self.judgement, status, headers)
-        elif self._asking is not None and self._continues(status, headers):
-            return 0.0
+            asking = None if self._session is None else self._session.asking
+            verdict = self.service.verdict(asking or self.judgement, status, headers)
+        elif self._session is not None and self._body.why_not_again() is None:
+            rest = self._session.answered(status, headers)
+            if rest is not None:
+                self.send = rest
+                return 0.0
         if policy.judges_values and (verdict is None or verdict.kind is Kind.PERMANENT):
             verdict = policy.judge_value(response) or verdict
         if verdict is not None:
@@ -155,7 +157,8 @@ class Exchange:
         if self._judgement is None:
             self._judgement = self.service.classify(self.request)
             if self._judgement.session and not self._judgement.repeatable:
-                self._chunk = Chunk.of(self.request)
+                chunk = Chunk.of(self.request)
+                self._session = None if chunk is None else Session(chunk)
         return self._judgement
 
     @property
@@ -185,18 +188,6 @@ class Exchange:
     def _broke_after(self, status: int) -> str:
         return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its reply broke off"
 
-    def _continues(self, status: int, headers: "Mapping[str, str]") -> bool:
-        """Whether the answer to the question says what to send next."""
-        rest = self._chunk.rest(status, headers) if self._chunk is not None else None
-        if rest is None or self._body.why_not_again() is not None:
-            return False
-        stored = rest.skip or 0
-        self._got_on = stored > self._stored
-        self._stored = max(stored, self._stored)  # a session that forgets and regains bytes does not get on
-        self._asking = None
-        self.send = rest
-        return True
-
     def _after(
         self,
         verdict: Verdict,
@@ -208,13 +199,12 @@ class Exchange:
         done: int | None = None,
     ) -> float | None:
         judgement = self.judgement
-        chunk = self._chunk
-        if self._run is None or self._got_on:
-            self._got_on = False
-            started = self._started if chunk is None else self.runtime.monotonic()
+        session = self._session
+        if self._run is None or (session is not None and session.has_got_on()):
+            started = self._started if session is None else self.runtime.monotonic()
             self._run = self._begun(started)
         # The session may have all of a chunk that cannot be sent again; but the caller's own error must not get lost.
-        stuck = self._body.why_not_again() if chunk is None or self._body.failed else None
+        stuck = self._body.why_not_again() if session is None or self._body.failed else None
         repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
         if done is not None:
             self._run.in_doubt = maybe_done = True
@@ -226,14 +216,12 @@ class Exchange:
             error,
             name,
             text,
-            repeatable=repeatable or (chunk is not None and self._may_repeat),
+            repeatable=repeatable or (session is not None and self._may_repeat),
             maybe_done=maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             unsafe=unsafe,
             response=response,
         )
-        if delay is not None and chunk is not None:
-            self.send = chunk.question()
-            headers = {**self.request.headers, **self.send.headers}
-            self._asking = self.service.classify(self.request.replace(headers=headers, body=b""))
+        if delay is not None and session is not None:
+            self.send = session.ask(self.service, self.request)
         return delay

@@ -38,12 +38,12 @@ def parse(value: str) -> ContentRange | None:
     """A Content-Range header (RFC 9110 §14.4) in bytes, None where it cannot be read or makes no sense."""
     unit, _, rest = value.strip().partition(" ")
     span, slash, size = rest.strip().partition("/")
-    total = _number(size)
+    total = number(size)
     if unit.lower() != "bytes" or not slash or (total is None and size != "*"):
         return None
     if span == "*":
         return None if total is None else ContentRange(None, None, total)
-    first, last = (_number(end) for end in (span.split("-") if span.count("-") == 1 else ("", "")))
+    first, last = (number(end) for end in (span.split("-") if span.count("-") == 1 else ("", "")))
     if first is None or last is None or first > last or (total is not None and last >= total):
         return None
     return ContentRange(first, last, total)
@@ -116,7 +116,7 @@ def begin(method: str, status: int, headers: "Mapping[str, str]") -> Part:
 
 def _extent(status: int, headers: "Mapping[str, str]") -> tuple[int, int | None, int | None]:
     if status == 200:
-        total = None if "transfer-encoding" in headers else _number(headers.get("content-length", ""))
+        total = None if "transfer-encoding" in headers else number(headers.get("content-length", ""))
         return 0, None if total is None else total - 1, total
     if status != 206:
         raise Unresumable(f"{_status.reason(status)} is no download")
@@ -161,5 +161,6 @@ def _verify_object(part: Part, headers: "Mapping[str, str]") -> None:
         raise Unresumable("the object comes in another encoding now")
 
 
-def _number(text: str) -> int | None:
+def number(text: str) -> int | None:
+    """A count of bytes, None where the text is none that anybody could mean."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
