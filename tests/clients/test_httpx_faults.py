@@ -44,6 +44,16 @@ def test_waits_as_long_as_the_server_asks(flavour: Flavour, cloud: Cloud, asked:
 
 
 @EVERY
+def test_of_two_waits_the_longer_one_counts(flavour: Flavour) -> None:
+    """A Retry-After that came twice, from a server and a proxy before it, is obeyed to the longer one."""
+    with Wire(reply(503, b"", "Retry-After: 17", "Retry-After: 5"), reply(200)) as wire:
+        result = flavour.call(flavour.transport(), "GET", wire.url)
+        wire.answers.insert(0, reply(503, b"", "Retry-After: 5", "Retry-After: 17"))
+        again = flavour.call(flavour.transport(), "GET", wire.url)
+    assert [15 < delay < 20 for delay in (*result.slept, *again.slept)] == [True, True]
+
+
+@EVERY
 def test_a_date_without_the_servers_clock_is_read_against_that_of_the_run(flavour: Flavour) -> None:
     """Where a reply has no Date, its Retry-After is read against the clock of the run: a virtual one in tests."""
 
@@ -174,6 +184,23 @@ def test_a_policy_around_the_client_does_not_repeat_what_is_refused_here(
     assert report is not None
     assert (report.reason, report.maybe_done) == (Reason.UNSAFE, done)
     assert [note.partition(" in ")[0] for note in caught.value.__notes__] == ["forbear: gave up after 1 attempt"]
+
+
+@EVERY
+@pytest.mark.parametrize("form", ["short", "chunked"])
+def test_the_broken_body_of_a_reply_that_was_given_up_tells_why(flavour: Flavour, form: str) -> None:
+    """Where the last reply breaks as well, its error carries the report of the attempts, and none is added to them."""
+    failed = Answer(CHUNKED.replace(b"200", b"503"), "close")
+    if form == "short":
+        failed = reply(503, b"abc", length=100, end="close")
+    policy = rfc9110.policy.with_attempts(3)
+    with Wire(failed) as wire:
+        result = flavour.call(flavour.transport(policy), "GET", wire.url, stop_after=10**7)
+        assert len(wire.seen) == 3
+    assert isinstance(result.error, flavour.library.RemoteProtocolError)
+    assert result.report.reason is Reason.ATTEMPTS
+    assert [attempt.error for attempt in result.report.attempts] == ["HTTP 503"] * 3
+    assert len(result.notes) == 1
 
 
 @EVERY

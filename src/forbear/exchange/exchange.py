@@ -120,19 +120,22 @@ class Exchange:
         """Let `error`, by which the body of a reply ends that the caller has already, say that nothing is repeated."""
         if self.report is not None:
             attach(error, self.report)
-        elif self.judgement.safety is not Safety.ALWAYS or not self._may_repeat:
-            if self._run is None:
-                self._run = self._begun(self._started)
-            self._run.in_doubt = True
-            self._run.after(
-                TRANSIENT,
-                error,
-                type(error).__qualname__,
-                text_of(error),
-                repeatable=False,
-                maybe_done=status < 400,
-                unsafe=self._broke_after(status),
-            )
+            return
+        judgement = self.judgement
+        if judgement.safety is Safety.ALWAYS and judgement.repeatable and self._may_repeat:
+            return  # who sends it once more does no harm
+        if self._run is None:
+            self._run = self._begun(self._started)
+        self._run.in_doubt = True
+        self._run.after(
+            TRANSIENT,
+            error,
+            type(error).__qualname__,
+            text_of(error),
+            repeatable=False,
+            maybe_done=status < 400,
+            unsafe=self._broke_after(status),
+        )
 
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout."""

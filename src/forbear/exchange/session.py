@@ -27,7 +27,7 @@ class Session:
         return question
 
     def answered(self, status: int, headers: "Mapping[str, str]") -> "Send | None":
-        """What to send after a reply, None where the reply is the caller's: it answers no question, or ends the matter."""
+        """What to send after a reply, None where that is the caller's: it answers no question, or ends the matter."""
         rest = None if self.asking is None else self._chunk.rest(status, headers)
         if rest is not None:
             stored = rest.skip or 0
