@@ -50,7 +50,8 @@ class RetryMiddleware:
         """Send a request as often as its policy allows and return the reply."""
         if is_off():
             return await handler(request)
-        _stop_second(request)
+        if _let_out.get() is not None:
+            _stop_second(request)
         port = Port(self._settings, handler, request)
         try:
             response = await drive(port)
@@ -58,10 +59,11 @@ class RetryMiddleware:
             if is_sent_again(request, error):
                 _let_out.set((request, error))
             raise
-        if port.report is not None:
+        report = port.report
+        if report is not None:
             told: Any = response
-            told.__forbear_report__ = port.report
-        if port.is_watched(response):
+            told.__forbear_report__ = report
+        if not response.content.is_eof() and port.is_watched(response):  # what is here in whole does not break
             port.continued(response)
         return response
 

@@ -20,8 +20,11 @@ from forbear.exchange.opening import is_marked, opened
 from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
+from forbear.http.method import READS
 from forbear.http.request import Request
 from forbear.run.attempt_timeout import within
+
+_IN_MEMORY = (bytes, BytesPayload)
 
 
 class Port:
@@ -30,22 +33,23 @@ class Port:
     __slots__ = ("is_plain", "start", "_body", "_chunked", "_exchange", "_handler", "_headers", "_last", "_replaced",
                  "_request", "_settings", "_token", "_url")  # fmt: skip
 
+    _last: ClientResponse | None  # the reply that was the last to come, once a body has gone on
+
     def __init__(self, settings: Settings, handler: ClientHandlerType, request: ClientRequest) -> None:
         self.start = Start()
         self._settings = settings
         self._handler = handler
         self._request = request
-        self._url = request.url
         self._exchange: Exchange | None = None
-        self._last: ClientResponse | None = None
-        plain = settings.is_plain and isinstance(request.body, bytes | BytesPayload)
-        self.is_plain = plain and not is_marked(settings, request.method, self._where)
+        plain = settings.is_plain and isinstance(request.body, _IN_MEMORY)
+        self.is_plain = plain and (request.method in READS or not is_marked(settings, request.method, self._where))
 
     @property
     def exchange(self) -> Exchange:
         """The state of the request; made when first asked for, for most requests never fail."""
         if self._exchange is None:
             request, settings, where = self._request, self._settings, self._where()
+            self._url = request.url
             self._headers = request.headers.copy()
             self._chunked = request.chunked
             self._replaced = False
@@ -78,8 +82,6 @@ class Port:
 
     def continued(self, response: ClientResponse) -> None:
         """Let the body of a response go on where it breaks; nothing may lead from here back to the response."""
-        if response.content.is_eof():
-            return
         self._last = None
         first = Pieces(response)
         hang_up = partial(_hang_up, response.connection)
@@ -97,9 +99,16 @@ class Port:
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
         """The headers of a response, by names of any case; a body that is decoded on its way has no ranges."""
-        if "content-encoding" not in response.headers:
-            return response.headers
-        return {**{name.lower(): value for name, value in response.headers.items()}, "accept-ranges": "none"}
+        found = response.headers
+        waits = found.getall("retry-after", [])
+        if "content-encoding" not in found and len(waits) < 2:
+            return found
+        headers = {name.lower(): value for name, value in found.items()}
+        if "content-encoding" in found:
+            headers["accept-ranges"] = "none"
+        if waits:
+            headers["retry-after"] = ", ".join(waits)  # as other clients join what came twice
+        return headers
 
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
         """The body of a response as it comes."""
@@ -132,7 +141,8 @@ class Port:
 
     def _where(self) -> tuple[str, str]:
         """The host of the request, and its path and query as they go over the wire."""
-        return self._url.raw_host or "", self._url.raw_path_qs
+        url = self._request.url
+        return url.raw_host or "", url.raw_path_qs
 
     async def _vary(self, send: Send) -> None:
         """Make the request what is to be sent: headers and framing are those of the caller where the body is whole."""
