@@ -260,6 +260,16 @@ def test_one_connection_is_enough() -> None:
         assert session.get(wire.url, timeout=10).content == b"ok"
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_a_reply_may_be_judged_by_its_body(session: requests.Session, stream: bool) -> None:
+    """What `on_result` has read is there for the caller, too."""
+    policy = forbear.retry(on=OSError, on_result=lambda response: response.content == b"not yet")
+    session.mount("http://", RetryAdapter(policy))
+    with Wire(reply(200, b"not yet"), reply(200, b"now")) as wire:
+        assert session.get(wire.url, stream=stream).content == b"now"
+        assert len(wire.seen) == 2
+
+
 def test_an_adapter_is_pickled_with_its_settings(session: requests.Session) -> None:
     """Sessions travel to other processes, and go on retrying there."""
     session.mount("http://", RetryAdapter(cloud_storage.policy.with_attempts(2), idempotency_header="Key"))

@@ -40,8 +40,10 @@ def settled(response: requests.Response) -> None:
 
 def read(port: Port[requests.Response], response: requests.Response) -> None:
     """Read the whole body of a response, on through further ones where it breaks; one that is not to be decoded."""
-    reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
     known: Any = response
+    if known._content_consumed:  # by the caller's own `on_result`
+        return
+    reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
     try:
         known._content = b"".join(reader)
     except BaseException:
