@@ -244,6 +244,12 @@ def test_bad_input(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
     assert "\nhint: " in done.stderr
 
 
+def test_nobody_is_told_of_what_does_not_happen(invoke: Invoke, caplog: pytest.LogCaptureFixture) -> None:
+    """The failures that are explained are none of the program's."""
+    assert invoke("explain", "GET", "https://storage.googleapis.com/storage/v1/b").exit_code == 0
+    assert caplog.records == []
+
+
 def test_what_cannot_be_written_is_spelt_out(invoke: Invoke) -> None:
     """A word that is no text is neither an error nor lost."""
     done = invoke("explain", "GET", "https://x\udcff/\udcff")

@@ -4,7 +4,9 @@ import logging
 
 import pytest
 
+import forbear
 from forbear.observe.logging import Logging
+from forbear.testing import virtual_time
 from tests.observe.runs import SECRET, conflicts, gives_up, recovers, run
 
 
@@ -90,3 +92,17 @@ def test_another_logger(caplog: pytest.LogCaptureFixture) -> None:
         caplog.clear()
         gives_up(Logging(logger))
         assert [record.name for record in caplog.records] == ["app.retries", "forbear"] * 2
+
+
+def test_what_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:
+    """A lone surrogate in a name or an error is spelt out: a handler that writes UTF-8 would fail on it."""
+    policy = forbear.retry(on=OSError, attempts=1, name="GET x\udcff")
+
+    def fail() -> None:
+        raise OSError("y\udcff")
+
+    with virtual_time(), pytest.raises(OSError, match="y"):
+        policy.call(fail)
+    (record,) = caplog.records
+    assert record.getMessage().startswith("GET x\\udcff: gave up")
+    assert record.getMessage().encode().endswith(b"OSError: y\\udcff")

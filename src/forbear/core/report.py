@@ -100,9 +100,14 @@ def attach(error: BaseException, report: Report) -> None:
 def text_of(error: BaseException) -> str:
     """What an exception says; a class whose `__str__` fails must not hide the failure that it stands for."""
     try:
-        return str(error)
+        return writable(str(error))
     except Exception as failure:
         return f"(no text: its __str__ raised {type(failure).__qualname__})"
+
+
+def writable(text: str) -> str:
+    """`text` as it can be written anywhere: lone surrogates, which no encoding knows, are spelt out."""
+    return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def report(outcome: object) -> Report | None:

@@ -4,7 +4,7 @@ import logging
 
 from forbear.core.decide import Reason, show
 from forbear.core.events import Event, Failed, Recovered, Scheduled
-from forbear.core.report import Attempt
+from forbear.core.report import Attempt, writable
 from forbear.observe.fields import fields
 from forbear.observe.process import LOGGER
 
@@ -37,7 +37,9 @@ class Logging:
             line = f"{report.note.removeprefix('forbear: ')}; the last one: {_told(report.attempts[-1])}"
         if self._logger.isEnabledFor(level):
             name, values = fields(event)
-            self._logger.log(level, "%s: %s", event.operation, line, extra={"forbear": {"event": name, **values}})
+            self._logger.log(
+                level, "%s: %s", writable(event.operation), line, extra={"forbear": {"event": name, **values}}
+            )
 
 
 def _told(failure: Attempt) -> str:

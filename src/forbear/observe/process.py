@@ -7,6 +7,7 @@ from forbear.run import listeners
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from logging import Logger
+    from typing import Any
 
     from forbear.core.events import Event
     from forbear.run.listeners import Listener
@@ -45,7 +46,7 @@ def logger_where_heard() -> "tuple[Listener, ...]":
     Without that, `logging` would print to stderr on its own account, but only if any library had imported it.
     """
     if not _found:
-        logging = sys.modules.get("logging")
+        logging: Any = sys.modules.get("logging")
         if not hasattr(logging, "getLogger"):  # not loaded, or another thread is about to
             return ()
         _found.append(logging.getLogger(LOGGER))

@@ -1,10 +1,14 @@
 """Who is told of a run: the listener of its policy and those of the whole process. It knows none of them."""
 
+from contextvars import ContextVar
+
 from forbear.core.report import text_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextvars import Token
+    from types import TracebackType
 
     from forbear.core.events import Event
 
@@ -15,6 +19,8 @@ def _nobody() -> "tuple[Listener, ...]":
     return ()
 
 
+_hushed: ContextVar[bool] = ContextVar("forbear_hushed", default=False)
+
 _process: "list[Callable[[], tuple[Listener, ...]]]" = [_nobody]
 
 
@@ -23,9 +29,25 @@ def ask(who: "Callable[[], tuple[Listener, ...]]") -> None:
     _process[0] = who
 
 
+class hushed:  # noqa: N801 - used like a function
+    """`with hushed():` tells nobody in the process of runs that are only imagined; the listener of a policy is told."""
+
+    __slots__ = ("_token",)
+
+    _token: "Token[bool]"
+
+    def __enter__(self) -> None:
+        self._token = _hushed.set(True)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> None:
+        _hushed.reset(self._token)
+
+
 def of(own: "Listener | None") -> "tuple[Listener, ...]":
     """All who listen to a run whose policy tells `own`."""
-    others = _process[0]()
+    others = () if _hushed.get() else _process[0]()
     return others if own is None else (own, *others)
 
 

@@ -15,6 +15,7 @@ from forbear.exchange.body import Fixed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.http.request import Judgement, Request
 from forbear.policy import Policy
+from forbear.run.listeners import hushed
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
 
@@ -32,13 +33,15 @@ def answer(request: Request, service: str | None, profile: str) -> Answer:
     policy, judge = chosen(request, service, profile)
     judgement = judge.classify(request)
     path = path_of(request)
+    with hushed():  # nothing of it happens
+        outcomes = list(_outcomes(request, judgement, policy, judge))
     return Answer(
         f"{request.method} {request.host}{path}",
         {"method": request.method, "host": request.host, "path": path},
         profile,
         policy,
         judgement,
-        list(_outcomes(request, judgement, policy, judge)),
+        outcomes,
         judgement.maybe_done,
         more={"session": judgement.session},
     )
