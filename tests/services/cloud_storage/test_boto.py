@@ -108,26 +108,80 @@ def test_what_is_no_whole_number(home: Path, line: str, key: str, least: int, va
 
 
 @pytest.mark.parametrize(
-    "content", [b"num_retries = 5", b"[Boto\nnum_retries = 5", b"[Boto]\nnum_retries", b"\xff\xfe"]
+    ("line", "value"),
+    [
+        ("num_retries = 5\n  gs_oauth2_refresh_token = secret", "'5' and lines that continue it"),
+        ("num_retries =\n  secret", "'' and lines that continue it"),
+    ],
 )
-def test_what_is_no_settings_file(home: Path, content: bytes) -> None:
-    """The text names the file and what it should be."""
-    (home / ".boto").write_bytes(content)
-    with pytest.raises(ValueError, match=r"\.boto: a \.boto file must have sections"):
+def test_what_continues_a_value_is_not_quoted(home: Path, line: str, value: str) -> None:
+    """It may be a setting that was indented by mistake, and a secret one."""
+    path = _write(home / ".boto", line)
+    with pytest.raises(ValueError, match="must be a whole number") as caught:
         gsutil_policy()
+    assert str(caught.value) == f"{path}: [Boto] num_retries must be a whole number, 0 or more, got {value}"
 
 
-def test_what_is_no_file_is_passed_over(home: Path) -> None:
-    """As gsutil does."""
+@pytest.mark.parametrize(
+    ("content", "where"),
+    [
+        (b"secret = 5", ", line 1: a .boto file must have sections of `key = value` lines"),
+        (b"[Boto\nsecret = 5", ", line 1: a .boto file must have sections of `key = value` lines"),
+        (
+            b"[Boto]\nnum_retries = 1\nsecret\nsecret",
+            ", line 3: a .boto file must have sections of `key = value` lines",
+        ),
+        (b"[Boto]\nsecret = \xff\xfe", ": a .boto file must be text in UTF-8"),
+    ],
+)
+def test_what_is_no_settings_file(home: Path, content: bytes, where: str) -> None:
+    """The text names the file and what it should be; nothing of its content leaks, not even by way of the context."""
+    path = home / ".boto"
+    path.write_bytes(content)
+    with pytest.raises(ValueError, match=r"a \.boto file must") as caught:
+        gsutil_policy()
+    assert str(caught.value) == f"{path}{where}"
+    assert caught.value.__cause__ is caught.value.__context__ is None
+
+
+def test_a_byte_order_mark_is_no_content(home: Path) -> None:
+    """Editors on Windows write one."""
+    (home / ".boto").write_bytes(b"\xef\xbb\xbf[Boto]\r\nnum_retries = 5\r\n")
+    assert _found() == (6, 60.0)
+
+
+def test_what_cannot_be_read_is_told_from_what_is_missing(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A directory is refused, and a path through a file is no path."""
     (home / ".boto").mkdir()
+    with pytest.raises(ValueError, match="a file that can be read: ") as caught:
+        gsutil_policy()
+    assert str(caught.value).startswith(f"{home / '.boto'}: a .boto file must be ")
+    monkeypatch.setenv("BOTO_CONFIG", str(_write(home / "file") / "missing"))
     assert _found() == (24, 60.0)
 
 
-@given(st.binary(max_size=40))
-def test_nothing_else_is_raised(tmp_path_factory: pytest.TempPathFactory, content: bytes) -> None:
+@pytest.mark.parametrize("variable", ["BOTO_CONFIG", "BOTO_PATH"])
+def test_the_home_of_nobody(variable: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text names the variable and the path."""
+    monkeypatch.setenv(variable, "~no-such-user/boto")
+    with pytest.raises(ValueError, match="must name a file") as caught:
+        gsutil_policy()
+    assert str(caught.value) == (
+        f"{variable} must name a file; a `~` in it, the home of a user that exists; got '~no-such-user/boto'"
+    )
+
+
+def test_who_has_no_home_has_no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As in a container that runs under a number."""
+    monkeypatch.setattr(boto, "_DEFAULTS", ["~no-such-user/boto"])
+    assert _found() == (24, 60.0)
+
+
+@given(st.sampled_from([b"", b"[Boto]\n", b"[Boto]\nnum_retries = "]), st.binary(max_size=40))
+def test_nothing_else_is_raised(tmp_path_factory: pytest.TempPathFactory, start: bytes, content: bytes) -> None:
     """Any bytes can stand in a file."""
     path = tmp_path_factory.getbasetemp() / "fuzzed.boto"
-    path.write_bytes(b"[Boto]\nnum_retries = " + content)
+    path.write_bytes(start + content)
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("BOTO_CONFIG", str(path))
         try:

@@ -1,7 +1,7 @@
 """gsutil's settings from a user's .boto file, as a policy. It reads files and the environment, and sends nothing."""
 
 import os
-from configparser import Error, RawConfigParser
+from configparser import MissingSectionHeaderError, ParsingError, RawConfigParser
 from pathlib import Path
 
 from forbear.policy import Policy
@@ -16,7 +16,8 @@ def gsutil_policy() -> Policy:
 
     The file is found as gsutil finds it: the one that BOTO_CONFIG names, or else those in the list BOTO_PATH, or else
     /etc/boto.cfg and ~/.boto; of several the later ones win, and missing ones are passed over. Without settings it is
-    the policy `gsutil`. Raises ValueError for a file or a value that cannot be read.
+    the policy `gsutil`. Raises ValueError for a path, a file or a value that cannot be read; as such files hold
+    credentials, its text quotes nothing of them but the value in question.
     """
     policy = profiles.gsutil()
     retries = maximum = None
@@ -32,21 +33,54 @@ def gsutil_policy() -> Policy:
 
 
 def _paths() -> list[Path]:
-    chosen = _DEFAULTS
-    if "BOTO_CONFIG" in os.environ:
-        chosen = [os.environ["BOTO_CONFIG"]]
-    elif "BOTO_PATH" in os.environ:
-        chosen = os.environ["BOTO_PATH"].split(os.pathsep)
-    return [Path(path).expanduser() for path in chosen if path]
+    for variable in ("BOTO_CONFIG", "BOTO_PATH"):
+        if variable in os.environ:
+            value = os.environ[variable]
+            listed = value.split(os.pathsep) if variable == "BOTO_PATH" else [value]
+            return [_named(variable, path) for path in listed if path]
+    return [path for path in map(_expanded, _DEFAULTS) if path]  # who has no home has no file there
+
+
+def _named(variable: str, name: str) -> Path:
+    path = _expanded(name)
+    if path is None:
+        raise ValueError(f"{variable} must name a file; a `~` in it, the home of a user that exists; got {name!r}")
+    return path
+
+
+def _expanded(name: str) -> Path | None:
+    try:
+        return Path(name).expanduser()
+    except RuntimeError:
+        return None
 
 
 def _read(path: Path) -> RawConfigParser:
     settings = RawConfigParser(strict=False)
-    try:
-        settings.read(path, encoding="utf-8")
-    except (Error, UnicodeDecodeError) as error:
-        raise ValueError(f"{path}: a .boto file must have sections of `key = value` lines: {error}") from None
+    fault = _fault(settings, path)
+    if fault:  # raised here and not where it was found, for those errors hold what the file does
+        raise ValueError(f"{path}{fault}")
     return settings
+
+
+def _fault(settings: RawConfigParser, path: Path) -> str:
+    """Where and why a file cannot be read into `settings`; nothing where it can, or where there is none."""
+    try:
+        with path.open(encoding="utf-8-sig") as lines:
+            settings.read_file(lines)
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    except OSError as error:
+        return f": a .boto file must be a file that can be read: {error.strerror}"
+    except UnicodeDecodeError:
+        return ": a .boto file must be text in UTF-8"
+    except MissingSectionHeaderError as error:
+        line = error.lineno
+    except ParsingError as error:
+        line = error.errors[0][0]
+    else:
+        return ""
+    return f", line {line}: a .boto file must have sections of `key = value` lines"
 
 
 def _whole(path: Path, settings: RawConfigParser, key: str, least: int, otherwise: int | None) -> int | None:
@@ -55,5 +89,7 @@ def _whole(path: Path, settings: RawConfigParser, key: str, least: int, otherwis
         return otherwise
     plain = text.strip()
     if not (plain.isascii() and plain.isdigit() and len(plain) < 10) or int(plain) < least:
-        raise ValueError(f"{path}: [{_SECTION}] {key} must be a whole number, {least} or more, got {text!r}")
+        first, more, _ = text.partition("\n")
+        got = f"{first!r} and lines that continue it" if more else repr(first)
+        raise ValueError(f"{path}: [{_SECTION}] {key} must be a whole number, {least} or more, got {got}")
     return int(plain)
