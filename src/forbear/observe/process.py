@@ -47,7 +47,7 @@ def logger_where_heard() -> "tuple[Listener, ...]":
     """
     if not _found:
         logging: Any = sys.modules.get("logging")
-        if not hasattr(logging, "getLogger"):  # not loaded, or another thread is about to
+        if logging is None or not hasattr(logging, "getLogger"):  # not loaded, or another thread is about to
             return ()
         _found.append(logging.getLogger(LOGGER))
     logger = _found[0]
