@@ -155,9 +155,18 @@ def check_row(row: Row) -> None:
 
 def published(document: str) -> dict[str, tuple[str, str]]:
     """The methods in a discovery document: id to HTTP method and path, whose placeholders are all `{}`."""
+    return {found["id"]: (found["httpMethod"], shape("/" + found["flatPath"])) for found in _published(document)}
+
+
+def starting_jobs(document: str) -> set[str]:
+    """The ids of the methods in a discovery document that answer with a long-running operation."""
+    return {found["id"] for found in _published(document) if found.get("response") == {"$ref": "Operation"}}
+
+
+def _published(document: str) -> Iterator[dict[str, Any]]:
     documents = resources.files("googleapiclient.discovery_cache") / "documents"
     loaded: dict[str, Any] = json.loads((documents / f"{document}.json").read_text(encoding="utf-8"))
-    return {found["id"]: (found["httpMethod"], shape("/" + found["flatPath"])) for found in _methods(loaded)}
+    return _methods(loaded)
 
 
 def shape(path: str) -> str:

@@ -37,6 +37,23 @@ def test_the_table_is_the_discovery_document() -> None:
     assert listed == json_tables.published("redis.v1")
 
 
+def test_whatever_starts_a_job_may_be_refused_for_it_the_second_time() -> None:
+    """All that the discovery document answers with an operation; what makes a whole resource finds that it exists."""
+    refused = {row.id for row in operations("redis") if "FAILED_PRECONDITION" in row.maybe_done}
+    others = {f"redis.projects.locations.{name}" for name in ("operations.get", "instances.create", "clusters.create")}
+    assert refused == json_tables.starting_jobs("redis.v1") - others
+
+
+def test_both_apis_refuse_the_same() -> None:
+    """Whatever Valkey shares with Redis Cluster, by the name of the RPC, and its migrations."""
+    valkey, redis = (
+        {row.where[2].rpartition("/")[2].replace("Cluster", "Instance") for row in operations(table)
+         if "FAILED_PRECONDITION" in row.maybe_done}
+        for table in ("valkey", "redis")
+    )  # fmt: skip
+    assert valkey - redis == {"StartMigration", "FinishMigration"}
+
+
 def test_reads_are_told_from_writes() -> None:
     """What gets and lists reads; nothing else does."""
     for _, row in ROWS:
