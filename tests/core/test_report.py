@@ -171,3 +171,17 @@ def test_texts() -> None:
 def test_where_responses_keep_it() -> None:
     """The key is part of the interface: it stands in the documentation."""
     assert EXTENSION == "forbear_report"
+
+
+class Unread(Exception):
+    """An error whose response cannot be looked at."""
+
+    @property
+    def response(self) -> object:
+        """Not yet."""
+        raise RuntimeError("not read yet")
+
+
+def test_what_cannot_be_looked_into_has_none() -> None:
+    """A property that raises must not take the place of the error at hand."""
+    assert report(Unread()) is None

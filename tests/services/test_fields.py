@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from google.cloud import _storage_v2 as storage
-from google.protobuf import descriptor_pb2, struct_pb2, type_pb2  # type: ignore[import-untyped]
+from google.protobuf import descriptor_pb2, struct_pb2, type_pb2
 
 from forbear.services.fields import field
 

@@ -6,8 +6,8 @@ import re
 import grpc
 import httpx
 import pytest
-from google.protobuf import any_pb2  # type: ignore[import-untyped]
-from google.rpc import status_pb2  # type: ignore[import-untyped]
+from google.protobuf import any_pb2
+from google.rpc import status_pb2
 
 import forbear
 from forbear.services import cloud_storage
