@@ -7,7 +7,7 @@ import grpc
 import httpx
 import pytest
 from google.protobuf import any_pb2
-from google.rpc import status_pb2
+from google.rpc import status_pb2  # type: ignore[import-untyped]
 
 import forbear
 from forbear.services import cloud_storage

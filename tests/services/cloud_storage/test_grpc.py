@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 from google.cloud import _storage_v2 as storage
-from google.iam.v1 import iam_policy_pb2, policy_pb2
+from google.iam.v1 import iam_policy_pb2, policy_pb2  # type: ignore[import-untyped]
 from google.protobuf import any_pb2, field_mask_pb2
-from google.rpc import status_pb2
+from google.rpc import status_pb2  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
