@@ -28,6 +28,14 @@ def test_a_target_is_split_at_its_first_question_mark(target: str, path: str, qu
 
 
 @pytest.mark.parametrize(
+    ("target", "cut"), [("/a?b=c", False), ("/a%23?b=%23", False), ("/a#?b", True), ("/a?b=#c", True)]
+)
+def test_a_target_with_a_fragment_may_be_cut(target: str, cut: bool) -> None:
+    """Wherever the mark is; an escaped one is a plain character."""
+    assert preconditions.is_cut(target) is cut
+
+
+@pytest.mark.parametrize(
     ("query", "present"),
     [
         ("ifGenerationMatch=0", True),

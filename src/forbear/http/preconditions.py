@@ -17,6 +17,11 @@ def split(target: str) -> tuple[str, str]:
     return path, query
 
 
+def is_cut(target: str) -> bool:
+    """Whether a request target has a `#`, which belongs in none: the server may take what follows for no part of it."""
+    return "#" in target
+
+
 def values(query: str, name: str) -> list[str]:
     """All values of the query parameter `name`, decoded, in order; keys are compared decoded and by case."""
     if name not in query and "%" not in query:

@@ -52,7 +52,7 @@ class Described(Record, ABC):
         path, query = preconditions.split(request.target)
         overrides = _method.overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
-        known = None if overridden or "#" in path else self._known(request, path, query)
+        known = None if overridden or preconditions.is_cut(request.target) else self._known(request, path, query)
         if known is not None:
             return known
         if path == "/batch" or path.startswith("/batch/"):

@@ -161,6 +161,8 @@ def test_documented_never_repeats_what_the_page_does_not_name(line: str) -> None
         "/storage/v1/b/%2e%2E",
         "/storage/v1/b/x#/o/y",
         "/storage/v1/b/x/o/y#?generation=17",
+        "/storage/v1/b/x/o/y?generation=17#",
+        "/storage/v1/b/x/o/y?x=1#&ifGenerationMatch=0&generation=17&ifMetagenerationMatch=1",
         "/storage/v2/b/x",
         "/storage/v1",
         "/Storage/v1/b/x",

@@ -44,6 +44,7 @@ def judge(
         "/my-bucket/a/%2E%2e/b",
         "/my-bucket/..",
         "/my-bucket/a#b",
+        "/my-bucket/a?generation=1#",
         "/My-Bucket/a",
         "/google.storage.v2.Storage/DeleteObject",
         "/b%75cket/a",

@@ -58,7 +58,8 @@ def test_operations(line: str, host: str, operation: str | None, repeatable: boo
     [
         f"{ACCOUNT}:unheardOf", f"{ACCOUNT}:signblob", f"{ACCOUNT}:", f"{ACCOUNT}:signBlob/",
         "/v1/projects/p/serviceAccounts/:signBlob", "/v1/projects/p/serviceAccounts/..:signBlob",
-        "/v1/projects/../serviceAccounts/x", f"{ACCOUNT}#:signBlob", "/v1beta1/projects/p/roles",
+        "/v1/projects/../serviceAccounts/x", f"{ACCOUNT}#:signBlob", f"{ACCOUNT}?x=1#&y",
+        "/v1beta1/projects/p/roles",
         "/v1/projects/p:setIamPolicy",
         "/v3/tenants/1/locations/l/policyBindings", "", "/",
     ],

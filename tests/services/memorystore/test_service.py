@@ -28,6 +28,7 @@ def judge(line: str, host: str) -> Judgement:
         (f"DELETE {INSTANCE}", True, False, False),
         (f"DELETE {INSTANCE}?requestId={UUID}", True, True, True),
         (f"DELETE {INSTANCE}?requestId={ZERO}", True, False, False),
+        (f"DELETE {INSTANCE}?x=1#&requestId={UUID}", False, False, False),
         (f"PATCH {INSTANCE}?requestId={UUID}", False, True, False),
         (f"POST {INSTANCE}:failover", False, False, False),
         (f"GET {INSTANCE}/authString", True, True, True),

@@ -74,7 +74,7 @@ class CloudStorage(Record):
         overrides = _method.overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
         known = None
-        if "#" not in path:
+        if not preconditions.is_cut(request.target):
             spoken = hosts.speech(request.host)
             if spoken in (hosts.Speech.XML, hosts.Speech.BUCKET) or not json_api.speaks(path):
                 if not overridden and spoken is not hosts.Speech.SHARED:
