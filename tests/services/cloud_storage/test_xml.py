@@ -198,3 +198,12 @@ def test_no_request_raises_and_no_unknown_mutation_is_repeatable(
         if judgement.operation is None:
             assert judgement.repeatable is (not judgement.mutation)
         assert not judgement.repeatable or judgement.safety is Safety.ALWAYS or judgement.met is not None
+
+
+@pytest.mark.parametrize("body", [b"Action=CreateAccessKey&UserName=u", b"x", None])
+def test_an_action_in_the_query_counts_only_without_a_body(body: bytes | None) -> None:
+    """A form in the body may name another action, and nobody says which of the two counts."""
+    target = "/?Action=DeleteAccessKey&AccessKeyId=GOOG1"
+    assert RECOMMENDED.classify(Request("POST", HOST, target, body=b"")).repeatable
+    assert RECOMMENDED.classify(Request("POST", HOST, target, body=body)) == UNKNOWN
+    assert RECOMMENDED.classify(Request("GET", HOST, "/?Action=ListAccessKeys", body=body)).repeatable

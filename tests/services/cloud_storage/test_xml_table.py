@@ -96,6 +96,8 @@ def test_every_row_answers_as_it_says(row: Row, name: str) -> None:
     sent = [(False, *trap) for trap in TRAPS]
     sent += [(term in counting, *example) for term, examples in HOLDS.items() for example in examples]
     for holds, query, headers, body in sent:
+        if row.where[:2] == ("POST", "service") and body != b"":
+            continue  # no action by its query alone
         for host, target in _targets(row, query):
             request = Request(row.where[0], host, target, {**_header(row), **headers}, body)
             judgement = service.classify(request)

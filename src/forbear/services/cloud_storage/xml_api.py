@@ -78,6 +78,8 @@ class XmlApi:
         resource = _resource(path, in_bucket=in_bucket)
         if resource is None:
             return None
+        if resource == "service" and request.method == "POST" and request.body != b"":
+            return None  # a form in the body may name another action than the query does
         if resource == "object" and preconditions.values(query, _SESSION):
             return self._session.judge(request, query)
         subresources = self._asked(query) if query else frozenset[str]()
