@@ -70,11 +70,11 @@ class Described(Record, ABC):
     ) -> Verdict | None:
         """What a reply means, None where it is a success.
 
-        A 409 whose body says ABORTED is a conflict: another client was quicker, and only a new read can help. Where
-        the body is not at hand, a 409 is final.
+        A 409 whose body says ABORTED is a conflict: another client was quicker, and only a new read can help; a read
+        is that itself, and worth another try. Where the body is not at hand, a 409 is final.
         """
         if status == 409 and body is not None and replies.error_status(body()) == "ABORTED":
-            return CONFLICT
+            return CONFLICT if judgement.mutation else replies.verdict(status, headers, (409,))
         return replies.verdict(status, headers, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:

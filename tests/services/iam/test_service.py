@@ -119,9 +119,20 @@ def test_set_iam_policy_of_other_apis_is_not_known(host: str) -> None:
 )
 def test_verdicts(status: int, body: bytes, recommended: Verdict | None, documented: Verdict | None) -> None:
     """The page lists 500, 502, 503 and 504; a 409 is a conflict only if its body says ABORTED."""
-    judgement = judge(f"GET {ACCOUNT}")
+    judgement = judge(f"POST {ACCOUNT}:setIamPolicy")
     assert RECOMMENDED.verdict(judgement, status, {}, lambda: body) == recommended
     assert DOCUMENTED.verdict(judgement, status, {}, lambda: body) == documented
+
+
+@pytest.mark.parametrize("line", [f"GET {ACCOUNT}", f"POST {ACCOUNT}:getIamPolicy"])
+def test_a_read_has_no_conflicts(line: str) -> None:
+    """ABORTED says to begin anew with a read, which a read is, over HTTP as over gRPC."""
+    read, of_call = judge(line), RECOMMENDED.classify_call(GrpcCall("google.iam.admin.v1.IAM/GetIamPolicy"))
+    for service in (RECOMMENDED, DOCUMENTED):
+        asked = service.verdict(read, 409, {"retry-after": "7"}, lambda: ABORTED)
+        assert asked == Verdict(Kind.TRANSIENT, retry_after=7.0)
+        assert service.verdict(read, 409, {}, lambda: ABORTED) == service.call_verdict(of_call, 10) == TRANSIENT
+        assert service.verdict(read, 409, {}, lambda: EXISTS) is PERMANENT
 
 
 def test_the_body_is_read_only_where_the_answer_hangs_on_it() -> None:

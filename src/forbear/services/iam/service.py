@@ -55,13 +55,13 @@ class Iam(Described):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """What a reply means, None where it is a success; a 409 whose body says ABORTED is a conflict."""
+        """What a reply means, None where it is a success; a 409 that says ABORTED is a conflict, except on a read."""
         if status == 404 and self._may_appear(judgement, 404):
             return TRANSIENT
         return super().verdict(judgement, status, headers, body)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """What the end of a call means, None where it is a success; ABORTED is a conflict."""
+        """What the end of a call means, None where it is a success; ABORTED is a conflict, except on a read."""
         if code == codes.NOT_FOUND and self._may_appear(judgement, code):
             return TRANSIENT
         return super().call_verdict(judgement, code, metadata)
