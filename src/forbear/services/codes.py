@@ -31,13 +31,16 @@ def statuses(replies: Iterable[str]) -> tuple[int, ...]:
 
 
 def numbers(replies: Iterable[str]) -> tuple[int, ...]:
-    """The same as numbers of codes; a status stands for every code that it may mean."""
+    """The same as numbers of codes; a status stands for every code that it may mean, KeyError where that is none."""
     found: list[int] = []
     for reply in replies:
-        found += [NUMBERS[name] for name, status in _STATUSES.items() if reply in (name, str(status))]
+        meant = [NUMBERS[name] for name, status in _STATUSES.items() if reply in (name, str(status))]
+        if not meant:
+            raise KeyError(reply)
+        found += meant
     return tuple(dict.fromkeys(found))
 
 
 def among(statuses: Container[int]) -> frozenset[int]:
-    """The transient codes whose HTTP statuses are among those."""
+    """The transient codes whose HTTP statuses are among those; a 5xx that stands for no transient code adds none."""
     return frozenset(code for code, status in TRANSIENT.items() if status in statuses)

@@ -83,7 +83,11 @@ class Described(Record, ABC):
         return min(found, key=_repeatable) if found else Judgement(self.name, None, Safety.NEVER)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """What the end of a call means, None where it is a success; codes mean what their HTTP statuses do."""
+        """What the end of a call means, None where it is a success; ABORTED is a conflict, except on a read.
+
+        RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are worth another try where `statuses` has 429,
+        500, 503 and 504. UNKNOWN, DATA_LOSS and UNIMPLEMENTED never are, though HTTP maps them to statuses of 5xx.
+        """
         return grpc_status.verdict(code, metadata, codes.among(self.statuses), read=not judgement.mutation)
 
     def _known(self, request: Request, path: str, query: str) -> Judgement | None:

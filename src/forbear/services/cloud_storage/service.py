@@ -107,9 +107,12 @@ class CloudStorage(Record):
         return _grpc(self.disputed, self.documented).judge(call)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """What the end of a call means, None where it is a success; codes mean what their HTTP statuses do.
+        """What the end of a call means, None where it is a success.
 
-        ABORTED is a conflict, except on a read, or where its details only redirect a stream.
+        RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are worth another try where `statuses` has 429,
+        500, 503 and 504. UNKNOWN, DATA_LOSS and UNIMPLEMENTED never are, though HTTP maps them to statuses of 5xx: the
+        retry page speaks of HTTP, and no repeat mends them. ABORTED is a conflict, except on a read, or where its
+        details only redirect a stream.
         """
         listed = list(metadata)
         if is_redirect(code, listed):
