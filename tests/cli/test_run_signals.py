@@ -88,7 +88,9 @@ def test_an_ignored_signal_stays_ignored(env: dict[str, str]) -> None:
 SHELL = """
 import os, signal, sys
 signal.signal(signal.SIGTTOU, signal.SIG_IGN)
-job = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, setpgroup=0, setsigdef=[signal.SIGTTOU])
+# Tests that run in the background inherit an ignored SIGINT, which a terminal's job does not.
+defaults = [signal.SIGTTOU, signal.SIGINT, signal.SIGQUIT]
+job = os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ, setpgroup=0, setsigdef=defaults)
 foreground = "-b" not in os.environ["JOB"]
 if foreground:
     os.tcsetpgrp(0, job)
