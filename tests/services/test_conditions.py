@@ -117,3 +117,26 @@ def test_requests_and_calls_take_what_they_can_read() -> None:
     assert compiled(parse("q:etag&f:etag")) == ()
     with pytest.raises(ValueError, match="whose rule is known, got 'surprise'"):
         compiled_fields(parse("f:policy.surprise"))
+
+
+class _Broken:
+    """A message whose every field raises."""
+
+    def __getattr__(self, name: str) -> object:
+        raise LookupError(name)
+
+
+class _Halting(dict[str, object]):
+    """A message of which one field raises."""
+
+    def get(self, key: str, default: object = None) -> object:
+        if key == "update_mask":
+            raise LookupError(key)
+        return super().get(key, default)
+
+
+@pytest.mark.parametrize("message", [_Broken(), _Halting(etag="x")], ids=["every field", "one field"])
+def test_a_message_that_cannot_be_read_meets_nothing(message: object) -> None:
+    """Neither is a field known to be there nor another one not to be; nothing is raised at the caller."""
+    text = "f:etag&!f:update_mask|f:update_mask.kind=A|!f:update_mask&f:etag"
+    assert [condition.holds(message) for condition in compiled_fields(parse(text))] == [False] * 3

@@ -95,7 +95,13 @@ def _conjunction(tests: list[HttpTest]) -> HttpTest:
 
 
 def _all(tests: list[FieldTest]) -> FieldTest:
-    return lambda message: all(test(message) for test in tests)
+    def hold(message: object) -> bool:
+        try:
+            return all(test(message) for test in tests)
+        except Exception:  # a stranger's own attributes may raise anything; what cannot be read is not known to hold
+            return False
+
+    return hold
 
 
 def _rule(name: str) -> Rule:

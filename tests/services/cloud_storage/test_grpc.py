@@ -200,3 +200,14 @@ def test_an_unknown_rpc_is_never_repeatable(method: str, message: dict[str, int]
     """Not even one whose name sounds like a read."""
     assert RECOMMENDED.classify_call(GrpcCall(method, message)) == UNKNOWN
     assert RECOMMENDED.classify_call(GrpcCall("/google.storage.v2.Storage/GetEverything", message)) == UNKNOWN
+
+
+def test_a_message_that_raises_is_judged_without_its_fields() -> None:
+    """Whatever stands in for a message, finding out what may be repeated does not fail."""
+
+    class Broken:
+        def __getattr__(self, name: str) -> object:
+            raise LookupError(name)
+
+    judgement = RECOMMENDED.classify_call(GrpcCall("/google.storage.v2.Storage/DeleteObject", Broken()))
+    assert (judgement.operation, judgement.repeatable) == ("google.storage.v2.Storage/DeleteObject", False)
