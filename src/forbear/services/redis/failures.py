@@ -4,6 +4,7 @@ An error that says for certain that nothing was sent is NOT_EXECUTED; any other 
 outcome unknown. That holds for clients that do not retry by themselves: their last error hides the first.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from socket import gaierror
 
@@ -41,6 +42,8 @@ _VERDICTS: Mapping[str, Verdict] = {
 
 _IN_PIPELINE = " of pipeline caused error: "
 _NO_CONNECTION = "No connection available."  # of a pool that waits
+# With the number of an error, or the text that asyncio has where each address of a name refused.
+_NOT_CONNECTED = re.compile(r"Error (\S+ |Multiple exceptions: \[Errno .* )?connecting to ")
 _FULL = "max number of clients"
 _NO_CLUSTER = ("Redis Cluster cannot be connected", "Valkey Cluster cannot be connected")
 _CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys")
@@ -100,4 +103,4 @@ def _verdict(name: str, text: str) -> Verdict | None:
 
 
 def _was_not_connected(text: str) -> bool:
-    return text == _NO_CONNECTION or (text.startswith("Error ") and " connecting to " in text)
+    return text == _NO_CONNECTION or _NOT_CONNECTED.match(text) is not None
