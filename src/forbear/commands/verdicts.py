@@ -13,6 +13,7 @@ from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
 # The client cannot do what these ask for: go elsewhere, or load a script that only its caller has.
 _FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")
 _DEMOTED = "The previous master is now a slave"  # what remains of a READONLY where Sentinel manages the connection
+_LOADING = "BusyLoadingError"
 _UNREACHABLE = " Cluster cannot be connected"
 
 
@@ -74,9 +75,9 @@ def _alone(error: BaseException, work: Work) -> Verdict:
 
 def _replied(error: BaseException, reply: str, verdict: Verdict, work: Work) -> Verdict:
     """What an error reply means, which may be one of several."""
-    discarded = behind(error)
-    if discarded is not None and type(discarded).__name__ == "ExecAbortError":
-        verdict = verdict_of_reply(reply)  # it was refused before EXEC, so nothing of the transaction was executed
+    # Refused before EXEC, so nothing of the transaction was executed; of EXEC itself no server says LOADING.
+    if type(behind(error)).__name__ == "ExecAbortError" or (work.atomic and type(error).__name__ == _LOADING):
+        verdict = verdict_of_reply(reply)
     elif verdict.kind is Kind.NOT_EXECUTED and not work.atomic:
         return verdict.replace(kind=Kind.TRANSIENT)
     if verdict.kind is Kind.NOT_EXECUTED and reply.startswith(_FOR_THE_CALLER) and not work.redirected:

@@ -82,7 +82,10 @@ def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tup
 
 def _promises(*, at_once: bool) -> frozenset[Promise]:
     # A WATCH dies with its connection, and what was read under it is read again.
-    return promises.given() | {"cycle"} if at_once else promises.given()
+    return promises.given() | _CYCLE if at_once else promises.given()
+
+
+_CYCLE: frozenset[Promise] = frozenset({"cycle"})
 
 
 def _why_not(judgement: Judgement) -> str:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import copy_context
 from inspect import isawaitable
 from types import ModuleType
@@ -56,6 +56,9 @@ class Session:
         return self.run(run)
 
 
+Connect = AbstractContextManager[Session]
+
+
 class Flavour(NamedTuple):
     """One library in one style; `errors` has the names of its exceptions."""
 
@@ -84,23 +87,31 @@ class Flavour(NamedTuple):
             finally:
                 runner.run(client.aclose())
 
-    def connect(self, port: int, **kwargs: Any) -> Any:
+    def connect(self, port: int, **kwargs: Any) -> Connect:
         """A session with our client, to be used in a `with` block; it waits for nothing between attempts."""
         kwargs = {"policy": AT_ONCE} | kwargs
         return self.session(lambda: self.ours(host="127.0.0.1", port=port, **kwargs))
 
-    def connect_stock(self, port: int, **kwargs: Any) -> Any:
+    def connect_stock(self, port: int, **kwargs: Any) -> Connect:
         """A session with the library's own client and its own retries."""
         return self.session(lambda: self.stock(host="127.0.0.1", port=port, **kwargs))
 
 
-def _once(errors: Any, library: Any) -> Callable[[], Any]:
+def no_retry(errors: Any, library: Any) -> Callable[[], Any]:
+    """What makes a `retry` of a library that repeats nothing."""
     return lambda: library.retry.Retry(errors.backoff.NoBackoff(), 0)
 
 
 FLAVOURS = [
-    Flavour("redis", redis, False, ours_for_redis.Redis, redis.Redis, _once(redis, redis)),
-    Flavour("redis-async", redis, True, ours_for_redis.AsyncRedis, redis.asyncio.Redis, _once(redis, redis.asyncio)),
-    Flavour("valkey", valkey, False, ours_for_valkey.Valkey, valkey.Valkey, _once(valkey, valkey)),
-    Flavour("valkey-async", valkey, True, ours_for_valkey.AsyncValkey, valkey.asyncio.Valkey, _once(valkey, valkey.asyncio)),
+    Flavour("redis", redis, False, ours_for_redis.Redis, redis.Redis, no_retry(redis, redis)),
+    Flavour("redis-async", redis, True, ours_for_redis.AsyncRedis, redis.asyncio.Redis, no_retry(redis, redis.asyncio)),
+    Flavour("valkey", valkey, False, ours_for_valkey.Valkey, valkey.Valkey, no_retry(valkey, valkey)),
+    Flavour(
+        "valkey-async",
+        valkey,
+        True,
+        ours_for_valkey.AsyncValkey,
+        valkey.asyncio.Valkey,
+        no_retry(valkey, valkey.asyncio),
+    ),
 ]

@@ -63,6 +63,7 @@ def proxy(target: str | int, script: Script) -> Generator[Seen]:
 
     def talk(client: socket.socket) -> None:
         seen.connections += 1
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or small replies wait for each other
         with _connected(target) as server, client.makefile("rb") as asked, server.makefile("rb") as answered:
             while command := _command(asked):
                 seen.asked.append(command[0].decode().upper())

@@ -1,4 +1,4 @@
-"""WATCH loops and `transaction()` with two writers and lost replies: each change is applied once, or its writer told."""
+"""WATCH loops and `transaction()` with two writers and lost replies: a change is applied once, or its writer told."""
 
 from typing import Any
 
@@ -68,9 +68,12 @@ def loop(session: Session, errors: Any) -> Any:
 
 def test_a_lost_exec_comes_out_of_transaction(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """Nobody knows whether the change was applied, so it is not applied again."""
-    with proxy(path, once(EXEC=LOSE)) as seen, flavour.connect(seen.port) as session:
-        with pytest.raises(flavour.errors.ConnectionError) as caught:
-            add_one(session)
+    with (
+        proxy(path, once(EXEC=LOSE)) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(flavour.errors.ConnectionError) as caught,
+    ):
+        add_one(session)
     assert server.get("k") == b"1"
     assert seen.executed.count("EXEC") == 1
     found = report(caught.value)
@@ -81,18 +84,24 @@ def test_a_lost_exec_comes_out_of_transaction(flavour: Flavour, server: redis.Re
 
 def test_a_lost_exec_comes_out_of_a_loop(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """It is no WatchError, or the loop would apply the change twice."""
-    with proxy(path, once(EXEC=LOSE)) as seen, flavour.connect(seen.port) as session:
-        with pytest.raises(flavour.errors.ConnectionError):
-            loop(session, flavour.errors)
+    with (
+        proxy(path, once(EXEC=LOSE)) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(flavour.errors.ConnectionError),
+    ):
+        loop(session, flavour.errors)
     assert server.get("k") == b"1"
 
 
 @pytest.mark.parametrize("policy", [AT_ONCE, None], ids=["policy", "none"])
 def test_a_lost_exec_without_a_policy(flavour: Flavour, server: redis.Redis, path: str, policy: Any) -> None:
     """That holds for a client that sends everything once, too."""
-    with proxy(path, once(EXEC=LOSE)) as seen, flavour.connect(seen.port, policy=policy) as session:
-        with pytest.raises(flavour.errors.ConnectionError):
-            add_one(session)
+    with (
+        proxy(path, once(EXEC=LOSE)) as seen,
+        flavour.connect(seen.port, policy=policy) as session,
+        pytest.raises(flavour.errors.ConnectionError),
+    ):
+        add_one(session)
     assert server.get("k") == b"1"
 
 
@@ -117,9 +126,12 @@ def test_a_conflict_runs_the_cycle_again(flavour: Flavour, server: redis.Redis, 
 
 def test_a_conflict_then_a_lost_exec(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """Two writers and a lost reply: each change is applied once."""
-    with proxy(path, in_turn(EXEC=["forward", LOSE])) as seen, flavour.connect(seen.port) as session:
-        with pytest.raises(flavour.errors.ConnectionError):
-            add_one(session, meanwhile=lambda: server.incrby("k", 10))
+    with (
+        proxy(path, in_turn(EXEC=["forward", LOSE])) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(flavour.errors.ConnectionError),
+    ):
+        add_one(session, meanwhile=lambda: server.incrby("k", 10))
     assert server.get("k") == b"11"
 
 
@@ -152,9 +164,12 @@ def test_a_write_at_once_under_watch(flavour: Flavour, server: redis.Redis, path
     def run(pipe: Any) -> Any:
         return pipe.incr("other")
 
-    with proxy(path, once(INCRBY=LOSE)) as seen, flavour.connect(seen.port) as session:
-        with pytest.raises(flavour.errors.ConnectionError):
-            session("transaction", run, "k")
+    with (
+        proxy(path, once(INCRBY=LOSE)) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(flavour.errors.ConnectionError),
+    ):
+        session("transaction", run, "k")
     assert server.get("other") == b"1"
 
 
@@ -182,9 +197,12 @@ def test_conflicts_without_end(flavour: Flavour, server: redis.Redis, path: str)
         pipe.multi()
         pipe.set("k", 0)
 
-    with proxy(path, once()) as seen, flavour.connect(seen.port, policy=AT_ONCE.with_attempts(3)) as session:
-        with pytest.raises(flavour.errors.WatchError) as caught:
-            session("transaction", run, "k", watch_delay=0.001)
+    with (
+        proxy(path, once()) as seen,
+        flavour.connect(seen.port, policy=AT_ONCE.with_attempts(3)) as session,
+        pytest.raises(flavour.errors.WatchError) as caught,
+    ):
+        session("transaction", run, "k", watch_delay=0.001)
     found = report(caught.value)
     assert found is not None
     assert (found.reason, len(found.attempts)) == (forbear.Reason.ATTEMPTS, 3)
@@ -194,8 +212,12 @@ def test_conflicts_without_end(flavour: Flavour, server: redis.Redis, path: str)
 
 def test_the_value_of_the_function(flavour: Flavour, path: str) -> None:
     """`value_from_callable` hands it out, as in the library."""
+
+    def run(pipe: Any) -> str:
+        return "value"
+
     with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
-        assert session("transaction", lambda pipe: "value", "k", value_from_callable=True) == "value"
+        assert session("transaction", run, "k", value_from_callable=True) == "value"
 
 
 def test_an_error_of_the_function_comes_out(flavour: Flavour, path: str) -> None:
@@ -204,9 +226,12 @@ def test_an_error_of_the_function_comes_out(flavour: Flavour, path: str) -> None
     def run(pipe: Any) -> Any:
         raise KeyError("k")
 
-    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
-        with pytest.raises(KeyError) as caught:
-            session("transaction", run, "k")
+    with (
+        proxy(path, once()) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(KeyError) as caught,
+    ):
+        session("transaction", run, "k")
     assert report(caught.value) is None
 
 
@@ -216,26 +241,29 @@ def test_update_over_a_pipeline(server: redis.Redis, path: str) -> None:
     from forbear.services.redis import is_conflict
 
     server.set("k", "0:")
-    with proxy(path, in_turn(EXEC=[LOSE, "forward", "forward"])) as seen, Redis(port=seen.port) as client:
-        with client.pipeline() as pipe:
+    with (
+        proxy(path, in_turn(EXEC=[LOSE, "forward", "forward"])) as seen,
+        Redis(port=seen.port, decode_responses=True) as client,
+        client.pipeline() as pipe,
+    ):
 
-            def read() -> str:
-                pipe.reset()
-                pipe.watch("k")
-                return bytes(pipe.get("k")).decode()
+        def read() -> str:
+            pipe.reset()
+            pipe.watch("k")
+            return str(pipe.get("k"))
 
-            def write(value: str) -> None:
-                pipe.multi()
-                pipe.set("k", value)
-                pipe.execute()
+        def write(value: str) -> None:
+            pipe.multi()
+            pipe.set("k", value)
+            pipe.execute()
 
-            stored = forbear.update(
-                read=read,
-                modify=lambda value: f"{int(value.split(':')[0]) + 1}:me",
-                write=write,
-                conflict=is_conflict,
-                mine=lambda value: value.endswith(":me"),
-                policy=AT_ONCE,
-            )
+        stored = forbear.update(
+            read=read,
+            modify=lambda value: f"{int(value.split(':')[0]) + 1}:me",
+            write=write,
+            conflict=is_conflict,
+            mine=lambda value: value.endswith(":me"),
+            policy=AT_ONCE,
+        )
     assert stored == "1:me"
     assert seen.executed.count("EXEC") == 1

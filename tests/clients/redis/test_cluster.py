@@ -1,0 +1,241 @@
+"""Cluster clients on a real cluster of two nodes, each behind a proxy."""
+
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+import redis
+import redis.asyncio
+import valkey
+import valkey.asyncio
+from redis.crc import key_slot
+
+import forbear
+from forbear.clients.redis import AsyncRedisCluster, RedisCluster
+from forbear.clients.valkey import AsyncValkeyCluster, ValkeyCluster
+from forbear.core.report import report
+from tests.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry
+from tests.clients.redis.nodes import HERE, THERE, proxied, running_cluster
+from tests.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once
+
+CLUSTERS = [
+    Flavour("redis", redis, False, RedisCluster, redis.RedisCluster, no_retry(redis, redis)),
+    Flavour("redis-async", redis, True, AsyncRedisCluster, redis.asyncio.RedisCluster, no_retry(redis, redis.asyncio)),
+    Flavour("valkey", valkey, False, ValkeyCluster, valkey.ValkeyCluster, no_retry(valkey, valkey)),
+    Flavour(
+        "valkey-async", valkey, True, AsyncValkeyCluster, valkey.asyncio.ValkeyCluster, no_retry(valkey, valkey.asyncio)
+    ),
+]
+WITH_TRANSACTIONS = CLUSTERS[:2]
+
+LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
+TRYAGAIN = b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
+
+
+@pytest.fixture(scope="session")
+def running_nodes() -> Iterator[tuple[int, ...]]:
+    """One cluster for all tests here."""
+    with running_cluster() as ports:
+        yield ports
+
+
+@pytest.fixture
+def nodes(running_nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Its ports, once it is empty."""
+    for port in running_nodes:
+        with redis.Redis(port=port) as client:
+            client.flushall()
+    return running_nodes
+
+
+@pytest.fixture(params=CLUSTERS, ids=lambda flavour: flavour.name)
+def cluster(request: pytest.FixtureRequest) -> Flavour:
+    """One library in one style."""
+    chosen: Flavour = request.param
+    return chosen
+
+
+@contextmanager
+def open_with(flavour: Flavour, options: dict[str, Any], **kwargs: Any) -> Generator[Session]:
+    """A session with our client, which knows the nodes: before that redis-py asks any of them, past the proxies."""
+    with flavour.session(lambda: flavour.ours(**{"policy": AT_ONCE} | options | kwargs)) as session:
+        if flavour.is_async:
+            session("initialize")
+        yield session
+
+
+def value(nodes: tuple[int, ...], key: str) -> int:
+    """What the cluster has, past every proxy."""
+    with redis.RedisCluster(host="127.0.0.1", port=nodes[0]) as client:
+        return int(client.get(key) or 0)
+
+
+@pytest.mark.parametrize("key", [HERE, THERE])
+@pytest.mark.parametrize("fate", [LOSE, CUT])
+def test_single_commands(cluster: Flavour, nodes: tuple[int, ...], key: str, fate: Fate) -> None:
+    """What is safe is repeated after a loss on either node, what is not comes out."""
+    script = in_turn(GET=[fate, fate], INCRBY=[fate])
+    with proxied(nodes, script, script) as (_, options), open_with(cluster, options) as session:
+        assert session("get", key) is None
+        with pytest.raises(cluster.errors.ConnectionError) as caught:
+            session("incr", key)
+        assert session("incr", key) == (2 if fate is LOSE else 1)
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is forbear.Reason.UNSAFE
+
+
+@pytest.mark.parametrize("reply", [LOADING, TRYAGAIN, "MOVED"], ids=["LOADING", "TRYAGAIN", "MOVED"])
+def test_what_was_not_executed_is_repeated(cluster: Flavour, nodes: tuple[int, ...], reply: Any) -> None:
+    """Redirections are followed by the library, refusals by the policy."""
+    if reply == "MOVED":
+        reply = f"-MOVED {key_slot(HERE.encode())} 127.0.0.1:{nodes[0]}\r\n".encode()
+    with proxied(nodes, in_turn(INCRBY=[reply, reply]), once()) as (_, options), open_with(cluster, options) as session:
+        assert session("incr", HERE) == 1
+
+
+def test_a_node_that_cannot_be_reached(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """Its handshake breaks, which is before any command is sent."""
+    with (
+        proxied(nodes, once(), in_turn(CLIENT=[CUT, CUT])) as (_, options),
+        open_with(cluster, options, client_name="me") as session,
+    ):
+        assert session("incr", THERE) == 1
+
+
+def test_a_command_for_several_nodes(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """What one of them refused another may have executed, so only a safe one is repeated."""
+    with (
+        proxied(nodes, once(), in_turn(EVAL=[LOADING], DBSIZE=[LOADING])) as (seen, options),
+        open_with(cluster, options) as session,
+    ):
+        assert session("dbsize", target_nodes="primaries") == 0
+        with pytest.raises(cluster.errors.ConnectionError):
+            session("execute_command", "EVAL", "return 1", 0, target_nodes="primaries")
+    assert sorted(there.executed.count("EVAL") for there in seen) == [0, 1]
+
+
+@pytest.mark.parametrize("fate", [LOSE, CUT, TRYAGAIN], ids=["lose", "cut", "TRYAGAIN"])
+def test_a_pipeline_of_safe_commands(cluster: Flavour, nodes: tuple[int, ...], fate: Fate) -> None:
+    """What broke on one node is sent again by itself."""
+    commands: list[tuple[Any, ...]] = [("SET", HERE, 1), ("SET", THERE, 2), ("GET", HERE), ("GET", THERE)]
+    with proxied(nodes, once(), in_turn(GET=[fate, fate])) as (seen, options), open_with(cluster, options) as session:
+        assert session.execute(commands) == [True, True, b"1", b"2"]
+    assert seen[0].executed.count("SET") == 1
+
+
+@pytest.mark.parametrize("raising", [True, False])
+def test_a_pipeline_with_an_unsafe_command(cluster: Flavour, nodes: tuple[int, ...], raising: bool) -> None:
+    """Its loss comes out, and nothing is executed twice."""
+
+    def run(client: Any) -> Any:
+        return client.pipeline().incr(HERE).incr(THERE).get(HERE).execute(raise_on_error=raising)
+
+    with proxied(nodes, once(), once(INCRBY=LOSE)) as (_, options), open_with(cluster, options) as session:
+        if raising:
+            with pytest.raises(cluster.errors.ConnectionError, match=r"Command # 2 .INCRBY. of pipeline") as caught:
+                session.run(run)
+            error: Any = caught.value
+        else:
+            first, error, third = session.run(run)
+            assert (first, third) == (1, b"1")
+    found = report(error)
+    assert found is not None
+    assert found.reason is forbear.Reason.UNSAFE
+    assert (value(nodes, HERE), value(nodes, THERE)) == (1, 1)
+
+
+def test_a_pipeline_whose_commands_were_not_executed(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """Each is sent again by itself, whatever it is."""
+    with (
+        proxied(nodes, once(), in_turn(INCRBY=[TRYAGAIN, TRYAGAIN])) as (_, options),
+        open_with(cluster, options) as session,
+    ):
+        assert session.execute([("INCRBY", HERE, 1), ("INCRBY", THERE, 1)]) == [1, 1]
+
+
+def test_patience_has_an_end_in_a_pipeline(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """Once one command was given up, the others keep their errors."""
+    with (
+        proxied(nodes, once(), in_turn(GET=[LOADING] * 9)) as (seen, options),
+        open_with(cluster, options, policy=AT_ONCE.with_attempts(2)) as session,
+        pytest.raises(cluster.errors.ConnectionError) as caught,
+    ):
+        session.execute([("GET", THERE), ("GET", THERE), ("GET", HERE)])
+    assert report(caught.value) is not None
+    assert seen[1].asked.count("GET") <= 2 + 2
+
+
+def test_an_empty_pipeline_and_one_without_a_policy(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """Nothing is sent, or everything once."""
+    with (
+        proxied(nodes, once(GET=LOSE), once()) as (seen, options),
+        open_with(cluster, options, policy=None) as session,
+    ):
+        assert session.execute([]) == []
+        with pytest.raises(cluster.errors.ConnectionError):
+            session.execute([("GET", HERE)])
+    assert seen[0].executed.count("GET") == 1
+
+
+def test_the_library_alone_executes_a_pipeline_twice(nodes: tuple[int, ...]) -> None:
+    """It sends again by itself what was lost, with its retries off, too."""
+    with (
+        proxied(nodes, once(INCRBY=LOSE), once()) as (_, options),
+        redis.RedisCluster(**options, retry=no_retry(redis, redis)()) as client,
+    ):
+        pipe: Any = client.pipeline()
+        assert pipe.incr(HERE).execute() == [2]
+
+
+@pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
+def test_transactions(flavour: Flavour, nodes: tuple[int, ...]) -> None:
+    """A conflict runs the cycle again, a lost EXEC comes out, a refused one is repeated."""
+    turns = [lambda: value_set(nodes, 10)]
+
+    def run(pipe: Any) -> Any:
+        def change(found: Any) -> None:
+            if turns:
+                turns.pop()()
+            pipe.multi()
+            pipe.set(HERE, int(found or 0) + 1)
+
+        found = pipe.get(HERE)
+        if not flavour.is_async:
+            return change(found)
+
+        async def rest() -> None:
+            change(await found)
+
+        return rest()
+
+    with (
+        proxied(nodes, in_turn(WATCH=["forward", LOSE], EXEC=["forward", "forward", LOSE]), once()) as (_, options),
+        open_with(flavour, options) as session,
+    ):
+        session("transaction", run, HERE)
+        assert value(nodes, HERE) == 11
+        with pytest.raises(flavour.errors.ConnectionError) as caught:
+            session("transaction", run, HERE)
+    assert value(nodes, HERE) == 12
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is forbear.Reason.UNSAFE
+
+
+@pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
+def test_a_transaction_that_watches_nothing(flavour: Flavour, nodes: tuple[int, ...]) -> None:
+    """It is repeated where it was not begun, and otherwise only if all of it may be."""
+    aborted = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
+    script = in_turn(INCRBY=[LOADING], SET=[LOSE], EXEC=["forward", aborted])
+    with proxied(nodes, script, once()) as (seen, options), open_with(flavour, options) as session:
+        assert session.execute([("SET", HERE, 1)], transaction=True) in ([True], [b"OK"])
+        assert session.execute([("INCRBY", HERE, 1)], transaction=True) == [2]
+    assert seen[0].executed.count("SET") == 2
+
+
+def value_set(nodes: tuple[int, ...], number: int) -> None:
+    """Another writer, past every proxy."""
+    with redis.RedisCluster(host="127.0.0.1", port=nodes[0]) as client:
+        client.set(HERE, number)

@@ -1,0 +1,98 @@
+"""Counting through a proxy that drops one reply in a hundred: the counter never exceeds what was asked for.
+
+`make test` counts to a few hundred in each way, `make soak` to a hundred thousand.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import redis
+
+from tests.clients.redis.flavours import AT_ONCE, Flavour, Session
+from tests.clients.redis.proxy import Script, at_random, once, proxy
+
+RATE = 0.01
+HARMLESS = AT_ONCE.with_attempts(None)
+
+Step = Callable[[Session, int], Any]
+
+
+def single(session: Session, number: int) -> int:
+    """One INCR; how much it was to add."""
+    session("incr", "counter")
+    return 1
+
+
+def plain(session: Session, number: int) -> int:
+    """A plain pipeline with two of them."""
+    session.execute([("INCRBY", "counter", 1), ("SET", f"k{number}", "v"), ("INCRBY", "counter", 1)], transaction=False)
+    return 2
+
+
+def transaction(session: Session, number: int) -> int:
+    """A transaction with two of them."""
+    session.execute([("INCRBY", "counter", 1), ("INCRBY", "counter", 1)], transaction=True)
+    return 2
+
+
+STEPS: dict[str, tuple[Step, int]] = {"single": (single, 1), "plain": (plain, 2), "transaction": (transaction, 2)}
+
+
+def drops(seed: int) -> Script:
+    """The weather: replies to these are lost."""
+    return at_random(RATE, seed, b"INCRBY", b"EXEC", b"GET", b"SET")
+
+
+def count(session: Session, errors: Any, name: str, times: int) -> tuple[int, int]:
+    """Increments that were acknowledged and those that were lost; GET and SET in between have to succeed."""
+    step, amount = STEPS[name]
+    done = lost = 0
+    for number in range(times):
+        try:
+            done += step(session, number)
+        except errors.ConnectionError:
+            lost += amount
+        assert session("set", "here", f"{number}")
+        assert session("get", "here") == f"{number}".encode()
+    return done, lost
+
+
+def check(flavour: Flavour, server: redis.Redis, path: str, name: str, times: int) -> None:
+    """Each increment is executed once if it was acknowledged, and at most once if it was lost."""
+    with proxy(path, drops(seed=7)) as seen, flavour.connect(seen.port, policy=HARMLESS) as session:
+        done, lost = count(session, flavour.errors, name, times)
+    counted = int(str(server.get("counter"), "ascii"))  # type: ignore[arg-type]
+    assert done <= counted <= done + lost
+    assert 0 < lost < times / 10
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_counting(flavour: Flavour, server: redis.Redis, path: str, name: str) -> None:
+    """A few hundred times."""
+    check(flavour, server, path, name, 200)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", STEPS)
+def test_counting_to_a_hundred_thousand(flavour: Flavour, server: redis.Redis, path: str, name: str) -> None:
+    """The same, long."""
+    check(flavour, server, path, name, 100_000)
+
+
+def test_the_library_alone_counts_too_far(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """Its own retries repeat every lost INCR, so the counter exceeds what was asked for."""
+    with proxy(path, drops(seed=7)) as seen:
+        # valkey-py repeats nothing unless it is told to, and then anything.
+        own = {} if flavour.errors is redis else {"retry_on_error": [flavour.errors.ConnectionError]}
+        with flavour.connect_stock(seen.port, **own) as session:
+            for _ in range(300):
+                session("incr", "counter")
+    assert int(str(server.get("counter"), "ascii")) > 300  # type: ignore[arg-type]
+
+
+def test_clear_weather(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """Without losses nothing is repeated at all."""
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        assert count(session, flavour.errors, "plain", 20) == (40, 0)
+    assert seen.executed.count("INCRBY") == 40
