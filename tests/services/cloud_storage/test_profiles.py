@@ -8,6 +8,7 @@ import pytest
 
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
+from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
@@ -68,6 +69,8 @@ def test_documented_2020_is_the_page_before_it() -> None:
     assert policy.limits == Limits(attempts=11, timeout=None)
     assert service_of(policy) == CloudStorage(documented=True, statuses=frozenset({429} | EVERY_5XX))
     assert "no figure" in (documents()["documented_2020"] or "")
+    assert Failures(service_of(policy))(ConnectionResetError()) == TRANSIENT
+    assert "lists no transport errors" in (documents()["documented_2020"] or "")
 
 
 def test_python_client_is_the_table_of_the_page() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
+from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import iam
 from forbear.services.failures import Failures
@@ -26,6 +27,14 @@ def test_documented_is_the_retry_page() -> None:
     assert policy.limits == Limits(attempts=None, timeout=300)
     assert policy.service == DOCUMENTED == Iam(statuses=frozenset({500, 502, 503, 504}))
     assert not DOCUMENTED.retry_not_found  # "Como opção ... 404"
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError(), TimeoutError(), ConnectionRefusedError()], ids=repr)
+def test_documented_departs_from_the_page_in_transport_errors(error: Exception) -> None:
+    """The page lists none, and the docstring says so; nothing is repeated for one whose operation nobody knows."""
+    assert Failures(DOCUMENTED)(error) == TRANSIENT
+    assert not iam.documented.repeatable
+    assert "lists no transport errors" in (profiles.documented.__doc__ or "")
 
 
 def test_how_policy_differs() -> None:

@@ -6,6 +6,7 @@ import pytest
 
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
+from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import memorystore
 from forbear.services.failures import Failures
@@ -27,6 +28,14 @@ def test_documented_is_the_page() -> None:
     assert policy.service == DOCUMENTED == Memorystore(statuses=frozenset({429, *range(500, 600)}))
     assert 319 <= sum(policy.backoff.delay(n, 0.5) for n in range(10)) <= 325  # a little over five minutes
     assert "no figure" in " ".join((profiles.documented.__doc__ or "").split())
+
+
+@pytest.mark.parametrize("error", [ConnectionResetError(), TimeoutError(), ConnectionRefusedError()], ids=repr)
+def test_documented_departs_from_the_page_in_transport_errors(error: Exception) -> None:
+    """The page lists none, and the docstring says so; nothing is repeated for one whose operation nobody knows."""
+    assert Failures(DOCUMENTED)(error) == TRANSIENT
+    assert not memorystore.documented.repeatable
+    assert "lists no transport errors" in (profiles.documented.__doc__ or "")
 
 
 def test_how_policy_differs() -> None:

@@ -31,6 +31,9 @@ def documented_2020() -> Policy:
 
     The page offers a cap of 32 or 64 s (here 64, as today's) and gives no figure for the number: here 10, or 11
     attempts. It says nothing of what may be repeated; what today's page says of that holds here, too.
+
+    One departure: the page lists no transport errors, and here they are worth another try, around functions too. A lost
+    connection says no less than a 503, and what may have been executed is not repeated blindly after either.
     """
     return _policy(_OLD_PAGE, Limits(attempts=11, timeout=None), _DOCUMENTED_WAITS)
 

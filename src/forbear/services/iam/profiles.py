@@ -19,7 +19,10 @@ def documented() -> Policy:
     limit on attempts. Worth another try are 500, 502, 503 and 504. 404 is optional on the page:
     `documented.replace(service=Iam(statuses=documented.service.statuses, retry_not_found=True))`. A 409 with the status
     ABORTED calls for the whole read-modify-write, as `forbear.update` does it with `is_conflict`. The page names no
-    operation that must not be repeated, and no transport errors; which may be is for the table to say here, too.
+    operation that must not be repeated; which may be is for the table to say here, too.
+
+    One departure: the page lists no transport errors, and here they are worth another try, around functions too. A lost
+    connection says no less than a 503, and what may have been executed is not repeated blindly after either.
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
     return Policy(Failures(DOCUMENTED), _LIMITS, backoff, repeatable=False, service=DOCUMENTED)

@@ -16,6 +16,9 @@ def documented() -> Policy:
     Waits of `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64) and a maximum number of retries, for which it
     gives no figure: here 10, or 11 attempts, which is a little over five minutes and well past the cap. Worth another
     try are 429 and every 5xx. The page names no operation; which may be repeated is for the table to say here, too.
+
+    One departure: the page lists no transport errors, and here they are worth another try, around functions too. A lost
+    connection says no less than a 503, and what may have been executed is not repeated blindly after either.
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
     limits = Limits(attempts=11, timeout=None)
