@@ -89,6 +89,7 @@ def test_in_doubt_nothing_is_repeated(target: str) -> None:
         ("PUT /my-bucket/a?acl=", HOST, "xml.object.put.acl"),
         ("PUT /my-bucket/a?&&acl&", HOST, "xml.object.put.acl"),
         ("PUT /my-bucket/a?X-Goog-Algorithm=x&X-Goog-SignedHeaders=host", HOST, "xml.object.put"),
+        ("PUT /my-bucket/a?x-id=PutObject", HOST, "xml.object.put"),
         ("PUT /my-bucket/a?GoogleAccessId=x&Expires=1&Signature=y", HOST, "xml.object.put"),
         ("DELETE /my-bucket/a", "www.googleapis.com", None),
         ("PUT /my-bucket/a", "localhost:9000", "xml.object.put"),

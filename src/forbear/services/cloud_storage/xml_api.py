@@ -26,13 +26,13 @@ _SESSION = "upload_id"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _DOTS = frozenset({".", ".."})
 
-# What selects, orders, signs or pays, and does not change which operation it is.
+# What selects, orders, signs, pays or (x-id, of the SDKs of S3) labels, and does not change which operation it is.
 _NEUTRAL = frozenset({
     "generation", "prefix", "delimiter", "marker", "max-keys", "versions", "list-type", "continuation-token",
     "start-after", "encoding-type", "fetch-owner", "generation-marker", "key-marker", "upload-id-marker", "max-uploads",
     "max-parts", "part-number-marker", "response-content-disposition", "response-content-type",
     "userproject", "username", "accesskeyid", "status", "maxitems",
-    "googleaccessid", "expires", "signature", "awsaccesskeyid",
+    "googleaccessid", "expires", "signature", "awsaccesskeyid", "x-id",
     *(f"x-{vendor}-{name}" for vendor in ("goog", "amz")
       for name in ("algorithm", "credential", "date", "expires", "signedheaders", "signature", "security-token")),
 })  # fmt: skip
