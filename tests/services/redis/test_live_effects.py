@@ -192,3 +192,16 @@ def test_batches_that_are_repeatable_leave_the_same_twice_as_once(live: Live, ba
             once = live.state()
             live.run(commands)
             assert same_but_for_time(once, live.state())
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(batch=st.lists(st.sampled_from(lines(REPEATABLE)), min_size=2, max_size=5))
+def test_pipelines_that_are_repeatable_may_break_off_anywhere(live: Live, batch: list[list[str]]) -> None:
+    """Sent again after any part of it was executed, a pipeline leaves what it leaves when sent once."""
+    if not all(judgement.repeatable for judgement in classify_many(batch)):
+        return
+    live.run([*_FRESH, *batch])
+    once = live.state()
+    for length in range(1, len(batch)):
+        live.run([*_FRESH, *batch[:length], *batch])
+        assert same_but_for_time(once, live.state()), length
