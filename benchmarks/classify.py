@@ -1,14 +1,30 @@
-"""Finding the operation that a request asks for, and whether it may be executed twice."""
+"""Finding the operation that a request or a command asks for, and whether it may be executed twice."""
 
+import json
 from functools import partial
 
 from benchmarks.measure import Effort, Sampler, race, repeated
 from benchmarks.table import Table
 from forbear.http.request import Request
 from forbear.services import find, find_rpc
+from forbear.services.redis import classify as classify_command
 from forbear.services.rpc import GrpcCall
 
 _JSON = "storage.googleapis.com"
+
+
+def _account_policy(count: int) -> Request:
+    """Writing a policy with that many bindings; the etag is looked for in the whole body."""
+    bindings = [{"role": f"roles/viewer{index}", "members": [f"user:u{index}@example.com"]} for index in range(count)]
+    return Request(
+        "POST",
+        "iam.googleapis.com",
+        "/v1/projects/p/serviceAccounts/a@p.iam.gserviceaccount.com:setIamPolicy",
+        {"content-type": "application/json"},
+        json.dumps({"policy": {"etag": "CAE=", "bindings": bindings}}).encode(),
+    )
+
+
 _REQUESTS = {
     "read of an object": Request("GET", _JSON, "/storage/v1/b/bucket/o/photos%2Fcat.jpg?alt=media"),
     "upload under a condition": Request(
@@ -27,13 +43,8 @@ _REQUESTS = {
         "PUT", "bucket.storage.googleapis.com", "/photos/cat.jpg", {"x-goog-if-generation-match": "0"}
     ),
     "XML part of an upload": Request("PUT", _JSON, "/bucket/cat.jpg?partNumber=3&uploadId=VXBsb2Fk"),
-    "account policy with an etag": Request(
-        "POST",
-        "iam.googleapis.com",
-        "/v1/projects/p/serviceAccounts/a@p.iam.gserviceaccount.com:setIamPolicy",
-        {"content-type": "application/json"},
-        b'{"policy": {"etag": "CAE=", "bindings": []}}',
-    ),
+    "account policy with an etag and 1 binding": _account_policy(1),
+    "account policy with an etag and 20 bindings": _account_policy(20),
     "instance update with a request id": Request(
         "PATCH",
         "memorystore.googleapis.com",
@@ -43,10 +54,13 @@ _REQUESTS = {
 _CALLS = {
     "delete over gRPC": GrpcCall("/google.storage.v2.Storage/DeleteObject", {"if_generation_match": 0}),
 }
+_COMMANDS = {
+    "Redis command": ("SET", "key", "value", "PX", 1000, "NX"),
+}
 
 
 def classify(effort: Effort) -> Table:
-    """Requests to known services, and finding the service by its host."""
+    """Requests to known services, commands of Redis, and finding the service by its host."""
     samplers: dict[str, Sampler] = {"find the service": repeated(partial(find, _JSON, "/storage/v1/b"))}
     for name, request in _REQUESTS.items():
         service = find(request.host, request.target)
@@ -58,4 +72,6 @@ def classify(effort: Effort) -> Table:
         if known is None:
             raise LookupError(f"no service knows {call.method}")
         samplers[name] = repeated(partial(known.classify_call, call))
+    for name, command in _COMMANDS.items():
+        samplers[name] = repeated(partial(classify_command, command))
     return Table("classify", "Classify a request to a known service", "us", 1e6, race(samplers, effort))
