@@ -7,7 +7,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import adapters, blocks, building, calls, classify, imports, memory, transport
+from benchmarks import adapters, blocks, building, calls, classify, imports, memory, redis_clients, transport
 from benchmarks.contenders import SETUP
 from benchmarks.measure import FULL, QUICK, Effort
 from benchmarks.table import Table
@@ -30,6 +30,8 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "requests-loopback": adapters.with_requests,
     "urllib3-loopback": adapters.with_urllib3,
     "aiohttp-loopback": adapters.with_aiohttp,
+    "redis": redis_clients.sync,
+    "redis-async": redis_clients.awaited,
     "classify": classify.classify,
 }
 

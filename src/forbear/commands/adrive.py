@@ -15,6 +15,10 @@ T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
 
 
+def _not_at_all(sent: object) -> float:
+    return 0.0
+
+
 async def run(
     settings: Settings,
     describe: Callable[[S], Work],
@@ -22,11 +26,11 @@ async def run(
     attempt: Callable[..., Awaitable[T]],
     args: tuple[Any, ...] = (),
     options: Mapping[str, Any] = _NONE,
-    patience: float | None = 0.0,
+    patience: Callable[[S], float | None] = _not_at_all,
 ) -> T:
     """Make the attempt as often as the policy allows and return what it returns; `describe` says what is `sent`.
 
-    `patience` is for how many seconds the server may block it, which come on top of the attempt timeout; None for as
+    `patience` says for how many seconds the server may block it, which come on top of the attempt timeout; None for as
     long as it takes.
     """
     policy = settings.policy
@@ -38,10 +42,11 @@ async def run(
     while True:
         try:
             limit = settings.limit if call is None else call.attempt_limit()
-            if limit is None or patience is None:
+            blocked = None if limit is None else patience(sent)
+            if limit is None or blocked is None:
                 value = await attempt(*args, **options)
             else:
-                async with runtime.within(limit + patience):
+                async with runtime.within(limit + blocked):
                     value = await attempt(*args, **options)
         except Exception as error:
             if call is None:

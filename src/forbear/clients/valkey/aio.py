@@ -3,7 +3,7 @@
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # valkey-py says the types of only some of what it does.
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Self, cast
 
@@ -57,10 +57,13 @@ class AsyncValkey(Valkey):
             connection_pool=self.connection_pool, single_connection_client=True, policy=self.settings.policy
         )
 
-    async def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send a command as often as its policy allows and return the reply."""
-        patience = blocking.patience(args)
-        return await adrive.run(self.settings, single, args, super().execute_command, args, options, patience=patience)
+    # No coroutine of its own around the one that does it all.
+    def execute_command(  # pyright: ignore[reportIncompatibleMethodOverride]
+        self, *args: Any, **options: Any
+    ) -> Coroutine[Any, Any, Any]:
+        """Send a command as often as its policy allows; await the reply."""
+        send = super().execute_command
+        return adrive.run(self.settings, single, args, send, args, options, patience=blocking.patience)
 
     async def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
         send: Callable[..., Awaitable[Any]] = super()._send_command_parse_response
