@@ -113,8 +113,8 @@ def test_an_attempt_that_is_cut_short_while_it_connects(flavour: Flavour, path: 
 
 def test_blocking_commands_take_their_time(flavour: Flavour, path: str) -> None:
     """Neither the attempt timeout nor that of the socket ends what the server was asked to block."""
-    policy = AT_ONCE.with_attempt_timeout(0.1)
-    with proxy(path, once()) as seen, flavour.connect(seen.port, policy=policy, socket_timeout=0.1) as session:
+    policy = AT_ONCE.with_attempt_timeout(0.25)
+    with proxy(path, once()) as seen, flavour.connect(seen.port, policy=policy, socket_timeout=0.25) as session:
         assert session("blpop", ["l"], timeout=0.3) is None
         assert session("xread", {"s": "$"}, block=300) in (None, [], {})
         assert session("get", "k") is None
