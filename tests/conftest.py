@@ -3,10 +3,14 @@
 import ipaddress
 import os
 import sys
+from importlib import import_module
+from pkgutil import walk_packages
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+import forbear
 
 # `quick` runs the same examples every time, so that a red run is red again; `soak` looks for new ones.
 settings.register_profile("quick", derandomize=True, database=None, max_examples=60, deadline=None)
@@ -14,6 +18,12 @@ settings.register_profile(
     "soak", max_examples=5_000, deadline=None, print_blob=True, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
+
+# Hypothesis draws constants that it finds in the modules loaded. One that is loaded in the middle of a test changes what
+# is drawn, and the test fails as flaky; so all that a test could load later is loaded now.
+for _module in walk_packages(forbear.__path__, "forbear."):
+    if not _module.name.endswith("__main__"):
+        import_module(_module.name)
 
 _LOCAL_NAMES = {"", "localhost"}
 
