@@ -19,7 +19,7 @@ settings.register_profile(
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 
-# Hypothesis draws constants that it finds in the modules loaded. One that is loaded in the middle of a test changes what
+# Hypothesis draws constants that it finds in the modules loaded. One that is loaded in mid-test changes what
 # is drawn, and the test fails as flaky; so all that a test could load later is loaded now.
 for _module in walk_packages(forbear.__path__, "forbear."):
     if not _module.name.endswith("__main__"):
