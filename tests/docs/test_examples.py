@@ -6,11 +6,13 @@ from pathlib import Path
 
 import httpx
 import pytest
+import redis
 from sybil.document import Document
 from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
+from forbear.testing.valkey import valkey_server
 
 _ROOT = Path(__file__).parents[2]
 _PAGES = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
@@ -24,17 +26,24 @@ def cloud() -> Iterator[Cloud]:
         yield cloud
 
 
+@pytest.fixture(scope="session")
+def valkey() -> Iterator[str]:
+    """The Unix socket of a Valkey, for the examples to talk to."""
+    with valkey_server() as path:
+        yield path
+
+
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
-def test_examples_run(page: Path, cloud: Cloud) -> None:
-    """The examples of a page run from top to bottom, in one namespace that begins with `cloud`."""
+def test_examples_run(page: Path, cloud: Cloud, valkey: str) -> None:
+    """The examples of a page run from top to bottom, in one namespace that begins with `cloud` and `valkey`."""
     document = Document.parse(str(page), PythonCodeBlockParser(), SkipParser())
-    document.namespace["cloud"] = cloud
+    document.namespace |= {"cloud": cloud, "valkey": valkey}
     examples = list(document.examples())
     with virtual_time(seed=1):
         for example in examples:
             example.evaluate()
     for value in document.namespace.values():
-        if isinstance(value, httpx.Client):
+        if isinstance(value, httpx.Client | redis.Redis):
             value.close()
 
 
