@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class Trail:
-    """What one cycle of a pipeline has sent: commands at once, as under WATCH, and what EXEC was to execute."""
+    """What one cycle of a transaction has sent: commands at once, as under WATCH, and what EXEC was to execute."""
 
     __slots__ = ("at_once", "queued")
 
@@ -29,14 +29,14 @@ class Trail:
 
 
 class Pipe(Protocol):
-    """A pipeline of either library."""
+    """A pipeline of either library; `trail` is there while a transaction wants to know what was sent."""
 
     command_stack: Any  # a list of commands, each with its options
     scripts: set[Any]
     explicit_transaction: bool
     watching: bool
     settings: Settings
-    trail: Trail
+    trail: Trail | None
 
 
 class _Queue:
@@ -64,7 +64,8 @@ class _Queue:
 def execute(pipe: Pipe, attempt: Callable[[], T], *, atomic: bool) -> T:
     """Execute what is queued, `atomic` between MULTI and EXEC."""
     queue = _Queue(pipe, atomic=atomic)
-    pipe.trail.queued = queue.describe
+    if pipe.trail is not None:
+        pipe.trail.queued = queue.describe
 
     def once() -> T:
         queue.restore(pipe)
@@ -76,7 +77,8 @@ def execute(pipe: Pipe, attempt: Callable[[], T], *, atomic: bool) -> T:
 def at_once(pipe: Pipe, attempt: Callable[[], T], command: Command) -> T:
     """Execute a command at once: WATCH, and those that follow it."""
     queue = _Queue(pipe, atomic=True)
-    pipe.trail.at_once.append(command)
+    if pipe.trail is not None:
+        pipe.trail.at_once.append(command)
     watched = pipe.watching
 
     def once() -> T:
@@ -89,7 +91,8 @@ def at_once(pipe: Pipe, attempt: Callable[[], T], command: Command) -> T:
 async def aexecute(pipe: Pipe, attempt: Callable[[], Awaitable[T]], *, atomic: bool) -> T:
     """The same for asyncio."""
     queue = _Queue(pipe, atomic=atomic)
-    pipe.trail.queued = queue.describe
+    if pipe.trail is not None:
+        pipe.trail.queued = queue.describe
 
     async def once() -> T:
         queue.restore(pipe)
@@ -101,7 +104,8 @@ async def aexecute(pipe: Pipe, attempt: Callable[[], Awaitable[T]], *, atomic: b
 async def aat_once(pipe: Pipe, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
     """The same for asyncio."""
     queue = _Queue(pipe, atomic=True)
-    pipe.trail.at_once.append(command)
+    if pipe.trail is not None:
+        pipe.trail.at_once.append(command)
     watched = pipe.watching
 
     async def once() -> T:

@@ -1,7 +1,9 @@
 """Ways to make a client: by URL, over a socket, with a pool, with one connection, by Sentinel, over TLS."""
 
+import socket
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,9 +13,12 @@ from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from forbear.clients import redis as for_redis
 from forbear.clients import valkey as for_valkey
+from forbear.core.report import report
 from forbear.services.redis import policy as recommended
+from tests.clients.listen import listening
 from tests.clients.redis.flavours import AT_ONCE, Flavour
 from tests.clients.redis.proxy import LOSE, in_turn, once, proxy
+from tests.clients.secure import untrusted
 
 
 def test_by_url(flavour: Flavour, path: str) -> None:
@@ -99,6 +104,29 @@ def test_by_sentinel(path: str) -> None:
         with for_redis.Redis.from_pool(make_pool("main", sentinel), policy=AT_ONCE) as client:
             assert client.incr("k") == 2
     assert seen.executed.count("INCRBY") == 2
+
+
+def test_a_certificate_that_nobody_trusts(flavour: Flavour, tmp_path: Path) -> None:
+    """Another attempt does not change it."""
+    with untrusted(tmp_path / "pem") as (url, handshakes):
+        port = int(url.rpartition(":")[2])
+        with flavour.connect(port, ssl=True) as session, pytest.raises(flavour.errors.ConnectionError) as caught:
+            session("get", "k")
+    assert len(handshakes) == 1
+    assert report(caught.value) is None
+
+
+def test_a_tls_handshake_that_breaks(flavour: Flavour) -> None:
+    """Nothing was sent yet."""
+    with (
+        listening(lambda connection: connection.shutdown(socket.SHUT_RDWR)) as port,
+        flavour.connect(port, ssl=True, policy=AT_ONCE.with_attempts(3)) as session,
+        pytest.raises(flavour.errors.ConnectionError) as caught,
+    ):
+        session("incr", "k")
+    found = report(caught.value)
+    assert found is not None
+    assert len(found.attempts) == 3
 
 
 def test_a_missing_library_says_how_to_install_it() -> None:

@@ -32,9 +32,8 @@ class AsyncRedis(Redis):
         refuse_retries(kwargs)
         if kwargs.get("connection_pool") is None:
             kwargs["retry"] = Retry(NoBackoff(), 0)
-        else:
-            refuse_pool(kwargs["connection_pool"].connection_kwargs)
         super().__init__(*args, **kwargs)
+        refuse_pool(self.connection_pool.connection_kwargs)
 
     @classmethod
     def from_url(cls, url: str, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> Self:
@@ -118,10 +117,7 @@ class AsyncPipeline(Pipeline):
     """A pipeline of an `AsyncRedis`: a loss under WATCH that may hide an EXEC comes out as it is, not as WatchError."""
 
     settings: Settings = ONCE
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.trail = Trail()
-        super().__init__(*args, **kwargs)
+    trail: Trail | None = None
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the replies."""

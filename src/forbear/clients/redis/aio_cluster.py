@@ -57,7 +57,7 @@ class AsyncRedisCluster(RedisCluster):
 
     def _pipeline(self, settings: Settings, transaction: Any, shard_hint: Any) -> ClusterPipeline:
         pipe: Any = super().pipeline(transaction, shard_hint)
-        pipe.trail = Trail()
+        pipe.trail = None
         pipe._execution_strategy = _Transaction(pipe, settings) if transaction else _Pipeline(pipe, settings)
         return cast(ClusterPipeline, pipe)
 
@@ -122,14 +122,18 @@ class _Transaction(TransactionStrategy):
         self._settings = settings
 
     async def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        cast(Any, self._pipe).trail.at_once.append(args)
+        trail: Trail | None = cast(Any, self._pipe).trail
+        if trail is not None:
+            trail.at_once.append(args)
         send: Callable[..., Awaitable[Any]] = super()._immediate_execute_command
         return await send(*args, **options)
 
     async def _execute_transaction_with_retries(self, stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         commands = [queued.args for queued in stack]
         describe = partial(transaction, watched=self._watching, redirected=True)
-        cast(Any, self._pipe).trail.queued = partial(describe, commands)
+        trail: Trail | None = cast(Any, self._pipe).trail
+        if trail is not None:
+            trail.queued = partial(describe, commands)
         send: Callable[..., Awaitable[Any]] = super()._execute_transaction_with_retries
         return await adrive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
 

@@ -41,9 +41,8 @@ class Redis(redis.Redis):
         if kwargs.get("connection_pool") is None:
             shorten(kwargs, self.settings.limit)
             kwargs["retry"] = Retry(NoBackoff(), 0)
-        else:
-            refuse_pool(kwargs["connection_pool"].connection_kwargs, self.settings.limit)
         super().__init__(*args, **kwargs)
+        refuse_pool(self.connection_pool.connection_kwargs, self.settings.limit)
 
     @classmethod
     def from_url(cls, url: str, *, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> Self:
@@ -126,10 +125,7 @@ class Pipeline(_Pipeline):
     """A pipeline of a `Redis`: a loss under WATCH that may hide an EXEC comes out as it is, not as WatchError."""
 
     settings: Settings = ONCE
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.trail = Trail()
-        super().__init__(*args, **kwargs)
+    trail: Trail | None = None
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the replies."""

@@ -59,7 +59,7 @@ class RedisCluster(redis.RedisCluster):
     def _pipeline(self, settings: Settings, transaction: Any, shard_hint: Any) -> ClusterPipeline:
         make: Callable[..., Any] = super().pipeline
         pipe = make(transaction, shard_hint)
-        pipe.trail = Trail()
+        pipe.trail = None
         pipe._execution_strategy = _Transaction(pipe, settings) if transaction else _Pipeline(pipe, settings)
         return cast(ClusterPipeline, pipe)
 
@@ -119,14 +119,18 @@ class _Transaction(TransactionStrategy):
         self._settings = settings
 
     def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        cast(Any, self._pipe).trail.at_once.append(args)
+        trail: Trail | None = cast(Any, self._pipe).trail
+        if trail is not None:
+            trail.at_once.append(args)
         send: Callable[..., Any] = super()._immediate_execute_command
         return send(*args, **options)
 
     def _execute_transaction_with_retries(self, stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         commands = [queued.args for queued in stack]
         describe = partial(transaction, watched=self._watching, redirected=True)
-        cast(Any, self._pipe).trail.queued = partial(describe, commands)
+        trail: Trail | None = cast(Any, self._pipe).trail
+        if trail is not None:
+            trail.queued = partial(describe, commands)
         send: Callable[..., Any] = super()._execute_transaction_with_retries
         return drive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
 

@@ -41,9 +41,8 @@ class Valkey(valkey.Valkey):
         if kwargs.get("connection_pool") is None:
             shorten(kwargs, self.settings.limit)
             kwargs["retry"] = Retry(NoBackoff(), 0)
-        else:
-            refuse_pool(kwargs["connection_pool"].connection_kwargs, self.settings.limit)
         super().__init__(*args, **kwargs)
+        refuse_pool(self.connection_pool.connection_kwargs, self.settings.limit)
 
     @classmethod
     def from_url(cls, url: str, *, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> Self:
@@ -89,7 +88,8 @@ class Valkey(valkey.Valkey):
         return self._pipeline(self.settings, transaction, shard_hint)
 
     def _pipeline(self, settings: Settings, transaction: bool, shard_hint: Any) -> "Pipeline":
-        pipe = Pipeline(self.connection_pool, self.response_callbacks, transaction, shard_hint)
+        make: Callable[..., Pipeline] = Pipeline
+        pipe = make(self.connection_pool, self.response_callbacks, transaction, shard_hint)
         pipe.settings = settings
         return pipe
 
@@ -129,11 +129,7 @@ class Pipeline(_Pipeline):
     """A pipeline of a `Valkey`: a loss under WATCH that may hide an EXEC comes out as it is, not as WatchError."""
 
     settings: Settings = ONCE
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        self.trail = Trail()
-        make: Callable[..., None] = super().__init__
-        make(*args, **kwargs)
+    trail: Trail | None = None
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the replies."""

@@ -1,0 +1,34 @@
+"""How long commands may be blocked, read off their arguments."""
+
+from typing import Any
+
+import pytest
+
+from forbear.commands.blocking import patience
+
+
+@pytest.mark.parametrize(
+    ("command", "seconds"),
+    [
+        (("GET", "k"), 0.0),
+        (("BLPOP", "a", "b", 5), 5.0),
+        (("BLPOP", "a", "0.5"), 0.5),
+        (("BRPOPLPUSH", "a", "b", b"2"), 2.0),
+        (("BLMOVE", "a", "b", "LEFT", "RIGHT", 3), 3.0),
+        (("BLMPOP", 1.5, 1, "a", "LEFT"), 1.5),
+        (("BZPOPMIN", "z", 0), None),
+        (("WAIT", 1, 250), 0.25),
+        (("WAITAOF", 1, 0, 0), None),
+        (("XREAD", "COUNT", 1, "BLOCK", 1500, "STREAMS", "s", "$"), 1.5),
+        (("XREAD", "block", "0", "streams", "s", "$"), None),
+        (("XREAD", "STREAMS", "BLOCK", "5"), 0.0),
+        (("XREADGROUP", "GROUP", "g", "c", "BLOCK", b"10", "STREAMS", "s", ">"), 0.01),
+        (("BLPOP", "a", "soon"), 0.0),
+        (("BLPOP", "a", None), 0.0),
+        (("XREAD", "BLOCK"), 0.0),
+    ],
+    ids=str,
+)
+def test_patience(command: tuple[Any, ...], seconds: float | None) -> None:
+    """0 of a blocking command is for ever; what makes no sense is refused by the server at once."""
+    assert patience(command) == seconds
