@@ -56,7 +56,9 @@ async def run(
                 raise
         else:
             if call is None:
-                if settings.plain:
+                if not policy.judges_values:
+                    if policy.budget is not None:
+                        policy.budget.put(retried=False)
                     return value
                 call = Call(settings, policy, describe(sent), runtime, started, reports)
             delay = call.returned(value)

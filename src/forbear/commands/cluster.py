@@ -23,7 +23,8 @@ from forbear.services.redis.words import Command
 T = TypeVar("T")
 
 _nodes: ContextVar[list[object]] = ContextVar("forbear_nodes")
-_SENT_AGAIN = Work("", repeatable=False, unsafe="", redirected=True)
+_ALONE = Work("", repeatable=False, unsafe="", redirected=True)
+_TOGETHER = replace(_ALONE, atomic=False)
 
 
 def visited(node: object) -> None:
@@ -137,7 +138,9 @@ class _Broken:
             error = queued.result
             if not isinstance(error, Exception):
                 continue
-            verdict = self.call.judged(error, verdict_of(error, _SENT_AGAIN))
+            # redis-py gives one error to all commands of a node, those too that were answered before it came.
+            shared = sum(other.result is error for other in self._stack) > 1
+            verdict = self.call.judged(error, verdict_of(error, _TOGETHER if shared else _ALONE))
             if verdict.kind is Kind.TRANSIENT and not judgement.repeatable:
                 return self.call.after(verdict, error, replace(self._work, repeatable=False))
             if verdict.kind in (Kind.TRANSIENT, Kind.NOT_EXECUTED):

@@ -1,6 +1,7 @@
 """Pipelines, sync and asyncio: what they hold, what they have sent, and how it is sent again. It knows no library."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -14,18 +15,33 @@ T = TypeVar("T")
 
 
 class Trail:
-    """What one cycle of a transaction has sent: commands at once, as under WATCH, and what EXEC was to execute."""
+    """What one cycle of a transaction has sent: commands at once, as under WATCH, and what EXEC was to execute.
 
-    __slots__ = ("at_once", "queued")
+    `failed` tells a failure of the pipeline from one of the caller's function.
+    """
+
+    __slots__ = ("at_once", "failed", "queued")
 
     def __init__(self) -> None:
         self.at_once: list[Command] = []
         self.queued: Callable[[], Work] | None = None
+        self.failed = False
 
     @property
     def harmless(self) -> bool:
         """Whether all that was sent at once may be sent again."""
         return all(judgement.repeatable for judgement in judge_together(self.at_once, at_once=True))
+
+
+@contextmanager
+def noting(trail: Trail | None) -> Generator[None]:
+    """Note a failure of what the block sends."""
+    try:
+        yield
+    except Exception:
+        if trail is not None:
+            trail.failed = True
+        raise
 
 
 class Pipe(Protocol):
@@ -71,7 +87,8 @@ def execute(pipe: Pipe, attempt: Callable[[], T], *, atomic: bool) -> T:
         queue.restore(pipe)
         return _surfacing(attempt)
 
-    return drive.run(pipe.settings, _Queue.describe, queue, once)
+    with noting(pipe.trail):
+        return drive.run(pipe.settings, _Queue.describe, queue, once)
 
 
 def at_once(pipe: Pipe, attempt: Callable[[], T], command: Command) -> T:
@@ -85,7 +102,8 @@ def at_once(pipe: Pipe, attempt: Callable[[], T], command: Command) -> T:
         queue.restore(pipe)
         return _surfacing(attempt, command)
 
-    return drive.run(pipe.settings, partial(single, watched=watched), command, once)
+    with noting(pipe.trail):
+        return drive.run(pipe.settings, partial(single, watched=watched), command, once)
 
 
 async def aexecute(pipe: Pipe, attempt: Callable[[], Awaitable[T]], *, atomic: bool) -> T:
@@ -98,7 +116,8 @@ async def aexecute(pipe: Pipe, attempt: Callable[[], Awaitable[T]], *, atomic: b
         queue.restore(pipe)
         return await _asurfacing(attempt)
 
-    return await adrive.run(pipe.settings, _Queue.describe, queue, once)
+    with noting(pipe.trail):
+        return await adrive.run(pipe.settings, _Queue.describe, queue, once)
 
 
 async def aat_once(pipe: Pipe, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
@@ -112,7 +131,8 @@ async def aat_once(pipe: Pipe, attempt: Callable[[], Awaitable[T]], command: Com
         queue.restore(pipe)
         return await _asurfacing(attempt, command)
 
-    return await adrive.run(pipe.settings, partial(single, watched=watched), command, once)
+    with noting(pipe.trail):
+        return await adrive.run(pipe.settings, partial(single, watched=watched), command, once)
 
 
 def _surfacing(attempt: Callable[[], T], command: Command | None = None) -> T:
@@ -123,7 +143,10 @@ def _surfacing(attempt: Callable[[], T], command: Command | None = None) -> T:
         lost = _loss(error, command)
         if lost is None:
             raise
-    raise lost
+    try:
+        raise lost
+    finally:
+        del lost  # or this frame and the error would keep each other alive
 
 
 async def _asurfacing(attempt: Callable[[], Awaitable[T]], command: Command | None = None) -> T:
@@ -134,7 +157,10 @@ async def _asurfacing(attempt: Callable[[], Awaitable[T]], command: Command | No
         lost = _loss(error, command)
         if lost is None:
             raise
-    raise lost
+    try:
+        raise lost
+    finally:
+        del lost
 
 
 def _loss(error: Exception, command: Command | None) -> Exception | None:

@@ -18,11 +18,10 @@ class Settings:
     """The set-up of one client.
 
     `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without one.
-    `tables` says that the policy judges errors as the service does; any other has the last word on them. `plain` says
-    that it has no part in an attempt that succeeds.
+    `tables` says that the policy judges errors as the service does; any other has the last word on them.
     """
 
-    __slots__ = ("limit", "plain", "policy", "tables")
+    __slots__ = ("limit", "policy", "tables")
 
     def __init__(self, policy: Policy | None) -> None:
         if policy is not None and not isinstance(policy, Policy):
@@ -34,7 +33,6 @@ class Settings:
             )
         self.policy = policy
         self.tables = policy is not None and policy.on is verdict_of_exception
-        self.plain = policy is None or (policy.budget is None and policy.on_result is None)
         self.limit = _first_limit(policy)
 
     @property

@@ -14,7 +14,7 @@ from forbear.commands.pipelines import Trail
 from forbear.commands.settings import Settings
 from forbear.commands.verdicts import verdict_of
 from forbear.commands.work import Work
-from forbear.core.verdict import Kind, Verdict
+from forbear.core.verdict import PERMANENT, Kind, Verdict
 from forbear.policy import Policy
 
 _TRANSACTION = Work("transaction", repeatable=False, unsafe="")
@@ -98,6 +98,8 @@ class _Cycle:
     def failed(self, error: Exception) -> float | None:
         """Seconds to wait before the next cycle, None to let the error out."""
         trail = self.trail
+        if not trail.failed:
+            return self._call.after(PERMANENT, error)  # of the function, whatever else it called
         sent = _TRANSACTION if trail.queued is None else trail.queued()
         # A loss before EXEC leaves nothing behind but what was sent at once.
         repeatable = trail.harmless and (trail.queued is None or sent.repeatable)

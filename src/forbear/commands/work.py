@@ -9,6 +9,8 @@ from forbear.services.redis.judge import classify
 from forbear.services.redis.judgement import Judgement, Promise
 from forbear.services.redis.words import Command
 
+_CYCLE: frozenset[Promise] = frozenset({"cycle"})
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
@@ -83,9 +85,6 @@ def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tup
 def _promises(*, at_once: bool) -> frozenset[Promise]:
     # A WATCH dies with its connection, and what was read under it is read again.
     return promises.given() | _CYCLE if at_once else promises.given()
-
-
-_CYCLE: frozenset[Promise] = frozenset({"cycle"})
 
 
 def _why_not(judgement: Judgement) -> str:

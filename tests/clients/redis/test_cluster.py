@@ -1,7 +1,7 @@
 """Cluster clients on a real cluster of two nodes, each behind a proxy."""
 
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -144,6 +144,15 @@ def test_a_pipeline_with_an_unsafe_command(cluster: Flavour, nodes: tuple[int, .
     assert found is not None
     assert found.reason is forbear.Reason.UNSAFE
     assert (value(nodes, HERE), value(nodes, THERE)) == (1, 1)
+
+
+def test_a_refusal_that_is_given_to_all_commands(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """redis-py and valkey-py give the LOADING of one command to those, too, that were answered before it."""
+    commands: list[tuple[Any, ...]] = [("INCRBY", HERE, 1), ("GET", HERE)]
+    with proxied(nodes, once(GET=LOADING), once()) as (_, options), open_with(cluster, options) as session:
+        with suppress(cluster.errors.ConnectionError):
+            session.execute(commands)
+        assert value(nodes, HERE) == 1
 
 
 def test_a_pipeline_whose_commands_were_not_executed(cluster: Flavour, nodes: tuple[int, ...]) -> None:

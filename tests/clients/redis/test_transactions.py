@@ -235,6 +235,23 @@ def test_an_error_of_the_function_comes_out(flavour: Flavour, path: str) -> None
     assert report(caught.value) is None
 
 
+def test_a_loss_elsewhere_in_the_function_comes_out(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """What the function sends by another client is not repeated for the sake of this transaction."""
+    with (
+        proxy(path, once(INCRBY=LOSE)) as seen,
+        flavour.connect(seen.port, policy=None) as other,
+        flavour.connect(seen.port) as session,
+    ):
+
+        def run(pipe: Any) -> Any:
+            # Of an asyncio client in the same event loop; a sync one is another altogether.
+            return session.client.incr("other") if flavour.is_async else other("incr", "other")
+
+        with pytest.raises(flavour.errors.ConnectionError):
+            session("transaction", run, "k")
+    assert server.get("other") == b"1"
+
+
 def test_update_over_a_pipeline(server: redis.Redis, path: str) -> None:
     """With `mine` even a lost EXEC is cleared up: forbear.update tells its own write from another's."""
     from forbear.clients.redis import Redis

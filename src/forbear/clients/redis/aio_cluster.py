@@ -19,7 +19,7 @@ from redis.backoff import NoBackoff
 from redis.exceptions import ConnectionError, TimeoutError
 
 from forbear.commands import adrive, cluster
-from forbear.commands.pipelines import Trail
+from forbear.commands.pipelines import Trail, noting
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_retries
 from forbear.commands.transactions import atransact
 from forbear.commands.work import several, transaction
@@ -126,7 +126,8 @@ class _Transaction(TransactionStrategy):
         if trail is not None:
             trail.at_once.append(args)
         send: Callable[..., Awaitable[Any]] = super()._immediate_execute_command
-        return await send(*args, **options)
+        with noting(trail):
+            return await send(*args, **options)
 
     async def _execute_transaction_with_retries(self, stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         commands = [queued.args for queued in stack]
@@ -135,7 +136,8 @@ class _Transaction(TransactionStrategy):
         if trail is not None:
             trail.queued = partial(describe, commands)
         send: Callable[..., Awaitable[Any]] = super()._execute_transaction_with_retries
-        return await adrive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
+        with noting(trail):
+            return await adrive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
 
     async def _attempt(self, send: Callable[..., Awaitable[Any]], stack: list[PipelineCommand], checked: bool) -> Any:
         try:

@@ -14,7 +14,7 @@ from redis.exceptions import ConnectionError, TimeoutError
 from redis.retry import Retry
 
 from forbear.commands import cluster, drive
-from forbear.commands.pipelines import Trail
+from forbear.commands.pipelines import Trail, noting
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_retries, shorten
 from forbear.commands.transactions import transact
 from forbear.commands.work import pipeline, transaction
@@ -123,7 +123,8 @@ class _Transaction(TransactionStrategy):
         if trail is not None:
             trail.at_once.append(args)
         send: Callable[..., Any] = super()._immediate_execute_command
-        return send(*args, **options)
+        with noting(trail):
+            return send(*args, **options)
 
     def _execute_transaction_with_retries(self, stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         commands = [queued.args for queued in stack]
@@ -132,7 +133,8 @@ class _Transaction(TransactionStrategy):
         if trail is not None:
             trail.queued = partial(describe, commands)
         send: Callable[..., Any] = super()._execute_transaction_with_retries
-        return drive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
+        with noting(trail):
+            return drive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
 
     def _attempt(self, send: Callable[..., Any], stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         try:
