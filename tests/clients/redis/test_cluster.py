@@ -17,7 +17,7 @@ from forbear.clients.valkey import AsyncValkeyCluster, ValkeyCluster
 from forbear.core.report import report
 from tests.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry
 from tests.clients.redis.nodes import HERE, THERE, proxied, running_cluster
-from tests.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once
+from tests.clients.redis.proxy import CUT, LOSE, Fate, at_random, in_turn, once
 
 CLUSTERS = [
     Flavour("redis", redis, False, RedisCluster, redis.RedisCluster, no_retry(redis, redis)),
@@ -29,6 +29,7 @@ CLUSTERS = [
 ]
 WITH_TRANSACTIONS = CLUSTERS[:2]
 
+HARMLESS = AT_ONCE.with_attempts(None)
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 TRYAGAIN = b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
 
@@ -242,6 +243,35 @@ def test_a_transaction_that_watches_nothing(flavour: Flavour, nodes: tuple[int, 
         assert session.execute([("SET", HERE, 1)], transaction=True) in ([True], [b"OK"])
         assert session.execute([("INCRBY", HERE, 1)], transaction=True) == [2]
     assert seen[0].executed.count("SET") == 2
+
+
+def count(cluster: Flavour, nodes: tuple[int, ...], times: int) -> None:
+    """Increment a counter on either node so many times, one by one and in pipelines, while replies get lost."""
+    weather = [at_random(0.01, seed, b"INCRBY", b"GET", b"SET") for seed in (1, 2)]
+    done = lost = 0
+    with proxied(nodes, *weather) as (_, options), open_with(cluster, options, policy=HARMLESS) as session:
+        for number in range(times):
+            commands = [("INCRBY", HERE, 1), ("INCRBY", THERE, 1)][: 1 + number % 2]
+            try:
+                session.execute(commands) if number % 2 else session("incr", HERE)
+                done += len(commands)
+            except cluster.errors.ConnectionError:
+                lost += len(commands)
+            assert session("set", f"{{a}}{number % 100}", number)
+            assert session("get", f"{{a}}{number % 100}") == f"{number}".encode()
+    assert done <= value(nodes, HERE) + value(nodes, THERE) <= done + lost
+    assert 0 < lost < times / 10
+
+
+def test_counting(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """The counters never exceed what was asked for, and what is safe always succeeds."""
+    count(cluster, nodes, 200)
+
+
+@pytest.mark.soak
+def test_counting_to_a_hundred_thousand(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """The same, long."""
+    count(cluster, nodes, 100_000)
 
 
 def value_set(nodes: tuple[int, ...], number: int) -> None:
