@@ -104,7 +104,7 @@ def test_of_several_values_the_longest_counts(value: str, seconds: float) -> Non
 def test_dates_are_in_utc_wherever_the_client_is(monkeypatch: pytest.MonkeyPatch, value: str, ahead: int) -> None:
     """The local time zone has no say; a zone that the date names has."""
     with monkeypatch.context() as patch:
-        patch.setenv("TZ", "XXX-9")
+        patch.setenv("TZ", "JST-9")
         time.tzset()
         seconds = parse(value, now=EPOCH - 7200)
     time.tzset()
