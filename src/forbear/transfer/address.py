@@ -1,0 +1,57 @@
+"""Addresses: what is `gs://bucket/object`, what is a local path. It asks neither the cloud nor the disk."""
+
+import re
+from dataclasses import dataclass
+from typing import Self
+from urllib.parse import quote
+
+SCHEME = "gs://"
+_BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|[a-z0-9]")
+_GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
+_LONGEST_NAME = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Url:
+    """An object, or the beginning of some names: `name` may be empty, `generation` is None for the live version."""
+
+    bucket: str
+    name: str = ""
+    generation: int | None = None
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read "gs://bucket/name" or "gs://bucket/name#generation"; ValueError says what is wrong with it."""
+        if not is_cloud(text):
+            raise ValueError(f"`url` must begin with {SCHEME}, got {text!r}")
+        bucket, _, name = text.removeprefix(SCHEME).partition("/")
+        if not _BUCKET.fullmatch(bucket):
+            raise ValueError(
+                f"`url` must name a bucket (lower-case letters, digits, dots, dashes and underscores) after {SCHEME}, "
+                f"got {text!r}"
+            )
+        if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
+            raise ValueError(f"`url` names an object of more than {_LONGEST_NAME} bytes, the longest name there is")
+        versioned = _GENERATION.fullmatch(name)
+        if versioned is not None:
+            return cls(bucket, versioned[1], int(versioned[2]))
+        return cls(bucket, name)
+
+    def __str__(self) -> str:
+        version = "" if self.generation is None else f"#{self.generation}"
+        return f"{SCHEME}{self.bucket}/{self.name}{version}"
+
+    @property
+    def path(self) -> str:
+        """The path of the object in the JSON API, percent-encoded."""
+        return f"/storage/v1/b/{quote(self.bucket, safe='')}/o/{quote(self.name, safe='')}"
+
+    @property
+    def upload_path(self) -> str:
+        """The path that uploads to this bucket go to."""
+        return f"/upload/storage/v1/b/{quote(self.bucket, safe='')}/o"
+
+
+def is_cloud(text: str) -> bool:
+    """Whether an address is in the cloud."""
+    return text.startswith(SCHEME)

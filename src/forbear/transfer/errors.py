@@ -1,0 +1,67 @@
+"""What can go wrong with a transfer besides the network; each error says what to do about it."""
+
+from collections.abc import Mapping
+
+from forbear.http.status import reason
+
+
+class TransferError(Exception):
+    """A transfer that failed; `hint` is the cure, where there is one."""
+
+    def __init__(self, text: str, hint: str | None = None) -> None:
+        super().__init__(text)
+        self.hint = hint
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), self.args, self.__dict__  # it comes back from other processes as it was
+
+
+class HttpError(TransferError):
+    """A reply that ended a transfer: `what` was asked for; `status`, `message` and `headers` are what came back."""
+
+    def __init__(self, what: str, status: int, message: str = "", headers: Mapping[str, str] | None = None) -> None:
+        said = f": {message}" if message else ""
+        super().__init__(f"{what}: {reason(status)}{said}", _HINTS.get(status))
+        self.what = what
+        self.status = status
+        self.message = message
+        self.headers = headers or {}
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return type(self), (self.what, self.status, self.message), self.__dict__
+
+
+class ChecksumMismatch(TransferError):
+    """The bytes that arrived are not those that were sent, by their CRC32C."""
+
+
+class SourceChanged(TransferError):
+    """The source became another one while it was read."""
+
+
+class TargetExists(TransferError):
+    """There is something at the target, and it is not to be replaced."""
+
+
+class TargetChanged(TransferError):
+    """Somebody else wrote to the target meanwhile."""
+
+
+class Locked(TransferError):
+    """Another process is at work on the same transfer."""
+
+
+class UnsafeName(TransferError):
+    """An object's name that would lead out of the target folder, or that no file can have."""
+
+
+class Stalled(TransferError):
+    """No byte moved for too long."""
+
+
+_HINTS = {
+    401: "log in with `gcloud auth application-default login`, or name a key file with --credentials",
+    403: "ask the owner of the bucket for the permission",
+    404: "check the names of the bucket and the object",
+    412: "somebody else changed the object meanwhile: look at it, then start again",
+}

@@ -1,0 +1,40 @@
+"""Meter: who is told how far one transfer has come. What is shown of it is not known here."""
+
+from contextvars import ContextVar
+from typing import Protocol
+
+from forbear.core.events import Event, Scheduled
+
+
+class Meter(Protocol):
+    """Told of one transfer while it runs; its methods are called often and must return at once."""
+
+    def moved(self, count: int) -> None:
+        """So many more bytes are across; a negative count takes back bytes that must go again."""
+        ...
+
+    def retried(self, event: Scheduled) -> None:
+        """Something failed and will be tried again."""
+        ...
+
+
+class Silent:
+    """Tells nobody."""
+
+    def moved(self, count: int) -> None:
+        """Nothing."""
+
+    def retried(self, event: Scheduled) -> None:
+        """Nothing."""
+
+
+SILENT = Silent()
+
+meter: ContextVar[Meter] = ContextVar("forbear_transfer_meter", default=SILENT)
+"""The meter of the transfer that this task is at work on."""
+
+
+def hear(event: Event) -> None:
+    """Pass an event of a run on to the meter of the task in which it happened."""
+    if isinstance(event, Scheduled):
+        meter.get().retried(event)

@@ -1,0 +1,138 @@
+"""What a transfer needs to go on after its process has died, on disk: atomic, private, and locked. It sends nothing."""
+
+import hashlib
+import json
+import os
+import sys
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from forbear.transfer.errors import Locked, TransferError
+
+DIRECTORY_VARIABLE = "FORBEAR_STATE_DIR"
+_VERSION = 1
+
+
+def default_directory() -> Path:
+    """Where states are kept: $FORBEAR_STATE_DIR, or forbear/transfers among the user's other states."""
+    named = os.environ.get(DIRECTORY_VARIABLE)
+    if named:
+        return Path(named)
+    if sys.platform == "win32":
+        home = os.environ.get("LOCALAPPDATA")
+        return Path(home or Path.home() / "AppData" / "Local") / "forbear" / "transfers"
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "forbear" / "transfers"
+
+
+class State:
+    """The state of one transfer, as a context manager that holds its lock: `with State(directory, "upload", ...)`.
+
+    `parts` are what makes it this transfer and no other; their text is not secret, but is hashed all the same, because
+    it may be long. Raises Locked where another process, or another task, holds the lock. A state that was not
+    forgotten stays for the next run; one that cannot be read is treated as none.
+    """
+
+    def __init__(self, directory: Path, *parts: str) -> None:
+        key = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        self._path = directory / f"{key}.json"
+        self._lock = _Lock(directory / f"{key}.lock", parts)
+
+    def __enter__(self) -> Self:
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self._lock.take()
+        except OSError as error:
+            raise TransferError(
+                f"cannot keep the state of the transfer in {self._path.parent}: {error.strerror or error}",
+                f"name a folder that can be written to: {DIRECTORY_VARIABLE}=/path",
+            ) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._lock.release(clean=not self._path.exists())
+
+    def load(self) -> dict[str, Any]:
+        """What was saved last; empty where there is nothing, or nothing of use."""
+        try:
+            saved: Any = json.loads(self._path.read_bytes())
+            return dict(saved["values"]) if saved["version"] == _VERSION else {}
+        except (OSError, ValueError, RecursionError, KeyError, TypeError):
+            return {}
+
+    def save(self, values: dict[str, Any]) -> None:
+        """Put `values` on disk: either all of them are there afterwards, or what was there before."""
+        temporary = self._path.with_suffix(".new")
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            json.dump({"version": _VERSION, "values": values}, file)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(self._path)
+
+    def forget(self) -> None:
+        """Delete what was saved: the transfer is over."""
+        self._path.unlink(missing_ok=True)
+
+
+class _Lock:
+    """A lock on a file, which the system releases when the process dies."""
+
+    def __init__(self, path: Path, parts: tuple[str, ...]) -> None:
+        self._path = path
+        self._parts = parts
+        self._descriptor: int | None = None
+
+    def take(self) -> None:
+        while self._descriptor is None:
+            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                _lock(descriptor)
+                if _is_at(descriptor, self._path):  # not one that its holder has just deleted
+                    self._descriptor, descriptor = descriptor, -1
+            except BlockingIOError:
+                raise Locked(
+                    f"another process is at work on this transfer: {' '.join(self._parts)}",
+                    "wait until it is done; it holds the lock only as long as it lives",
+                ) from None
+            finally:
+                if descriptor >= 0:
+                    os.close(descriptor)
+
+    def release(self, *, clean: bool) -> None:
+        """Let go; `clean` deletes the file, too."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is None:
+            return
+        if clean and sys.platform != "win32":  # there an open file cannot be deleted, and the next run finds it free
+            with suppress(OSError):
+                self._path.unlink(missing_ok=True)
+        os.close(descriptor)
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+if sys.platform == "win32":
+    import msvcrt
+
+    def _lock(descriptor: int) -> None:
+        """Lock a file or raise BlockingIOError."""
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except PermissionError as error:
+            raise BlockingIOError from error
+
+else:
+    import fcntl
+
+    def _lock(descriptor: int) -> None:
+        """Lock a file or raise BlockingIOError."""
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

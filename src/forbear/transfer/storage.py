@@ -1,0 +1,322 @@
+"""Storage: the connections to Cloud Storage that transfers share. It knows requests and replies, but no transfer."""
+
+import asyncio
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote, urlencode
+
+try:
+    import aiohttp
+except ModuleNotFoundError as error:
+    text = 'forbear.transfer needs aiohttp>=3.12; install it with: pip install "forbear[transfer]"'
+    raise ModuleNotFoundError(text, name="aiohttp") from error
+
+from aiohttp.client_middlewares import ClientHandlerType
+from yarl import URL
+
+from forbear.clients.aiohttp import RetryMiddleware, errors
+from forbear.core.events import Event
+from forbear.core.report import attach, report
+from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
+from forbear.http.request import Request, Service
+from forbear.policy import Policy
+from forbear.services import cloud_storage
+from forbear.transfer.address import Url
+from forbear.transfer.credentials import ANONYMOUS, Credentials, Tokens, tokens
+from forbear.transfer.errors import HttpError, Stalled
+from forbear.transfer.meter import hear
+from forbear.transfer.objects import FIELDS, Object
+
+ENDPOINT = "https://storage.googleapis.com"
+EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
+CONNECTIONS = 64
+STALL_TIMEOUT = 60.0
+_PAGE = 1000
+_LONGEST_MESSAGE = 64 * 1024
+_NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
+
+Body = Callable[[], AsyncIterator[bytes]]
+"""Makes the body of one attempt."""
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply that was read whole; `headers` have lower-case names."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+class Storage:
+    """One pool of connections to Cloud Storage: `async with Storage() as storage:`.
+
+    `endpoint` is a URL; without one it is $STORAGE_EMULATOR_HOST or the real service. `credentials` are the application
+    default ones; an emulator gets none unless they are named. `policy` is the patience of every request, and must be
+    one of Cloud Storage. `connections` is how many there may be at a time (64), `stall_timeout` for how many seconds no
+    byte may move (60). `user_project` pays for requests to buckets whose requester pays.
+    """
+
+    def __init__(
+        self,
+        *,
+        endpoint: str | None = None,
+        credentials: Credentials | None = None,
+        policy: Policy | None = None,
+        connections: int = CONNECTIONS,
+        stall_timeout: float = STALL_TIMEOUT,
+        user_project: str | None = None,
+    ) -> None:
+        emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
+        self.endpoint = _checked(emulator or ENDPOINT)
+        self.connections = connections
+        self.policy = _heard(policy or cloud_storage.policy)
+        self._service = _service(self.policy)
+        self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
+        self._stall_timeout = stall_timeout
+        self._project = {} if user_project is None else {"userProject": user_project}
+        self._session: aiohttp.ClientSession | None = None
+        self._tokens: Tokens | None = None
+        self._middlewares: tuple[Any, ...] = ()
+
+    async def __aenter__(self) -> Self:
+        self._tokens = await asyncio.to_thread(tokens, self._credentials)
+        self._middlewares = (RetryMiddleware(self.policy), _Authorized(self._tokens))
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.connections),
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=self._stall_timeout),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": "forbear", "Accept-Encoding": "identity"},
+            trust_env=True,
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def call(
+        self,
+        what: str,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int | None] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes = b"",
+    ) -> Reply:
+        """Make a request as often as its safety and the policy allow, and return the reply.
+
+        Raises HttpError for a status from 400 on, with the report; `what` is how it names the request. Parameters in
+        `query` that are None are left out.
+        """
+        async with self._opened.request(
+            method,
+            self.url(path, query),
+            data=body or None,
+            headers=headers,
+            allow_redirects=False,
+            middlewares=self._middlewares,
+        ) as response:
+            if response.status >= 400:
+                raise await refusal(what, response)
+            return Reply(response.status, lowered(response), await response.read())
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, url: str, headers: Mapping[str, str], body: Body | None = None
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """Make one attempt of a request for data, or with data, and hand out the reply whatever its status.
+
+        Whether there is another is the caller's to decide. Only a reply that the credentials have expired (401) is
+        answered here, once, by sending the request anew: that one was not executed.
+        """
+        source = self._source
+        authorised = await source.headers()
+        response = await self._attempt(method, url, {**headers, **authorised}, body)
+        if response.status == 401 and await source.renew(authorised):
+            response.close()
+            response = await self._attempt(method, url, {**headers, **await source.headers()}, body)
+        async with response:
+            yield response
+
+    def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> URL:
+        """The URL of a request: `path` is percent-encoded, `query` is not."""
+        given = {name: str(value) for name, value in (query or {}).items() if value is not None}
+        text = urlencode({**given, **self._project}, quote_via=quote)
+        return URL(f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}", encoded=True)
+
+    def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
+        """What an error of `stream` or the reply to it means; `request` is what was asked for, where it was a reply."""
+        if isinstance(error, HttpError) and request is not None:
+            judgement = self._service.classify(request)
+            return self._service.verdict(judgement, error.status, error.headers) or PERMANENT
+        return TRANSIENT if isinstance(error, Stalled) else errors.verdict(error)
+
+    async def stat(self, url: Url) -> Object | None:
+        """What is there, None where there is nothing."""
+        try:
+            reply = await self.call(f"look at {url}", "GET", url.path, {"generation": url.generation, "fields": FIELDS})
+        except HttpError as error:
+            if error.status != 404:
+                raise
+            return None
+        return Object.of(reply.json())
+
+    async def objects(
+        self, bucket: str, prefix: str = "", *, delimiter: str | None = None
+    ) -> AsyncIterator[Object | Url]:
+        """The live objects whose names begin with `prefix`, by name.
+
+        With a `delimiter`, those beyond the next one come as one Url, of the names' common beginning.
+        """
+        token: str | None = None
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        fields = f"nextPageToken,prefixes,items({FIELDS})"
+        while True:
+            query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE}
+            reply = await self.call(f"list gs://{bucket}/{prefix}", "GET", path, {**query, "fields": fields})
+            page = reply.json()
+            for resource in page.get("items", ()):
+                yield Object.of(resource)
+            for name in page.get("prefixes", ()):
+                yield Url(bucket, name)
+            token = page.get("nextPageToken")
+            if token is None:
+                return
+
+    async def delete(self, item: Object) -> None:
+        """Delete one version of an object; that it is gone already is no error."""
+        query = {"generation": item.generation}
+        try:
+            await self.call(f"delete {item.url}", "DELETE", item.url.path, query)
+        except HttpError as error:
+            if error.status != 404:
+                raise
+
+    @property
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError(_NOT_ENTERED)
+        return self._session
+
+    @property
+    def _source(self) -> Tokens:
+        if self._tokens is None:
+            raise RuntimeError(_NOT_ENTERED)
+        return self._tokens
+
+    async def _attempt(
+        self, method: str, url: str, headers: Mapping[str, str], body: Body | None
+    ) -> aiohttp.ClientResponse:
+        timer = asyncio.timeout(None)
+        try:
+            async with timer:
+                return await self._opened.request(
+                    method,
+                    URL(url, encoded=True),
+                    data=None if body is None else self._watched(body(), timer),
+                    headers=headers,
+                    allow_redirects=False,
+                    middlewares=(),
+                )
+        except TimeoutError as error:
+            if timer.expired():
+                raise Stalled(f"the server took no byte for {self._stall_timeout:g} s") from error
+            raise
+
+    async def _watched(self, pieces: AsyncIterator[bytes], timer: asyncio.Timeout) -> AsyncIterator[bytes]:
+        """The pieces of a body, under a timer that expires when the server has taken none of them for too long.
+
+        aiohttp has such a timer for what it reads only, and starts it when all is written.
+        """
+        clock = asyncio.get_running_loop().time
+        async for piece in pieces:
+            timer.reschedule(clock() + self._stall_timeout)
+            yield piece
+        timer.reschedule(None)
+
+
+class _Authorized:
+    """Sends the credentials along, and other ones after a reply that these have expired: it was not executed."""
+
+    def __init__(self, source: Tokens) -> None:
+        self._source = source
+
+    async def __call__(self, request: aiohttp.ClientRequest, handler: ClientHandlerType) -> aiohttp.ClientResponse:
+        given = await self._source.headers()
+        request.headers.update(given)
+        response = await handler(request)
+        if response.status != 401 or not await self._source.renew(given):
+            return response
+        response.close()
+        request.headers.update(await self._source.headers())
+        return await handler(request)
+
+
+async def refusal(what: str, response: aiohttp.ClientResponse) -> HttpError:
+    """The error for a reply of 400 or more; the message is the server's own, where its body has one."""
+    try:
+        body = await response.content.read(_LONGEST_MESSAGE)
+    except (aiohttp.ClientError, TimeoutError):
+        body = b""
+    error = HttpError(what, response.status, _message(body), lowered(response))
+    tried = report(response)
+    if tried is not None:
+        attach(error, tried)
+    return error
+
+
+def lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """The headers of a reply by lower-case names."""
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return ""
+
+
+def _checked(endpoint: str) -> str:
+    """An endpoint without a slash at its end; emulators are often named without a scheme."""
+    url = endpoint.rstrip("/")
+    url = url if "://" in url else f"http://{url}"
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"`endpoint` must be an http or https URL, such as {ENDPOINT}, got {endpoint!r}")
+    return url
+
+
+def _heard(policy: Policy) -> Policy:
+    """The policy, with the meters told of its events besides its own listener."""
+    own = policy.on_event
+    if own is None:
+        return policy.with_on_event(hear)
+
+    def both(event: Event) -> None:
+        hear(event)
+        own(event)
+
+    return policy.with_on_event(both)
+
+
+def _service(policy: Policy) -> Service:
+    if policy.service is None or policy.service.name != "cloud_storage":
+        raise ValueError(
+            f"`policy` must be one of Cloud Storage, such as cloud_storage.policy.with_timeout(60), got {policy!r}"
+        )
+    return policy.service
