@@ -142,10 +142,13 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
 
 
 def _known(method: str, policy: Policy | None) -> Rpc:
+    rule = (
+        "`method` must be the full name of an RPC of Cloud Storage, IAM or Memorystore, such as "
+        f'"google.iam.admin.v1.IAM/CreateRole", got {method!r}'
+    )
+    if not isinstance(method, str):
+        raise TypeError(rule)
     rpc = Rpc(method, policy)
     if rpc.service is None or rpc.judge(None).operation is None:
-        raise ValueError(
-            f"`method` must be the full name of an RPC of Cloud Storage, IAM or Memorystore, such as "
-            f'"google.iam.admin.v1.IAM/CreateRole", got {method!r}'
-        )
+        raise ValueError(rule)
     return rpc

@@ -19,7 +19,8 @@ from forbear.services.rpc import GrpcCall, RpcService
 BEGUN = "the replies had begun to come in, and would come again"
 """Why a stream of replies that breaks is not opened again."""
 
-_ONCE = "the requests are an iterator, which comes only once; pass a list"
+ONCE = "the requests may come only once; pass a list"
+"""Why a stream of requests that is no list is not sent again."""
 
 
 class Rpc:
@@ -61,7 +62,7 @@ class Rpc:
         so that there is no other attempt. Neither is there one where `stuck` says why.
         """
         if is_once(message):
-            message, stuck = None, _ONCE
+            message, stuck = None, ONCE
         judgement = self.judge(message)
         return judged.failed(error, self.verdict(error, judgement), judgement, shapes.code(error), stuck)
 
@@ -119,6 +120,9 @@ class Rpcs:
         check_policy(policy)
         if isinstance(safe, str):
             raise TypeError(f"`safe` must be a collection of full names of RPCs, got the string {safe!r}")
+        for name in safe:
+            if not isinstance(name, str):
+                raise TypeError(f"`safe` must hold full names of RPCs, got {name!r}")
         self._policy = policy
         self._safe = frozenset(name.removeprefix("/") for name in safe)
         self._known: dict[str, Rpc] = {}

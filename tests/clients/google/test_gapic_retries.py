@@ -184,6 +184,8 @@ def test_what_cannot_be_right_is_refused() -> None:
     """Unknown RPCs, and policies that belong elsewhere."""
     with pytest.raises(ValueError, match="`method` must be the full name of an RPC"):
         google.retry_for("google.storage.v2.Storage/Explode")
+    with pytest.raises(TypeError, match="`method` must be the full name of an RPC"):
+        google.retry_for(None)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="must be one for cloud_storage"):
         google.retry_for(GET, iam.policy)
     with pytest.raises(TypeError, match="`policy` must be a forbear"):

@@ -1,7 +1,9 @@
 """The interceptors for gRPC: all four kinds of calls, sync and asyncio, against a real server."""
 
 import asyncio
+import queue
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 import grpc
@@ -102,6 +104,87 @@ def test_requests_that_come_once(server: Server, send: Callable[..., list[bytes]
     with virtual_time(), pytest.raises(grpc.RpcError):
         send(server, name, request=iter([b"a", b"b"]))
     assert server.calls == [name]
+
+
+class Queue:
+    """A stream of requests that no one has twice, although it can be iterated over as often as one likes."""
+
+    def __init__(self) -> None:
+        self.left = iter([b"a", b"b"])
+
+    def __iter__(self) -> Iterator[bytes]:
+        return self.left
+
+
+@pytest.mark.parametrize("name", ["Collect", "Bidi"])
+def test_only_a_list_is_known_to_come_again(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
+    """Nothing is taken from other requests to be judged, and none of them are missing."""
+    server.fail(UNAVAILABLE)
+    for _ in range(2):
+        with virtual_time(), suppress(grpc.RpcError):
+            send(server, name, request=Queue())
+    assert server.calls == [name] * 2
+    assert server.requests == [b"a", b"b"] * 2
+
+
+@pytest.mark.parametrize("name", ["Collect", "Bidi"])
+def test_the_error_of_requests_that_come_once_names_the_cure(server: Server, name: str) -> None:
+    """On a sync channel, where the call is decided when it comes back."""
+    server.fail(UNAVAILABLE)
+    with virtual_time(), pytest.raises(grpc.RpcError) as caught:
+        call(server, name, request=iter([b"a"]))
+    assert caught.value.__notes__[0].endswith("the requests may come only once; pass a list")
+    assert call(server, name, request=iter([b"a"]))[0] == b"1"
+
+
+def test_a_future_does_not_wait_for_its_requests(server: Server) -> None:
+    """It comes back before there are any."""
+    asked: queue.Queue[bytes | None] = queue.Queue()
+    with grpc.insecure_channel(server.target) as plain:
+        channel: Any = grpc.intercept_channel(plain, RetryInterceptor(safe=SAFE))
+        future = channel.stream_unary("/t.T/Collect").future(iter(asked.get, None))
+        asked.put(b"a")
+        asked.put(None)
+        assert future.result() == b"1"
+
+
+def test_a_stream_that_is_cancelled_is_not_opened_again(server: Server) -> None:
+    """Not even after the wait that was under way."""
+    server.fail(UNAVAILABLE)
+    with grpc.insecure_channel(server.target) as plain, virtual_time():
+        policy = forbear.retry(on=grpc.RpcError, on_event=lambda _: stream.cancel())
+        channel: Any = grpc.intercept_channel(plain, RetryInterceptor(policy, safe=SAFE))
+        stream = channel.unary_stream("/t.T/Watch")(b"a")
+        with pytest.raises(grpc.RpcError, match="as told"):
+            next(stream)
+    assert server.calls == ["Watch"]
+
+
+def test_an_asyncio_stream_that_is_cancelled_is_not_opened_again(server: Server) -> None:
+    """Its reader learns of it at once."""
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        policy = forbear.retry(on=grpc.RpcError, on_event=lambda _: loop.call_soon(cancel))
+        interceptors = aio_interceptors(policy, safe=SAFE)
+        async with grpc.aio.insecure_channel(server.target, interceptors=interceptors) as opened:
+            channel: Any = opened
+            stream = channel.unary_stream("/t.T/Watch")(b"a")
+            cancelled: list[bool] = []
+
+            def cancel() -> None:
+                cancelled.append(stream.done())
+                stream.cancel()
+
+            with pytest.raises(asyncio.CancelledError):
+                await anext(aiter(stream))
+            assert cancelled[0] is False
+            assert stream.cancelled()
+
+    server.fail(UNAVAILABLE)
+    with virtual_time():
+        asyncio.run(run())
+    assert server.calls == ["Watch"]
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -234,5 +317,7 @@ def test_what_cannot_be_right_is_refused() -> None:
         aio_interceptors(3)  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(TypeError, match="`safe` must be a collection"):
         RetryInterceptor(safe="t.T/Say")
+    with pytest.raises(TypeError, match="`safe` must hold full names of RPCs, got 3"):
+        RetryInterceptor(safe=[3])  # type: ignore[list-item] # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="attempt_timeout"):
         RetryInterceptor(cloud_storage.policy.with_attempt_timeout(1))

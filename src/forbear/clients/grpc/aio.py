@@ -1,13 +1,14 @@
 """The interceptors for asyncio channels. What may be repeated, forbear.exchange says; the rule is that of `sync`."""
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any, cast
 
 import grpc
 import grpc.aio
 
-from forbear.clients.grpc.details import name_of, timed
-from forbear.exchange.rpc import BEGUN, Rpc, Rpcs, is_once
+from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
+from forbear.exchange.rpc import BEGUN, Rpc, Rpcs
 from forbear.policy import Policy
 
 Continuation = Callable[[Any, Any], Awaitable[Any]]
@@ -66,18 +67,18 @@ class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):  # type
     async def intercept_stream_unary(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request_iterator: Any
     ) -> Any:
-        if is_once(request_iterator):
+        if not comes_again(request_iterator):
             return await continuation(client_call_details, request_iterator)
-        return await self._send(continuation, client_call_details, await _first(request_iterator), request_iterator)
+        return await self._send(continuation, client_call_details, first_of(request_iterator), request_iterator)
 
 
 class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # type: ignore[type-arg]
     async def intercept_stream_stream(
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request_iterator: Any
     ) -> Any:
-        if is_once(request_iterator):
+        if not comes_again(request_iterator):
             return await continuation(client_call_details, request_iterator)
-        rpc, first = self._rpcs[name_of(client_call_details)], await _first(request_iterator)
+        rpc, first = self._rpcs[name_of(client_call_details)], first_of(request_iterator)
         return await _StreamReplies(rpc, continuation, client_call_details, first, request_iterator).opened()
 
 
@@ -93,6 +94,8 @@ class _Replies:
         self._requests = requests
         self._call: Any = None
         self._replies: AsyncIterator[Any] | None = None
+        self._wait: asyncio.Future[None] | None = None
+        self._cancelled = False
 
     async def opened(self) -> Any:
         """This, after the first call was made."""
@@ -121,7 +124,11 @@ class _Replies:
                 if not begun:
                     self._judged.succeeded()
                 return
-            await self._judged.asleep(delay)
+            self._wait = asyncio.ensure_future(self._judged.asleep(delay))
+            try:
+                await self._wait
+            finally:
+                self._wait = None
             await self.opened()
 
     async def read(self) -> Any:
@@ -129,18 +136,21 @@ class _Replies:
         return await anext(aiter(self), _AIO.EOF)
 
     def cancel(self) -> bool:
-        """Cancel the call."""
-        cancelled: bool = self._call.cancel()
+        """Cancel the call, or the wait for the one that would follow it."""
+        if self._wait is None:
+            cancelled: bool = self._call.cancel()
+        else:
+            cancelled = self._cancelled = self._wait.cancel()
         return cancelled
 
     def cancelled(self) -> bool:
         """Whether the call was cancelled."""
-        cancelled: bool = self._call.cancelled()
+        cancelled: bool = self._cancelled or self._call.cancelled()
         return cancelled
 
     def done(self) -> bool:
         """Whether the call has ended."""
-        done: bool = self._call.done()
+        done: bool = self._wait is None and self._call.done()
         return done
 
     def time_remaining(self) -> float | None:
@@ -185,10 +195,3 @@ class _StreamReplies(_Replies, grpc.aio.StreamStreamCall):  # type: ignore[type-
 
     async def done_writing(self) -> None:
         await self._call.done_writing()
-
-
-async def _first(requests: Any) -> Any:
-    """The first message of a stream, None if it is empty."""
-    if hasattr(requests, "__aiter__"):
-        return await anext(aiter(requests), None)
-    return next(iter(requests), None)

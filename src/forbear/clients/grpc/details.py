@@ -1,5 +1,6 @@
 """What an interceptor is told of a call, and what it tells of the next attempt. It knows neither channel nor loop."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import grpc
@@ -29,3 +30,13 @@ def timed(details: Any, judged: Judged) -> Any:
     """The details of the next attempt, which has what is left of the caller's timeout."""
     left = judged.left(details.timeout)
     return details if left is None else Details(details, left)
+
+
+def comes_again(requests: object) -> bool:
+    """Whether a stream of requests can be sent from its beginning again; of anything but these nobody knows."""
+    return isinstance(requests, list | tuple)
+
+
+def first_of(requests: Iterable[Any]) -> Any:
+    """The first message of a stream, None if it is empty."""
+    return next(iter(requests), None)

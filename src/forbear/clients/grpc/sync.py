@@ -4,13 +4,14 @@ The rule: a call is sent again only as long as nothing of it was handed out, and
 a message, or a list of messages; an iterator of them comes once, so its call is sent once.
 """
 
+import threading
 from collections.abc import Callable, Collection, Iterable
 from typing import Any, Self
 
 import grpc
 
-from forbear.clients.grpc.details import name_of, timed
-from forbear.exchange.rpc import BEGUN, Rpc, Rpcs, is_once
+from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
+from forbear.exchange.rpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.policy import Policy
 
 Continuation = Callable[[Any, Any], Any]
@@ -54,17 +55,18 @@ class RetryInterceptor(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
         """Send a stream for a message."""
-        if is_once(request_iterator):
-            return continuation(client_call_details, request_iterator)
+        if not comes_again(request_iterator):
+            return self._send_once(continuation, client_call_details, request_iterator)
         return self._send(continuation, client_call_details, first_of(request_iterator), lambda: iter(request_iterator))
 
     def intercept_stream_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
         """Send a stream for a stream."""
-        if is_once(request_iterator):
-            return continuation(client_call_details, request_iterator)
-        rpc, message = self._rpcs[name_of(client_call_details)], first_of(request_iterator)
+        rpc = self._rpcs[name_of(client_call_details)]
+        if not comes_again(request_iterator):
+            return _Replies(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
+        message = first_of(request_iterator)
         return _Replies(rpc, continuation, client_call_details, message, lambda: iter(request_iterator))
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
@@ -84,16 +86,37 @@ class RetryInterceptor(
                 return call
             judged.sleep(delay)
 
+    def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
+        rpc = self._rpcs[name_of(details)]
+        judged = rpc.begin(details.timeout)
+        call = continuation(details, iter(requests))
+        if call.done() and not call.cancelled():  # a future may have to be there before its requests are
+            error = call.exception()
+            if error is not None:
+                rpc.failed(judged, error, None, ONCE)
+        return call
+
 
 class _Replies:
-    """A stream of replies that is opened again until its first one is there; all else is asked of the call itself."""
+    """A stream of replies that is opened again until its first one is there; all else is asked of the call itself.
+
+    `stuck` says why it cannot be opened again.
+    """
 
     def __init__(
-        self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]
+        self,
+        rpc: Rpc,
+        continuation: Continuation,
+        details: Any,
+        message: Any,
+        requests: Callable[[], Any],
+        stuck: str | None = None,
     ) -> None:
         self._rpc = rpc
         self._judged = rpc.begin(details.timeout)
         self._message = message
+        self._stuck = stuck
+        self._cancelled = threading.Event()
         self._open: Callable[[], Any] = lambda: continuation(timed(details, self._judged), requests())
         self._call = self._open()
         self._begun = False
@@ -109,14 +132,23 @@ class _Replies:
                 self._succeeded()
                 raise
             except grpc.RpcError as error:
-                delay = self._rpc.failed(self._judged, error, self._message, BEGUN if self._begun else None)
+                delay = self._rpc.failed(self._judged, error, self._message, BEGUN if self._begun else self._stuck)
                 if delay is None:
                     raise
                 self._judged.sleep(delay)
+                if self._cancelled.is_set():  # by another thread
+                    raise
                 self._call = self._open()
+                if self._cancelled.is_set():
+                    self._call.cancel()
             else:
                 self._succeeded()
                 return reply
+
+    def cancel(self) -> Any:
+        """Cancel the call, and any that would follow it."""
+        self._cancelled.set()
+        return self._call.cancel()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._call, name)
@@ -125,8 +157,3 @@ class _Replies:
         if not self._begun:
             self._begun = True
             self._judged.succeeded()
-
-
-def first_of(requests: Iterable[Any]) -> Any:
-    """The first message of a stream, None if it is empty."""
-    return next(iter(requests), None)
