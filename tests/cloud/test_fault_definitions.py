@@ -38,6 +38,13 @@ BAD: list[tuple[Callable[[], object], str]] = [
         "`operation` must be storage.objects.insert.send or xml.",
     ),
     (lambda: Fault.partial(5, status=200), "`status` must be a whole number from 400 to 599, got 200"),
+    (lambda: Fault.partial(5, status=309), "`status` must be a whole number from 400 to 599, got 309"),
+    (lambda: Fault.rewind(5), "`to` must be a multiple of 262144 (256 KiB), as the service keeps, got 5"),
+    (lambda: Fault.rewind(operation="storage.objects.insert.start"), "`operation` must be storage.objects.insert.send"),
+    (lambda: Fault.corrupt_upload(operation="storage.objects.get"), "`operation` must be storage.objects.insert or"),
+    (lambda: Fault.other_range(5, 4), "`last` must be a whole number of at least 5, got 4"),
+    (lambda: Fault.ignore_range(operation="storage.objects.list"), "`operation` must be storage.objects.get or xml"),
+    (lambda: Fault.replace_object(operation="storage.objects.list"), "`operation` must be storage.objects."),
     (lambda: Fault.expire_session(status=500), "`status` must be 404 or 410, as the service answers"),
     (lambda: Fault.lag(0), "`reads` must be a whole number of at least 1, got 0"),
     (
@@ -55,7 +62,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
 BAD_JSON: list[tuple[object, str]] = [
     ([], "a fault must be a JSON object, got []"),
     ({}, "`action` must be a string, got None"),
-    ({"action": "explode"}, "`action` must be one of close, corrupt, delay, expire_session, "),
+    ({"action": "explode"}, "`action` must be one of close, corrupt, corrupt_upload, delay, "),
     ({"action": "status"}, "`code` is missing: 'status' needs it"),
     ({"action": "status", "code": "503"}, "`code` must be a whole number from 300 to 599, got '503'"),
     ({"action": "status", "code": True}, "`code` must be a whole number from 300 to 599, got True"),
@@ -70,6 +77,7 @@ BAD_JSON: list[tuple[object, str]] = [
     ({"action": "truncate", "when": "before"}, "`when` is not a parameter of 'truncate'"),
     ({"action": "truncate", "reset": "yes"}, "`reset` must be True or False, got 'yes'"),
     ({"action": "reset", "header": "x"}, "`header` must be a pair of a name and a part of its value, got 'x'"),
+    ({"action": "replace_object", "content": 5}, "`content` must be bytes, a string or None, got 5"),
     ({"action": "delay", "seconds": "1"}, "`seconds` must be a number of at least 0, got '1'"),
 ]
 

@@ -48,7 +48,7 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Keep only the first bytes of an uploaded chunk; answer with `status`, or RST when None."""
+    """Keep only the first bytes of an uploaded chunk; answer with `status`, or RST when None. 308 tells how many."""
 
     keep: int
     status: int | None
@@ -59,6 +59,50 @@ class ExpireSession:
     """Forget the upload session; it answers `status` from now on."""
 
     status: int
+
+
+@dataclass(frozen=True, slots=True)
+class Rewind:
+    """Have the upload session lose what it has acknowledged, all but `to` bytes, and say so with 308."""
+
+    to: int
+
+
+@dataclass(frozen=True, slots=True)
+class CorruptUpload:
+    """Flip every bit of one of the bytes to be stored."""
+
+    at: int
+
+
+@dataclass(frozen=True, slots=True)
+class IgnoreRange:
+    """Send the whole, as if no range had been asked for."""
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRange:
+    """Send another range than the one asked for, and say which."""
+
+    first: int
+    last: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class RefuseRange:
+    """Answer 416, as if the range lay beyond the end."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReplaceObject:
+    """Have somebody else write the object; None flips every bit of its bytes, so that the size stays."""
+
+    content: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class DeleteObject:
+    """Have somebody else delete the object."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,5 +135,22 @@ class LongRunning:
 
 
 Action: TypeAlias = (
-    Status | Reset | Close | Truncate | Stall | Partial | ExpireSession | Corrupt | Delay | Lag | LongRunning
+    Status
+    | Reset
+    | Close
+    | Truncate
+    | Stall
+    | Partial
+    | ExpireSession
+    | Rewind
+    | CorruptUpload
+    | IgnoreRange
+    | OtherRange
+    | RefuseRange
+    | ReplaceObject
+    | DeleteObject
+    | Corrupt
+    | Delay
+    | Lag
+    | LongRunning
 )

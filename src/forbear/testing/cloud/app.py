@@ -61,10 +61,10 @@ class App:
         with self._state.store.lock:
             call = self._call(admitted.request, asked, admitted.number)
 
-            def act() -> Reply:
+            def act(call: Call) -> Reply:
                 return _guarded(lambda: asked.handler(call), asked.error_form)
 
-            delivery = Delivery(act()) if fault is None else strike(fault, call, act)
+            delivery = Delivery(act(call)) if fault is None else strike(fault, call, act)
             self._note(admitted.request, admitted.number, asked.operation, delivery.reply, fault)
             return delivery
 

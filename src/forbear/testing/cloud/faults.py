@@ -2,19 +2,21 @@
 
 import inspect
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal, Unpack, cast
 
 from forbear.testing.cloud import actions
 from forbear.testing.cloud.check import flag, number, one_of, optional_text, whole
-from forbear.testing.cloud.matching import Match, Matching, checked_match
+from forbear.testing.cloud.matching import Match, Matching, checked_match, fitting_match
 from forbear.testing.cloud.memorystore.routes import JOBS
-from forbear.testing.cloud.operations import INSERT, QUERIES, SENDS
+from forbear.testing.cloud.operations import ON_OBJECTS, QUERIES, READS, SENDS, WRITES
+from forbear.testing.cloud.sessions import CHUNK
 from forbear.testing.cloud.wire import Headers
 
 When = Literal["before", "after"]
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
+_WORDS_BEGIN = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
 _ACTIONS = (
     "status",
@@ -24,6 +26,13 @@ _ACTIONS = (
     "stall",
     "partial",
     "expire_session",
+    "rewind",
+    "corrupt_upload",
+    "ignore_range",
+    "other_range",
+    "refuse_range",
+    "replace_object",
+    "delete_object",
     "corrupt",
     "delay",
     "lag",
@@ -50,10 +59,8 @@ class Fault:
         match self.action:
             case actions.Status(code=code):
                 return f"status {code} {self.when}"
-            case actions.ExpireSession():
-                return f"expire_session {self.when}"
             case other:
-                return f"{type(other).__name__.lower()} {self.when}"
+                return f"{_WORDS_BEGIN.sub('_', type(other).__name__).lower()} {self.when}"
 
     @classmethod
     def status(
@@ -110,18 +117,80 @@ class Fault:
 
     @classmethod
     def partial(cls, keep: int, *, status: int | None = None, **match: Unpack[Matching]) -> "Fault":
-        """Keep the first `keep` bytes of a chunk sent to an upload session, then RST (or answer with `status`)."""
-        if status is not None:
+        """Keep the first `keep` bytes of a chunk sent to an upload session, then RST (or answer with `status`).
+
+        With `status=308` the service says how much it has: in `Range`, which is missing when that is nothing.
+        """
+        if status is not None and status != 308:
             whole("status", status, minimum=400, maximum=599)
-        return cls(actions.Partial(whole("keep", keep), status), "after", checked_match(_on(match, "partial", *SENDS)))
+        return cls(actions.Partial(whole("keep", keep), status), "after", fitting_match(match, "partial", SENDS))
 
     @classmethod
     def expire_session(cls, *, status: int = 410, **match: Unpack[Matching]) -> "Fault":
         """Forget the session of a chunk (or, if `operation` says so, of a query): 404 or 410 from then on."""
         if status not in (404, 410):
             raise ValueError(f"`status` must be 404 or 410, as the service answers for a session gone, got {status!r}")
-        checked = checked_match(_on(match, "expire_session", *SENDS, *QUERIES))
+        checked = fitting_match(match, "expire_session", (*SENDS, *QUERIES), SENDS)
         return cls(actions.ExpireSession(status), "before", checked)
+
+    @classmethod
+    def rewind(cls, to: int = 0, **match: Unpack[Matching]) -> "Fault":
+        """Have an upload session lose bytes that it had acknowledged: it keeps `to` of them, and answers 308.
+
+        It strikes at a chunk, whose bytes are lost too, or, if `operation` says so, at a query. The service keeps
+        multiples of 256 KiB. A session that is finished, or has no more than that, loses nothing.
+        """
+        if whole("to", to) % CHUNK:
+            raise ValueError(f"`to` must be a multiple of {CHUNK} (256 KiB), as the service keeps, got {to!r}")
+        return cls(actions.Rewind(to), "before", fitting_match(match, "rewind", (*SENDS, *QUERIES), SENDS))
+
+    @classmethod
+    def corrupt_upload(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
+        """Flip the bits of byte `at` of what an upload, or a chunk of one, brings, before it is stored.
+
+        In a multipart upload it is the media that is meant, not the metadata.
+        """
+        return cls(actions.CorruptUpload(whole("at", at)), "before", fitting_match(match, "corrupt_upload", WRITES))
+
+    @classmethod
+    def ignore_range(cls, **match: Unpack[Matching]) -> "Fault":
+        """Send the whole object with 200 where a range was asked for."""
+        return cls(actions.IgnoreRange(), "before", _ranged(match, "ignore_range"))
+
+    @classmethod
+    def other_range(cls, first: int, last: int | None = None, **match: Unpack[Matching]) -> "Fault":
+        """Send the range from byte `first` to `last` (None: to the end) with 206 where another was asked for."""
+        action = actions.OtherRange(whole("first", first), None if last is None else whole("last", last, minimum=first))
+        return cls(action, "before", _ranged(match, "other_range"))
+
+    @classmethod
+    def refuse_range(cls, **match: Unpack[Matching]) -> "Fault":
+        """Answer 416 where a range was asked for, as if it lay beyond the end."""
+        return cls(actions.RefuseRange(), "before", _ranged(match, "refuse_range"))
+
+    @classmethod
+    def replace_object(
+        cls, content: bytes | str | None = None, *, when: When = "before", **match: Unpack[Matching]
+    ) -> "Fault":
+        """Have somebody else write the object that a request is about, just before the request or just after it.
+
+        The new generation has `content`, by default the old one with every bit flipped: as long, but all different.
+        It is no effect of the client's, and so not in the journal. The object of a copy is its source.
+        """
+        if isinstance(content, str):
+            content = content.encode()
+        if content is not None and not isinstance(content, bytes):
+            raise TypeError(f"`content` must be bytes, a string or None, got {content!r}")
+        checked = fitting_match(match, "replace_object", ON_OBJECTS)
+        return cls(actions.ReplaceObject(content), _when(when), checked)
+
+    @classmethod
+    def delete_object(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
+        """Have somebody else delete the object that a request is about, just before the request or just after it.
+
+        It is no effect of the client's, and so not in the journal.
+        """
+        return cls(actions.DeleteObject(), _when(when), fitting_match(match, "delete_object", ON_OBJECTS))
 
     @classmethod
     def corrupt(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
@@ -142,8 +211,8 @@ class Fault:
         """
         if error is not None:
             whole("error", error, minimum=1, maximum=16)
-        given = _among(match, "long_running", JOBS)
-        return cls(actions.LongRunning(whole("polls", polls, minimum=1), error), "after", checked_match(given))
+        checked = fitting_match(match, "long_running", JOBS, JOBS[:1])
+        return cls(actions.LongRunning(whole("polls", polls, minimum=1), error), "after", checked)
 
     @classmethod
     def lag(cls, reads: int, **match: Unpack[Matching]) -> "Fault":
@@ -151,8 +220,8 @@ class Fault:
 
         `operation` is "iam.projects.serviceAccounts.create" unless it names another create operation of IAM.
         """
-        given = _among(match, "lag", _CREATES)
-        return cls(actions.Lag(whole("reads", reads, minimum=1)), "after", checked_match(given))
+        checked = fitting_match(match, "lag", _CREATES, _CREATES[:1])
+        return cls(actions.Lag(whole("reads", reads, minimum=1)), "after", checked)
 
     @classmethod
     def from_json(cls, value: object) -> "Fault":
@@ -193,20 +262,10 @@ def _on_a_body(match: Matching, action: str) -> Matching:
     return match
 
 
-def _on(match: Matching, action: str, *steps: str) -> Matching:
-    # A query has no chunk, and a start no session yet, so the step is known.
-    return _among({**match, "operation": None} if match.get("operation") == INSERT else match, action, steps)
-
-
-def _among(match: Matching, action: str, operations: Sequence[str]) -> Matching:
-    """The matching with an operation that the action fits: the first of these where none is given."""
-    operation = match.get("operation")
-    if operation is None:
-        return {**match, "operation": operations[0]}
-    if operation not in operations:
-        allowed = " or ".join(operations)
-        raise ValueError(f"`operation` must be {allowed} for {action!r}, or left out, got {operation!r}")
-    return match
+def _ranged(match: Matching, action: str) -> Match:
+    """The reads that ask for a range."""
+    checked = fitting_match(match, action, READS)
+    return replace(checked, headers=(*checked.headers, ("range", "=")))
 
 
 def _headers(value: object) -> Headers:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from forbear.testing.cloud.operations import is_operation
+from forbear.testing.cloud.operations import steps_of
 
 _KEPT = 100_000
 
@@ -83,8 +83,9 @@ class Requests(_Log[LoggedRequest]):
 
     def count(self, operation: str | None = None, *, method: str | None = None, status: int | None = None) -> int:
         """How many requests there were; an insert counts with its steps (`storage.objects.insert.start`, ...)."""
+        steps = () if operation is None else steps_of(operation)
         return sum(
-            (operation is None or is_operation(request.operation, operation))
+            (operation is None or request.operation in steps)
             and (method is None or request.method == method)
             and (status is None or request.status == status)
             for request in self

@@ -1,12 +1,12 @@
 """Which requests a fault meets: the matcher and its checks; knows nothing of what the fault does."""
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from typing import TypedDict
 
 from forbear.testing.cloud.check import number, optional_text, whole
-from forbear.testing.cloud.operations import OPERATIONS, is_operation
+from forbear.testing.cloud.operations import OPERATIONS, steps_of
 from forbear.testing.cloud.wire import Request
 
 
@@ -32,20 +32,20 @@ class Matching(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A checked `Matching`."""
+    """A checked `Matching`: of operations and headers there may be more; an empty tuple asks for nothing."""
 
-    operation: str | None
+    operations: tuple[str, ...]
     method: str | None
     path: str | None
     path_regex: re.Pattern[str] | None
-    header: tuple[str, str] | None
+    headers: tuple[tuple[str, str], ...]
     skip: int
     times: int | None
     probability: float
 
     def meets(self, request: Request, operation: str | None) -> bool:
         """Whether the request is one of those meant; counting and chance come after."""
-        if self.operation is not None and not is_operation(operation, self.operation):
+        if self.operations and operation not in self.operations:
             return False
         if self.method is not None and request.method != self.method:
             return False
@@ -53,7 +53,7 @@ class Match:
             return False
         if self.path_regex is not None and not self.path_regex.search(request.target):
             return False
-        return self.header is None or self.header[1] in request.headers.get(self.header[0], "")
+        return all(part in request.headers.get(name, "") for name, part in self.headers)
 
 
 def checked_match(given: Matching) -> Match:
@@ -62,7 +62,7 @@ def checked_match(given: Matching) -> Match:
     if unknown:
         known = ", ".join(Matching.__annotations__)
         raise TypeError(f"`{unknown[0]}` is not a parameter of this fault; requests are matched by {known}")
-    operation = _operation(given.get("operation"))
+    operation, header = _operation(given.get("operation")), _header(given.get("header"))
     method = optional_text("method", given.get("method"))
     skip, times, nth = whole("skip", given.get("skip", 0)), given.get("times", 1), given.get("nth")
     if times is not None:
@@ -74,15 +74,27 @@ def checked_match(given: Matching) -> Match:
             )
         skip, times = whole("nth", nth, minimum=1) - 1, 1
     return Match(
-        operation,
+        () if operation is None else steps_of(operation),
         method.upper() if method else None,
         optional_text("path", given.get("path")),
         _pattern(given.get("path_regex")),
-        _header(given.get("header")),
+        () if header is None else (header,),
         skip,
         times,
         number("probability", given.get("probability", 1.0), maximum=1),
     )
+
+
+def fitting_match(given: Matching, action: str, operations: tuple[str, ...], usual: tuple[str, ...] = ()) -> Match:
+    """A checked match of the operations that the action fits: those wanted, or the `usual` ones (all) by default."""
+    match, wanted = checked_match(given), given.get("operation")
+    if wanted is None:
+        return replace(match, operations=usual or operations)
+    fitting = tuple(operation for operation in match.operations if operation in operations)
+    if not fitting:
+        allowed = " or ".join(operations)
+        raise ValueError(f"`operation` must be {allowed} for {action!r}, or left out, got {wanted!r}")
+    return replace(match, operations=fitting)
 
 
 def _operation(value: object) -> str | None:

@@ -6,33 +6,47 @@ from forbear.testing.cloud.errors import invalid
 from forbear.testing.cloud.fields import json_object
 from forbear.testing.cloud.wire import JsonObject
 
+_BLANK_LINE = b"\r\n\r\n"
 
-def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | None, bytes]:
-    """The metadata, the media's content type (None when not given) and the media; 400 for any other shape."""
+
+def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | None, slice]:
+    """The metadata, the media's content type (None when not given) and where the media is; 400 for any other shape."""
     header = Message()
     header["Content-Type"] = content_type
     boundary = header.get_param("boundary")
     if header.get_content_type() != "multipart/related" or not isinstance(boundary, str) or not boundary:
         raise invalid("A multipart upload needs a Content-Type of multipart/related with a boundary.")
     delimiter = b"--" + boundary.encode("latin-1", "replace")
-    parts = body.split(b"\r\n" + delimiter)
-    # The first delimiter opens the body, so no line end comes before it; what stands before it is a preamble.
-    first = parts[0].removeprefix(delimiter) if parts[0].startswith(delimiter) else None
-    pieces = ([first] if first is not None else []) + parts[1:]
-    if len(pieces) != 3 or not pieces[2].startswith(b"--"):
+    metadata, media = _parts(body, delimiter)
+    _, content = _part(body, metadata)
+    media_type, place = _part(body, media)
+    return json_object(body[content]), media_type, place
+
+
+def _parts(body: bytes, delimiter: bytes) -> tuple[slice, slice]:
+    """What stands between the three delimiters; the body is searched and not cut up, for it may be large."""
+    line = b"\r\n" + delimiter
+    # The first delimiter may open the body, and then no line end comes before it; otherwise there is a preamble.
+    places = [-2] if body.startswith(delimiter) else []
+    place = body.find(line)
+    while place >= 0 and len(places) < 4:
+        places.append(place)
+        place = body.find(line, place + len(line))
+    if len(places) != 3 or not body.startswith(b"--", places[2] + len(line)):
         raise invalid("A multipart upload has exactly two parts, the metadata and the media, and a closing boundary.")
-    _, metadata = _part(pieces[0])
-    media_type, media = _part(pieces[1])
-    return json_object(metadata), media_type, media
+    first, second, third = places
+    return slice(first + len(line), second), slice(second + len(line), third)
 
 
-def _part(piece: bytes) -> tuple[str | None, bytes]:
-    """The content type and the content of one part."""
-    head, blank, content = piece.partition(b"\r\n\r\n")
-    if not blank or not head.lstrip(b" \t").startswith(b"\r\n"):
+def _part(body: bytes, place: slice) -> tuple[str | None, slice]:
+    """The content type and the place of the content of one part."""
+    blank = body.find(_BLANK_LINE, place.start, place.stop)
+    head = body[place.start : max(blank, 0)]
+    if not head.lstrip(b" \t").startswith(b"\r\n") and not body.startswith(_BLANK_LINE, place.start):
         raise invalid("A part of a multipart upload has headers, an empty line and the content, with CRLF line ends.")
-    for line in head.split(b"\r\n"):
-        name, _, value = line.partition(b":")
+    content = slice(blank + len(_BLANK_LINE), place.stop)
+    for text in head.split(b"\r\n"):
+        name, _, value = text.partition(b":")
         if name.strip().lower() == b"content-type":
             return value.decode("latin-1").strip(), content
     return None, content

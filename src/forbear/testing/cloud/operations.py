@@ -77,10 +77,21 @@ START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "
 SENDS, QUERIES = (SEND, xml.SESSION), (QUERY, xml.STATUS)
 """The steps of a resumable upload that bring bytes, and those that ask, in either API."""
 
+WRITES, READS = (INSERT, xml.PUT, xml.PART, *SENDS), ("storage.objects.get", xml.GET)
+"""The requests that bring bytes to be stored, and those that may fetch them, in either API."""
+
 _ROUTES = (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)
 OPERATIONS = frozenset((*(route[0] for route in _ROUTES), START, SEND, QUERY, CANCEL, *xml.OPERATIONS))
+ON_OBJECTS = tuple(
+    sorted(
+        name
+        for name in OPERATIONS
+        if name.startswith(("storage.objects.", "xml.object.")) and name != "storage.objects.list"
+    )
+)
+"""The requests about one object."""
 
 
-def is_operation(name: str | None, wanted: str) -> bool:
-    """Whether `name` is the wanted operation, or a step of the wanted insert."""
-    return name == wanted or (wanted == INSERT and name is not None and name.startswith(f"{INSERT}."))
+def steps_of(operation: str) -> tuple[str, ...]:
+    """The operation with its steps, which only an insert has."""
+    return (operation, START, SEND, QUERY, CANCEL) if operation == INSERT else (operation,)

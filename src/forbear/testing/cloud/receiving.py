@@ -106,17 +106,28 @@ def cancel(call: Call) -> Reply:
     raise ApiError(499, "Client Closed Request: the upload was cancelled.")
 
 
-def keep_part(call: Call, body: bytes) -> None:
-    """Store what arrived of a chunk whose connection broke; what does not fit the session is dropped."""
+def keep_part(call: Call, body: bytes) -> Session | None:
+    """Store what arrived of a chunk whose connection broke; None where it does not fit an open session: dropped."""
     try:
         session = _session(call)
         offset, _, total = _content_range(call.request)
-        if offset is not None and session.finished is None:
-            if total is not None:
-                session.set_total(total)
-            session.receive(offset, body, enforce=False)
+        if offset is None or session.finished is not None:
+            return None
+        if total is not None:
+            session.set_total(total)
+        session.receive(offset, body, enforce=False)
     except ApiError:
-        return
+        return None
+    return session
+
+
+def rewind(call: Call, to: int) -> Reply | None:
+    """Lose all but `to` bytes of a session, and say what is left; None where there is nothing to lose."""
+    session = call.store.sessions.get(call.query.get("upload_id", ""))
+    if session is None or session.gone is not None or len(session.data) <= to:
+        return None
+    del session.data[to:]
+    return incomplete(session)
 
 
 def expire(call: Call, status: int) -> None:

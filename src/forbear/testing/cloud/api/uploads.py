@@ -4,7 +4,8 @@ from urllib.parse import quote, urlencode
 
 from forbear.testing.cloud.api.objects import object_reply
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.errors import invalid, required
+from forbear.testing.cloud.errors import ApiError, invalid, required
+from forbear.testing.cloud.fields import text
 from forbear.testing.cloud.multipart import read_multipart
 from forbear.testing.cloud.operations import CANCEL, INSERT, QUERY, SEND, START
 from forbear.testing.cloud.predefined import predefined_acl
@@ -23,6 +24,22 @@ def step(request: Request) -> str:
     return START if request.query.get("uploadType") == "resumable" else INSERT
 
 
+def named(call: Call) -> str:
+    """The name of the object that an upload is to make: in the query, or in the metadata."""
+    name = call.query.get("name")
+    if name:
+        return name
+    return text(_read_multipart(call.request)[0] if _is_multipart(call.request) else call.body(), "name")
+
+
+def media_start(request: Request) -> int:
+    """Where in the body the bytes of the object begin: after the metadata, if there is any; 0 if nobody can tell."""
+    try:
+        return _read_multipart(request)[2].start if _is_multipart(request) else 0
+    except ApiError:
+        return 0
+
+
 def insert(call: Call) -> Reply:
     """Take an upload, or one step of a resumable one."""
     if not call.request.path.startswith("/upload/"):
@@ -36,13 +53,22 @@ def insert(call: Call) -> Reply:
         case "media":
             return _insert_at_once(call, {}, content_type, call.request.body)
         case "multipart":
-            return _insert_at_once(call, *read_multipart(content_type or "", call.request.body))
+            metadata, media_type, media = _read_multipart(call.request)
+            return _insert_at_once(call, metadata, media_type, call.request.body[media])
         case "resumable":
             return _start(call)
         case None:
             raise required("uploadType")
         case other:
             raise invalid(f"Invalid value for uploadType: '{other[:80]}'. It must be media, multipart or resumable.")
+
+
+def _is_multipart(request: Request) -> bool:
+    return request.query.get("uploadType") == "multipart"
+
+
+def _read_multipart(request: Request) -> tuple[JsonObject, str | None, slice]:
+    return read_multipart(request.headers.get("content-type", ""), request.body)
 
 
 def _insert_at_once(call: Call, metadata: JsonObject, content_type: str | None, data: bytes) -> Reply:
@@ -54,11 +80,7 @@ def _described(
     call: Call, metadata: JsonObject, content_type: str | None
 ) -> tuple[str, JsonObject, dict[str, str] | None]:
     """Name, fields and access controls of the object to be; the hashes to check are kept among the fields."""
-    name = call.query.get("name") or metadata.get("name")
-    if not name:
-        raise required("name")
-    if not isinstance(name, str):
-        raise invalid("Invalid value for name: it must be a string.")
+    name = call.query.get("name") or text(metadata, "name")
     check_object_name(name)
     fields = merged({"contentType": content_type or "application/octet-stream"}, object_fields(metadata))
     if "contentEncoding" in call.query:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from forbear.testing.cloud.call import Handler
 from forbear.testing.cloud.xml import buckets, multipart, objects, sessions
-from forbear.testing.cloud.xml.routes import CANCEL, SESSION, STATUS
+from forbear.testing.cloud.xml.routes import CANCEL, GET, PART, PUT, SESSION, STATUS
 
 HANDLERS: Mapping[str, Handler] = {
     "xml.service.get": buckets.list_buckets,
@@ -13,14 +13,14 @@ HANDLERS: Mapping[str, Handler] = {
     "xml.bucket.head": buckets.head,
     "xml.bucket.put": buckets.put,
     "xml.bucket.delete": buckets.delete,
-    "xml.object.get": objects.get,
+    GET: objects.get,
     "xml.object.get.uploadId": multipart.list_parts,
     "xml.object.head": objects.get,
-    "xml.object.put": objects.put,
+    PUT: objects.put,
     "xml.object.put.copy": objects.copy,
     "xml.object.put.metadata": objects.copy,
     "xml.object.put.compose": objects.compose,
-    "xml.object.put.part": multipart.put_part,
+    PART: multipart.put_part,
     "xml.object.put.part.copy": multipart.copy_part,
     SESSION: sessions.proceed,
     STATUS: sessions.proceed,

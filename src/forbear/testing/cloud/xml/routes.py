@@ -1,5 +1,6 @@
 """The operations of the XML API that are served, by ids of our own (the API gives none); data only."""
 
+GET, PUT, PART = "xml.object.get", "xml.object.put", "xml.object.put.part"
 SESSION, STATUS, CANCEL = "xml.object.put.session", "xml.object.put.session.status", "xml.object.delete.session"
 
 OPERATIONS = (
@@ -9,14 +10,14 @@ OPERATIONS = (
     "xml.bucket.head",
     "xml.bucket.put",
     "xml.bucket.delete",
-    "xml.object.get",
+    GET,
     "xml.object.get.uploadId",
     "xml.object.head",
-    "xml.object.put",
+    PUT,
     "xml.object.put.copy",
     "xml.object.put.metadata",
     "xml.object.put.compose",
-    "xml.object.put.part",
+    PART,
     "xml.object.put.part.copy",
     SESSION,
     STATUS,

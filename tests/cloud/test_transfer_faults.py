@@ -1,0 +1,206 @@
+"""What can go wrong in mid-transfer: bytes lost or spoilt on the way in, ranges not heeded, objects others change."""
+
+import gzip
+import json
+
+import httpx
+import pytest
+
+from forbear.testing.cloud import Cloud, Fault
+
+BASE = "/upload/storage/v1/b/bkt/o"
+MEDIA = "/download/storage/v1/b/bkt/o/o?alt=media"
+INSERT, GET = "storage.objects.insert", "storage.objects.get"
+CHUNK = 262_144
+DATA = bytes(range(256)) * (3 * CHUNK // 256)
+
+
+def start(http: httpx.Client) -> str:
+    """Start a session for the object "o" and return its URL."""
+    return http.post(f"{BASE}?uploadType=resumable&name=o").headers["location"]
+
+
+def send(http: httpx.Client, session: str, first: int, end: int) -> httpx.Response:
+    """Send a part of DATA."""
+    return http.put(session, content=DATA[first:end], headers={"Content-Range": f"bytes {first}-{end - 1}/{len(DATA)}"})
+
+
+def ask(http: httpx.Client, session: str) -> httpx.Response:
+    """Ask how much the service has."""
+    return http.put(session, headers={"Content-Range": f"bytes */{len(DATA)}"})
+
+
+@pytest.mark.parametrize(("keep", "told"), [(0, None), (CHUNK, f"bytes=0-{CHUNK - 1}"), (100, "bytes=0-99")])
+@pytest.mark.parametrize("end", [2 * CHUNK, 3 * CHUNK])
+def test_a_chunk_kept_in_part_is_told(cloud: Cloud, http: httpx.Client, keep: int, told: str | None, end: int) -> None:
+    """308 says honestly that less was kept than sent, of the last chunk too; nothing kept has no Range."""
+    session = start(http)
+    cloud.fault(Fault.partial(keep, status=308, operation=INSERT))
+    reply = send(http, session, 0, end)
+    assert (reply.status_code, reply.headers.get("range")) == (308, told)
+    assert ask(http, session).headers.get("range") == told
+    assert send(http, session, keep, len(DATA)).status_code == 200
+    assert cloud.store.object("bkt", "o").data == DATA
+
+
+def test_a_chunk_kept_whole_is_answered_as_ever(cloud: Cloud, http: httpx.Client) -> None:
+    """When all that was sent is to be kept, the honest answer is the usual one; so it is for a session that is gone."""
+    cloud.fault(Fault.partial(len(DATA), status=308, times=2))
+    assert send(http, start(http), 0, len(DATA)).status_code == 200
+    assert send(http, f"{BASE}?upload_id=nope", 0, CHUNK).status_code == 404
+
+
+@pytest.mark.parametrize(("to", "told"), [(0, None), (CHUNK, f"bytes=0-{CHUNK - 1}")])
+@pytest.mark.parametrize("step", ["send", "query"])
+def test_a_session_forgets(cloud: Cloud, http: httpx.Client, step: str, to: int, told: str | None) -> None:
+    """Bytes once acknowledged are gone, the chunk that follows them too, and the upload can go on from what is left."""
+    session = start(http)
+    assert send(http, session, 0, 2 * CHUNK).headers["range"] == f"bytes=0-{2 * CHUNK - 1}"
+    cloud.fault(Fault.rewind(to, operation=f"{INSERT}.{step}"))
+    reply = send(http, session, 2 * CHUNK, len(DATA)) if step == "send" else ask(http, session)
+    assert (reply.status_code, reply.headers.get("range")) == (308, told)
+    assert cloud.requests[-1].fault == "rewind before"
+    assert send(http, session, 2 * CHUNK, len(DATA)).status_code == 400
+    assert send(http, session, to, len(DATA)).status_code == 200
+    assert cloud.store.object("bkt", "o").data == DATA
+    assert cloud.effects.count(INSERT) == 1
+
+
+def test_what_is_finished_is_not_forgotten(cloud: Cloud, http: httpx.Client) -> None:
+    """A session that is done, or has no more than is to be left, answers as ever."""
+    session = start(http)
+    cloud.fault(Fault.rewind(CHUNK, times=3))
+    assert send(http, session, 0, CHUNK).headers["range"] == f"bytes=0-{CHUNK - 1}"
+    assert send(http, session, CHUNK, len(DATA)).status_code == 200
+    assert send(http, session, CHUNK, len(DATA)).status_code == 200
+
+
+@pytest.mark.parametrize("form", ["media", "multipart", "chunk", "xml"])
+def test_a_body_spoilt_on_the_way_in(cloud: Cloud, http: httpx.Client, form: str) -> None:
+    """One byte stored is not the one sent: the checksum of the object gives it away."""
+    cloud.fault(Fault.corrupt_upload(2))
+    match form:
+        case "media":
+            http.post(f"{BASE}?uploadType=media&name=o", content=b"hello")
+        case "multipart":
+            body = b"--b\r\n\r\n" + json.dumps({"name": "o"}).encode() + b"\r\n--b\r\n\r\nhello\r\n--b--"
+            headers = {"Content-Type": "multipart/related; boundary=b"}
+            assert http.post(f"{BASE}?uploadType=multipart", content=body, headers=headers).status_code == 200
+        case "chunk":
+            http.put(start(http), content=b"hello")
+        case _:
+            http.put("/bkt/o", content=b"hello")
+    item = cloud.store.object("bkt", "o")
+    assert (item.data, item.crc32c) == (b"he\x93lo", "C3SQ5A==")
+
+
+def test_a_hash_sent_along_finds_it(cloud: Cloud, http: httpx.Client) -> None:
+    """A client that says what it means to send is refused, and nothing is stored; other requests are left alone."""
+    cloud.fault(Fault.corrupt_upload())
+    session = start(http)
+    assert cloud.pending_faults == 1
+    assert http.put(session, content=b"hello", headers={"x-goog-hash": "crc32c=mnG7TA=="}).status_code == 400
+    cloud.fault(Fault.corrupt_upload())
+    assert http.post(f"{BASE}?uploadType=multipart", content=b"hello").status_code == 400
+    assert len(cloud.effects) == 0
+
+
+@pytest.mark.parametrize(
+    ("fault", "status", "body", "content_range"),
+    [
+        (Fault.ignore_range(), 200, b"hello", None),
+        (Fault.other_range(1, 2), 206, b"el", "bytes 1-2/5"),
+        (Fault.other_range(0), 206, b"hello", "bytes 0-4/5"),
+        (Fault.refuse_range(), 416, None, "bytes */5"),
+    ],
+)
+def test_ranges_not_heeded(
+    cloud: Cloud, http: httpx.Client, fault: Fault, status: int, body: bytes | None, content_range: str | None
+) -> None:
+    """The whole, another part or 416 where a part was asked for; requests without a range do not meet the fault."""
+    cloud.store.put("bkt", "o", b"hello")
+    cloud.fault(fault)
+    assert http.get(MEDIA).content == b"hello"
+    reply = http.get(MEDIA, headers={"Range": "bytes=3-"})
+    assert (reply.status_code, reply.headers.get("content-range")) == (status, content_range)
+    assert body is None or reply.content == body
+    assert cloud.pending_faults == 0
+    assert http.get(MEDIA, headers={"Range": "bytes=3-"}).content == b"lo"
+
+
+def test_faults_of_ranges_keep_the_header_asked_for(cloud: Cloud, http: httpx.Client) -> None:
+    """A header to match is asked for beside the range."""
+    cloud.store.put("bkt", "o", b"hello")
+    cloud.fault(Fault.ignore_range(header=("x-a", "b")))
+    assert http.get(MEDIA, headers={"Range": "bytes=3-"}).status_code == 206
+    assert http.get(MEDIA, headers={"x-a": "b"}).status_code == 200
+    assert cloud.pending_faults == 1
+    assert http.get(MEDIA, headers={"Range": "bytes=3-", "x-a": "abc"}).status_code == 200
+
+
+@pytest.mark.parametrize(("content", "found"), [(None, bytes(0xFF ^ each for each in b"hello")), ("other", b"other")])
+def test_an_object_replaced_by_somebody_else(
+    cloud: Cloud, http: httpx.Client, content: str | None, found: bytes
+) -> None:
+    """A read meets a new generation of the same size, or what was asked for, and no effect is counted."""
+    old = cloud.store.put("bkt", "o", b"hello", {"contentType": "x/y"})
+    cloud.fault(Fault.from_json({"action": "replace_object", "content": content, "operation": GET}))
+    reply = http.get(MEDIA)
+    assert (reply.content, reply.headers["content-type"]) == (found, "x/y")
+    assert int(reply.headers["x-goog-generation"]) > old.generation
+    assert http.get(f"{MEDIA}&generation={old.generation}").status_code == 404
+    assert len(cloud.effects) == 0
+
+
+def test_an_object_replaced_afterwards(cloud: Cloud, http: httpx.Client) -> None:
+    """With `when="after"` the reply is still of the old one, and the next read of the new one."""
+    cloud.store.put("bkt", "o", b"hello")
+    cloud.fault(Fault.replace_object(b"other", when="after"))
+    assert [http.get(MEDIA).content for _ in range(2)] == [b"hello", b"other"]
+
+
+def test_an_upload_overtaken_by_somebody_else(cloud: Cloud, http: httpx.Client) -> None:
+    """The object of an upload is found in the query, in the session or in the metadata, and conditions then fail."""
+    cloud.fault(Fault.replace_object(times=None, operation=INSERT))
+    guarded = "&ifGenerationMatch=0"
+    assert http.post(f"{BASE}?uploadType=media&name=o{guarded}", content=b"x").status_code == 412
+    assert cloud.store.object("bkt", "o").data == b"somebody else's"
+    assert http.post(f"{BASE}?uploadType=resumable{guarded}", json={"name": "p"}).status_code == 412
+    body = b'--b\r\n\r\n{"name": "q"}\r\n--b\r\n\r\nhello\r\n--b--'
+    multipart = {"Content-Type": "multipart/related; boundary=b"}
+    reply = http.post(f"{BASE}?uploadType=multipart{guarded}", content=body, headers=multipart)
+    assert (reply.status_code, cloud.store.object("bkt", "q").data) == (412, b"somebody else's")
+    cloud.clear_faults()
+    session = http.post(f"{BASE}?uploadType=resumable&name=r{guarded}").headers["location"]
+    cloud.fault(Fault.replace_object(operation=INSERT))
+    assert http.put(session, content=b"x").status_code == 412
+    assert len(cloud.effects) == 0
+
+
+def test_an_object_deleted_by_somebody_else(cloud: Cloud, http: httpx.Client) -> None:
+    """A read finds nothing; in a versioned bucket the old generation stays, and can be pinned."""
+    cloud.store.put("bkt", "o", b"hello")
+    cloud.fault(Fault.delete_object(operation=GET, times=3))
+    assert http.get(MEDIA).status_code == 404
+    http.patch("/storage/v1/b/bkt", json={"versioning": {"enabled": True}})
+    old = cloud.store.put("bkt", "o", b"hello")
+    assert http.get(f"{MEDIA}&generation={old.generation}").content == b"hello"
+    assert http.get(MEDIA).status_code == 404
+    assert cloud.effects.count("storage.objects.delete") == 0
+
+
+def test_nothing_to_replace_or_delete(cloud: Cloud, http: httpx.Client) -> None:
+    """Where there is no such bucket or name, the request is answered as ever."""
+    cloud.fault(Fault.replace_object(), Fault.delete_object(), Fault.replace_object(), Fault.delete_object())
+    for _ in range(2):
+        assert http.get("/storage/v1/b/nope/o/o").status_code == 404
+    for _ in range(2):
+        assert http.post(f"{BASE}?uploadType=media", content=b"x").status_code == 400
+
+
+def test_a_packed_object_has_no_ranges_to_spoil(cloud: Cloud, http: httpx.Client) -> None:
+    """Under decompressive transcoding the whole comes anyway, whatever the fault."""
+    cloud.store.put("bkt", "o", gzip.compress(b"plain"), {"contentEncoding": "gzip"})
+    cloud.fault(Fault.refuse_range())
+    reply = http.get(MEDIA, headers={"Range": "bytes=1-", "Accept-Encoding": "identity"})
+    assert (reply.status_code, reply.content) == (200, b"plain")
