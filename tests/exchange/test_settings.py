@@ -1,10 +1,14 @@
 """Settings: which policy and service apply to a request, and what identifies a mutation."""
 
+from collections.abc import Callable
+from typing import Any
+
 import pytest
 
 import forbear
+from forbear.exchange.rpc import check_rpc_policy
 from forbear.exchange.settings import Settings, new_token
-from forbear.services import cloud_storage, rfc9110
+from forbear.services import cloud_storage, redis, rfc9110
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
 from forbear.services.rfc9110 import RFC9110
 
@@ -59,6 +63,20 @@ def test_a_known_service_has_its_own_header(
 def test_only_some_policies_have_a_part_in_success(policy: forbear.Policy | None, plain: bool) -> None:
     """A budget counts successes, `on_result` judges them, an attempt timeout bounds them; nothing else does."""
     assert Settings(policy).is_plain is plain
+
+
+def test_hosts_that_nobody_knows_may_be_of_one_service() -> None:
+    """Known ones keep theirs."""
+    settings = Settings(GENERIC, service=RECOMMENDED)
+    assert settings.resolve("example.com", "/") == (GENERIC, RECOMMENDED)
+    assert settings.resolve("iam.googleapis.com", "/v1/roles")[1].name == "iam"
+
+
+@pytest.mark.parametrize("take", [Settings, check_rpc_policy])
+def test_the_policy_for_redis_is_refused(take: Callable[[Any], object]) -> None:
+    """To it, whatever goes wrong elsewhere is permanent, so that nothing would ever be repeated."""
+    with pytest.raises(TypeError, match=r"`policy` must not be that of Redis.*take that of the service that is called"):
+        take(redis.policy.with_attempts(3))
 
 
 def test_tokens_differ() -> None:

@@ -10,6 +10,7 @@ from importlib import import_module
 from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
 from forbear.exchange.exchange import Start
 from forbear.exchange.judged import Judged
+from forbear.exchange.settings import check_policy
 from forbear.http.request import Judgement
 from forbear.policy import Policy
 from forbear.services import grpc_status, registry, rfc9110, shapes
@@ -29,7 +30,7 @@ class Rpc:
     __slots__ = ("method", "policy", "service", "safe")
 
     def __init__(self, method: str, policy: Policy | None = None, *, safe: bool = False) -> None:
-        check_policy(policy)
+        check_rpc_policy(policy)
         service: RpcService | None = registry.find_rpc(method)
         own: object = None if policy is None else policy.service
         if isinstance(own, RpcService):
@@ -91,12 +92,11 @@ class Rpc:
         return asked
 
 
-def check_policy(policy: Policy | None) -> None:
+def check_rpc_policy(policy: Policy | None) -> None:
     """Refuse what is no policy, and one that asks for what is not done with an RPC."""
+    check_policy(policy)
     if policy is None:
         return
-    if not isinstance(policy, Policy):
-        raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
     if policy.attempt_timeout is not None:
         raise ValueError(
             "`policy` must have no attempt_timeout, for gRPC has a timeout of its own: give `timeout` to the call; "
@@ -117,7 +117,7 @@ class Rpcs:
     __slots__ = ("_known", "_policy", "_safe")
 
     def __init__(self, policy: Policy | None, safe: Collection[str]) -> None:
-        check_policy(policy)
+        check_rpc_policy(policy)
         if isinstance(safe, str):
             raise TypeError(f"`safe` must be a collection of full names of RPCs, got the string {safe!r}")
         for name in safe:

@@ -24,24 +24,29 @@ class Settings(Record):
     backoff, and known hosts keep their tables. `idempotency_header` names a header by which the API drops duplicates,
     such as "Idempotency-Key": every mutation carries one token for all its attempts, which makes any operation
     repeatable, except at services that are known: they have a header of their own or none. `buffer` is how many bytes
-    of a one-shot body are kept for a repeat, 8 MiB by default.
+    of a one-shot body are kept for a repeat, 8 MiB by default. `service` is that of hosts nobody knows, by default what
+    RFC 9110 says.
     """
 
-    __slots__ = ("policy", "idempotency_header", "buffer")
+    __slots__ = ("policy", "idempotency_header", "buffer", "service")
 
     policy: Policy | None
     idempotency_header: str | None
     buffer: int
+    service: "Service"
 
     def __init__(
-        self, policy: Policy | None = None, idempotency_header: str | None = None, buffer: int = BUFFER
+        self,
+        policy: Policy | None = None,
+        idempotency_header: str | None = None,
+        buffer: int = BUFFER,
+        service: "Service" = RFC9110,
     ) -> None:
-        if policy is not None and not isinstance(policy, Policy):
-            raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
+        check_policy(policy)
         if idempotency_header is not None and not _is_name(idempotency_header):
             raise TypeError(f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}")
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
-        self._set(policy=policy, idempotency_header=idempotency_header, buffer=buffer)
+        self._set(policy=policy, idempotency_header=idempotency_header, buffer=buffer, service=service)
 
     @property
     def is_plain(self) -> bool:
@@ -52,7 +57,7 @@ class Settings(Record):
     def resolve(self, host: str, path: str) -> "tuple[Policy, Service]":
         """The policy and the service for a request to `path` on `host`."""
         policy = self.policy or registry.recommended(host, path)
-        return policy, policy.service or registry.find(host, path) or RFC9110
+        return policy, policy.service or registry.find(host, path) or self.service
 
     def token_header(self, service: "Service", method: str) -> str | None:
         """The header that carries the idempotency token of a request, None for a request that needs none."""
@@ -63,6 +68,21 @@ class Settings(Record):
     def protects(self, service: "Service") -> bool:
         """Whether the token makes any operation repeatable: at APIs that nobody knows but who named the header."""
         return self.idempotency_header is not None and service == RFC9110
+
+
+def check_policy(policy: object) -> None:
+    """Refuse what is no policy, and that of Redis, to which every other error is a permanent one."""
+    if policy is None:
+        return
+    if not isinstance(policy, Policy):
+        raise TypeError(f"`policy` must be a forbear.Policy or None (each service's own), got {policy!r}")
+    from forbear.services.redis.failures import verdict_of_exception  # when a client is set up, not before
+
+    if policy.on is verdict_of_exception:
+        raise TypeError(
+            "`policy` must not be that of Redis, which knows no other errors than those of Redis; "
+            "take that of the service that is called, or one of forbear.retry(on=...)"
+        )
 
 
 def _is_name(header: object) -> bool:

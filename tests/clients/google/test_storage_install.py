@@ -14,7 +14,7 @@ from requests.adapters import HTTPAdapter
 
 import forbear
 from forbear.clients.google_storage import install
-from forbear.services import cloud_storage
+from forbear.services import cloud_storage, iam, redis, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.google.conftest import ANONYMOUS
@@ -150,6 +150,28 @@ def test_it_can_be_installed_again_and_off(cloud: Cloud, client: Any) -> None:
     cloud.fault(Fault.status(503))
     with forbear.disabled(), pytest.raises(exceptions.RetryError):
         client.bucket("bkt").reload()
+
+
+def test_a_policy_of_ones_own_leaves_the_table(cloud: Cloud, client: Any) -> None:
+    """On an emulator, too: what is told by the method alone would delete a second time."""
+    cloud.store.put("bkt", "there", b"abc")
+    policy = forbear.retry(on=requests.RequestException, attempts=2)
+    bucket = install(client, policy).bucket("bkt")
+    cloud.fault(Fault.reset(when="after", operation="storage.objects.delete"))
+    with virtual_time() as time:
+        with pytest.raises(exceptions.RetryError) as caught:
+            bucket.blob("there").delete()
+        assert "only with ifGenerationMatch= or generation= may it be repeated" in caught.value.__notes__[0]
+        cloud.fault(Fault.reset(when="before", operation="storage.objects.insert"))
+        bucket.blob("new").upload_from_string(b"abc", if_generation_match=0)
+    assert len(time.slept) == 1
+
+
+@pytest.mark.parametrize("policy", [iam.policy, rfc9110.policy, redis.policy], ids=["iam", "rfc9110", "redis"])
+def test_the_policy_of_another_service_is_refused(client: Any, policy: forbear.Policy) -> None:
+    """Its table knows none of the operations, or takes them for others."""
+    with pytest.raises(TypeError, match=r"`policy` must (not )?be .* take "):
+        install(client, policy)
 
 
 def test_what_cannot_be_made_safe_is_refused() -> None:

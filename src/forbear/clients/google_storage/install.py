@@ -16,9 +16,11 @@ from requests.adapters import HTTPAdapter
 
 from forbear.clients.requests import RetryAdapter
 from forbear.core.report import Report, attach, report
+from forbear.exchange.settings import check_policy
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import cloud_storage
+from forbear.services.cloud_storage.service import RECOMMENDED
 
 C = TypeVar("C", bound=storage.Client)
 
@@ -31,12 +33,13 @@ def install(client: C, policy: Policy | None = None) -> C:
 
     Every request of it is judged as it goes over the wire: repeated only where its operation allows it, continued where
     a download breaks, and of a resumable upload only what its session says is missing is sent again. `policy` is by
-    default `cloud_storage.policy`, and holds for any host, emulators included. Whatever `retry=` its calls have,
+    default `cloud_storage.policy`; one of your own brings its limits, backoff and `on`. The table is that of Cloud
+    Storage on any host, emulators included. Whatever `retry=` its calls have,
     Google's loops end with the first attempt: what is given up on is a `google.api_core.exceptions.RetryError`, whose
     `cause` is the original error, with a note and a report. Errors that no loop would repeat come out as ever.
 
-    Raises TypeError for another client, and for one whose session has adapters of its own (mutual TLS). Processes of
-    the transfer manager have clients of their own: use its threads.
+    Raises TypeError for the policy of another service, for another client, and for one whose session has adapters of
+    its own (mutual TLS). Processes of the transfer manager have clients of their own: use its threads.
     """
     session: Any = getattr(client, "_http", None) if isinstance(client, storage.Client) else None
     if not isinstance(session, requests.Session):
@@ -45,6 +48,12 @@ def install(client: C, policy: Policy | None = None) -> C:
             f"there is forbear.clients.grpc, got {client!r}"
         )
     chosen = cloud_storage.policy if policy is None else policy
+    check_policy(chosen)
+    if chosen.service is not None and chosen.service.name != RECOMMENDED.name:
+        raise TypeError(
+            f"`policy` must be for Cloud Storage or for no service in particular, got one for {chosen.service.name}; "
+            "take forbear.services.cloud_storage.policy, or one of forbear.retry(on=...)"
+        )
     for prefix in ("https://", "http://"):
         present = session.get_adapter(f"{prefix}storage.googleapis.com")
         if type(present) not in (HTTPAdapter, _Adapter):
@@ -66,7 +75,11 @@ def install(client: C, policy: Policy | None = None) -> C:
 
 
 class _Adapter(RetryAdapter):
-    """The adapter for requests, but what it gives up on ends Google's loops."""
+    """The adapter for requests, but what it gives up on ends Google's loops, and every host is Cloud Storage."""
+
+    def __init__(self, policy: Policy, **options: Any) -> None:
+        super().__init__(policy, **options)
+        self._settings = self._settings.replace(service=RECOMMENDED)
 
     def send(
         self,
