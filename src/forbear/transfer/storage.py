@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 from urllib.parse import quote, urlencode
 
 try:
@@ -23,7 +23,7 @@ from forbear.clients.aiohttp import RetryMiddleware, errors
 from forbear.core.events import Event
 from forbear.core.report import attach, report
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
-from forbear.http.request import Request, Service
+from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.transfer.address import Url
@@ -31,6 +31,9 @@ from forbear.transfer.credentials import ANONYMOUS, Credentials, Tokens, tokens
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.meter import hear
 from forbear.transfer.objects import FIELDS, Object
+
+if TYPE_CHECKING:
+    from forbear.http.request import Service
 
 ENDPOINT = "https://storage.googleapis.com"
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
@@ -314,7 +317,7 @@ def _heard(policy: Policy) -> Policy:
     return policy.with_on_event(both)
 
 
-def _service(policy: Policy) -> Service:
+def _service(policy: Policy) -> "Service":
     if policy.service is None or policy.service.name != "cloud_storage":
         raise ValueError(
             f"`policy` must be one of Cloud Storage, such as cloud_storage.policy.with_timeout(60), got {policy!r}"
