@@ -10,7 +10,7 @@ import grpc
 import pytest
 
 from forbear import export
-from forbear.core.backoff import Exponential
+from forbear.core.backoff import Constant, Exponential
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage, iam, memorystore
@@ -154,3 +154,45 @@ def test_another_budget_is_a_loss() -> None:
     """gRPC knows one kind only."""
     losses = export.grpc(retry(on=OSError, budget=Budget())).losses
     assert [loss for loss in losses if loss.startswith("budget=") and "Budget.grpc()" in loss]
+
+
+@pytest.mark.parametrize(
+    "policy",
+    [
+        retry(on=OSError, backoff=Constant(0)),
+        retry(on=OSError, backoff=Exponential(1e-6, maximum=1e12), timeout=1e-4),
+        retry(on=OSError, budget=Budget.grpc(0.4, 0.0001)),
+        retry(on=OSError, budget=Budget.grpc(5000)),
+    ],
+)
+def test_a_channel_takes_the_config_whatever_the_numbers(
+    address_and_server: tuple[str, Server], policy: Policy
+) -> None:
+    """One that it refuses would fail every call; where a number had to give way, that is a loss."""
+    address, server = address_and_server
+    server.failures = 0
+    config, losses = export.grpc(policy)
+    assert call(address, config, "app.Orders/Pay") in (grpc.StatusCode.OK, grpc.StatusCode.DEADLINE_EXCEEDED)
+    assert [loss for loss in losses if "at least 0.001 s" in loss or "instead" in loss]
+
+
+def test_methods_are_taken_by_name(address_and_server: tuple[str, Server]) -> None:
+    """With a slash or without, twice or once; what the service does not have is refused, and so is nothing at all."""
+    address, _ = address_and_server
+    pay = export.grpc(retry(on=OSError, backoff=QUICK), ["app.Orders/Pay", "/app.Orders/Pay"]).value
+    assert call(address, pay, "app.Orders/Pay") is grpc.StatusCode.OK
+    (config,) = json.loads(export.grpc(cloud_storage.policy, [f"/{STORAGE}/GetObject"]).value)["methodConfig"]
+    assert names(config) == {f"{STORAGE}/GetObject"}
+    with pytest.raises(ValueError, match=r"RPCs or services that cloud_storage has, got 'app\.Orders'"):
+        export.grpc(cloud_storage.policy, ["app.Orders"])
+    with pytest.raises(ValueError, match="at least one"):
+        export.grpc(cloud_storage.policy, [])
+    with pytest.raises(TypeError, match="got the string"):
+        export.grpc(cloud_storage.policy, STORAGE)
+
+
+def test_only_what_is_chosen_and_not_retried_is_a_loss() -> None:
+    """A read has no condition that a config could not see."""
+    assert not [loss for loss in export.grpc(cloud_storage.policy, [f"{STORAGE}/GetObject"]).losses if "safety" in loss]
+    (loss,) = [x for x in export.grpc(cloud_storage.policy, [f"{STORAGE}/DeleteObject"]).losses if "safety" in x]
+    assert loss.endswith("never retried: DeleteObject")

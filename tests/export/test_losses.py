@@ -113,6 +113,34 @@ def test_a_judge_of_the_users_own_has_no_text(target: str) -> None:
         export.source(target, retry(on=lambda error: True))
 
 
+class Outer:
+    """Something with a class inside."""
+
+    class Inner(Exception):
+        """What no import statement reaches."""
+
+
+@pytest.mark.parametrize("target", ["google_api_core", "tenacity", "celery"])
+def test_types_without_an_import_have_no_text(target: str) -> None:
+    """The text would not run."""
+
+    class Local(Exception):
+        """What nobody else can see."""
+
+    for kind in (Outer.Inner, Local):
+        with pytest.raises(ValueError, match="must list types from the top of a module"):
+            export.source(target, retry(on=kind))
+
+
+def test_the_waits_of_a_judge_are_a_loss() -> None:
+    """It may answer with seconds, which no target asks for; types and the judges of services do not."""
+    answered = [retry(on=lambda error: 3.0), retry(on=Busy, on_result=lambda value: 3.0)]
+    for policy in answered:
+        assert [loss for loss in export.tenacity(policy).losses if loss.startswith("delays: ")]
+    for policy in (retry(on=(Busy, OSError)), cloud_storage.policy, NAMED["redis"]):
+        assert not [loss for loss in export.tenacity(policy).losses if loss.startswith("delays: ")]
+
+
 def test_what_is_no_policy_is_refused() -> None:
     """Also an unknown target, with the list of those there are."""
     nonsense: Any = Exponential()

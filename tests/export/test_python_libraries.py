@@ -1,6 +1,7 @@
 """Objects and source texts for Python libraries, executed with the libraries themselves."""
 
 import pickle
+import sys
 from collections.abc import Callable
 from contextlib import suppress
 from datetime import timedelta
@@ -84,6 +85,8 @@ REPEATED = [
     (cloud_storage.policy.with_repeatable(True), storage(408), True),
     (cloud_storage.policy.with_repeatable(True), storage(404), False),
     (cloud_storage.policy.with_repeatable(True), ConnectionResetError(), True),
+    (retry(on=exceptions.ServiceUnavailable), storage(503), True),
+    (retry(on=exceptions.ServiceUnavailable), storage(500), False),
     (redis.policy, BusyLoadingError(), True),
     (redis.policy, RedisConnectionError("lost"), False),
     (redis.policy.with_repeatable(True), RedisConnectionError("lost"), True),
@@ -261,3 +264,24 @@ def test_botocore_constructs(text: bool) -> None:
     losses = export.botocore(policy).losses
     assert "budget: one for each client, and timeouts cost more" in losses
     assert [loss for loss in export.botocore(retry(on=Busy)).losses if loss.startswith("budget: a quota of 500")]
+
+
+@pytest.mark.parametrize(
+    ("target", "library", "package"),
+    [
+        ("google_api_core", "google.api_core.retry", "google-api-core"),
+        ("tenacity", "tenacity", "tenacity"),
+        ("urllib3", "urllib3.util", "urllib3"),
+        ("botocore", "botocore.config", "botocore"),
+        ("temporal", "temporalio.common", "temporalio"),
+        ("celery", "redis.exceptions", "redis"),
+    ],
+)
+def test_a_missing_library_is_said_with_its_cure(
+    target: str, library: str, package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Install it, or take the text."""
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(ImportError, match=rf'forbear.export.{target} needs {package}; .*source\("{target}", policy\)'):
+        getattr(export, target)(redis.policy)
+    assert export.source(target, redis.policy).value

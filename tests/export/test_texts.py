@@ -86,6 +86,23 @@ def test_envoy_has_budgets_and_timeouts() -> None:
     assert [loss for loss in losses if "retry_budget.budget_percent of the cluster to 20" in loss]
 
 
+def test_envoys_own_timeout_is_off_where_there_is_none() -> None:
+    """By default a route of Envoy would end after 15 s."""
+    assert json.loads(export.envoy(retry(on=Busy, timeout=None)).value)["timeout"] == "0s"
+
+
+def test_no_wait_means_a_short_one() -> None:
+    """Where a zero stands for a default, as in Go, or is refused, as by Envoy, the least is taken, and listed."""
+    policy = retry(on=Busy, backoff=Constant(0))
+    text, losses = export.go(policy)
+    assert "Initial:    1 * time.Microsecond," in text
+    assert "Max:        1 * time.Microsecond," in text
+    assert [loss for loss in losses if loss.endswith("for 0 means the client's own")]
+    text, losses = export.envoy(policy)
+    assert json.loads(text)["retry_policy"]["retry_back_off"] == {"base_interval": "0.001s", "max_interval": "0.001s"}
+    assert [loss for loss in losses if loss.endswith("at least 0.001 s")]
+
+
 DOCUMENTED, POLICY = cloud_storage.documented, cloud_storage.policy
 LIMITED = retry(on=Busy, attempts=4, timeout=None, attempt_timeout=2.5, backoff=Exponential(0.25, 1.5, 10, "equal"))
 

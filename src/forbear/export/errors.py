@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from forbear.core.verdict import Kind
+from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
 from forbear.services.failures import Failures
@@ -104,6 +105,11 @@ def _listed(policy: Policy) -> tuple[type[Exception], ...] | None:
 
 
 def _dotted(kind: type) -> str:
+    if "." in kind.__qualname__ or kind.__module__ == "__main__":
+        raise ValueError(
+            f"`policy.on` must list types from the top of a module to be written as source text, got {kind!r}; "
+            "define it there, or use the function of forbear.export that makes the object"
+        )
     return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
@@ -111,5 +117,6 @@ def _imported(name: str) -> type[Exception]:
     from importlib import import_module
 
     module, _, attribute = name.rpartition(".")
-    found: type[Exception] = getattr(import_module(module or "builtins"), attribute)
+    with needed("celery", module.partition(".")[0]):
+        found: type[Exception] = getattr(import_module(module or "builtins"), attribute)
     return found

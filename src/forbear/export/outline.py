@@ -10,6 +10,8 @@ from forbear.export.waits import Waits
 from forbear.http.method import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
+from forbear.services.failures import Failures
+from forbear.services.redis.failures import verdict_of_exception
 
 MANY = 1_000_000
 """The number of retries for targets that must be told one, where the policy has no limit."""
@@ -129,6 +131,13 @@ class Outline:
         return _LOOKED_AT
 
 
+def _is_judge(hook: object) -> bool:
+    """Whether a hook of a policy may answer with more than yes or no; the judges of services have no delays."""
+    if isinstance(hook, type | tuple | Failures) or hook is verdict_of_exception:
+        return False
+    return hook is not None
+
+
 def _features(policy: Policy) -> dict[str, str]:
     """Every feature that the policy has, with what is lost where a target cannot say it."""
     limits, backoff = policy.limits, policy.backoff
@@ -161,6 +170,8 @@ def _features(policy: Policy) -> dict[str, str]:
         found["budget"] = f"budget={policy.budget!r}: retries are not limited across calls"
     if policy.on_result is not None:
         found["on_result"] = "on_result: returned values are not judged"
+    if any(_is_judge(hook) for hook in (policy.on, policy.on_result)):
+        found["delays"] = "delays: a wait that `on` or `on_result` answers with is not kept"
     if policy.on_event is not None:
         found["on_event"] = "on_event: nobody is told"
     if policy.retry_exhausted:

@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from forbear.core.budget import TokenBucket
 from forbear.export.exported import Exported
+from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
 
@@ -15,7 +16,8 @@ _QUOTA = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
 
 def botocore(policy: Policy) -> "Exported[Config]":
     """A `botocore.config.Config` in the mode "standard"."""
-    from botocore.config import Config
+    with needed("botocore", "botocore"):
+        from botocore.config import Config
 
     outline = Outline(policy)
     return Exported(Config(**_parameters(outline)), outline.losses)

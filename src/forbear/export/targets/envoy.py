@@ -7,7 +7,7 @@ from forbear.core.budget import Ratio
 from forbear.core.decide import show
 from forbear.export.exported import Exported
 from forbear.export.outline import MANY, Outline
-from forbear.export.text import duration
+from forbear.export.text import LEAST, duration
 from forbear.policy import Policy
 
 
@@ -15,9 +15,9 @@ def envoy(policy: Policy) -> Exported[str]:
     """A `retry_policy` and a `timeout` for a route action; only methods that may always be repeated are."""
     outline = Outline(policy)
     waits = outline.waits
-    if waits.multiplier == 2:
+    if waits.multiplier == 2 and waits.initial >= LEAST:
         outline.says("backoff")
-    outline.differs("backoff", f"waits of {waits}: doubled instead")
+    outline.differs("backoff", f"waits of {waits}: doubled instead, and at least {LEAST:g} s")
     if waits.jitter == "full":
         outline.says("jitter")
     outline.differs("jitter", f"jitter={waits.jitter}: full, so waits may also be much shorter")
@@ -54,7 +54,8 @@ def envoy(policy: Policy) -> Exported[str]:
         outline.differs(
             "budget", f"budget: set retry_budget.budget_percent of the cluster to {share:g} (of active requests)"
         )
-    route: dict[str, Any] = {"retry_policy": retry}
+    # Without one, Envoy would take its own, which is 15 s.
+    route: dict[str, Any] = {"retry_policy": retry, "timeout": "0s"}
     if outline.timeout is not None:
         route["timeout"] = duration(outline.timeout)
         outline.differs("timeout", f"timeout of {show(outline.timeout)}: a running attempt is ended by it, too")

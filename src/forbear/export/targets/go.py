@@ -5,6 +5,7 @@ from forbear.export.exported import Exported
 from forbear.export.outline import Outline
 from forbear.policy import Policy
 
+_LEAST = 1e-6
 _ITS_OWN = (408, 429, *range(500, 600))
 
 
@@ -21,7 +22,9 @@ def go(policy: Policy) -> Exported[str]:
         f"\tMultiplier: {waits.multiplier:g},",
         "}),",
     ]
-    outline.says("backoff")
+    if waits.initial >= _LEAST:
+        outline.says("backoff")
+    outline.differs("backoff", f"waits of {waits}: at least {_LEAST:g} s, for 0 means the client's own")
     if waits.jitter == "full":
         outline.says("jitter")
     outline.differs("jitter", f"jitter={waits.jitter}: full, so waits may also be much shorter")
@@ -57,6 +60,7 @@ def go(policy: Policy) -> Exported[str]:
 
 
 def _duration(seconds: float) -> str:
+    seconds = max(seconds, _LEAST)
     if seconds == int(seconds):
         return f"{int(seconds)} * time.Second"
-    return f"{round(seconds * 1e6)} * time.Microsecond"
+    return f"{round(seconds / _LEAST)} * time.Microsecond"

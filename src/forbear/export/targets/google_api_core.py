@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 from forbear.core.decide import show
 from forbear.export import errors
 from forbear.export.exported import Exported
+from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
 
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 
 def google_api_core(policy: Policy) -> "Exported[Retry]":
     """A `google.api_core.retry.Retry` that asks the policy which errors to repeat."""
-    from google.api_core.retry import Retry
+    with needed("google_api_core", "google-api-core"):
+        from google.api_core.retry import Retry
 
     outline = Outline(policy)
     outline.says("errors")
@@ -34,11 +36,15 @@ def source(policy: Policy) -> Exported[str]:
         found = replace(found, types=(*found.types, *_LOST))
     parameters = _parameters(outline)
     imports = [f"import {module}" for module in found.imports]
-    lines = [*imports, *[""] * bool(imports), "from google.api_core import exceptions, retry", "", ""]
+    names = "exceptions, retry" if found.statuses else "retry"
+    lines = [*imports, *[""] * bool(imports), f"from google.api_core import {names}", "", ""]
+    lines.append("def is_transient(error: Exception) -> bool:")
+    if found.statuses:
+        lines += [
+            "    if isinstance(error, exceptions.GoogleAPICallError):",
+            f"        return error.code in {found.statuses}",
+        ]
     lines += [
-        "def is_transient(error: Exception) -> bool:",
-        "    if isinstance(error, exceptions.GoogleAPICallError):",
-        f"        return error.code in {found.statuses}",
         f"    return isinstance(error, {found.text})",
         "",
         "",

@@ -12,12 +12,13 @@ from forbear.core.decide import show
 from forbear.core.verdict import Safety
 from forbear.export.exported import Exported
 from forbear.export.outline import Outline
-from forbear.export.text import duration
+from forbear.export.text import LEAST, duration
 from forbear.policy import Policy
 from forbear.services import codes
 from forbear.services.rpc import GrpcCall, RpcService
 
 _MOST_ATTEMPTS = 5  # more are cut to this by every implementation
+_MOST_TOKENS = 1000
 _UNARY = "unary"
 
 Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
@@ -30,14 +31,15 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     ("google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service), by default for all.
     """
     outline = Outline(policy)
+    chosen = None if methods is None else _chosen(methods)
     known: object = policy.service
     service = known if isinstance(known, RpcService) else None
     if service is not None:
-        listed = _safe(outline, service, None if methods is None else frozenset(methods))
+        listed = _safe(outline, service, chosen)
         retried = [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
         outline.says("errors")
     else:
-        listed = [(name, True) for name in methods] if methods is not None else [("", True)]
+        listed = [(name, True) for name in sorted(chosen or [""])]
         retried = ["UNAVAILABLE"]
         outline.differs("errors", "errors: gRPC knows status codes only; UNAVAILABLE is retried")
     retry = _retry(outline, retried)
@@ -47,10 +49,13 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
         outline.says("safety")
     document: dict[str, Any] = {"methodConfig": _configs(outline, listed, retry)}
     rule = None if policy.budget is None else policy.budget._rule
-    if isinstance(rule, Throttle):
-        document["retryThrottling"] = {"maxTokens": round(rule.max_tokens), "tokenRatio": round(rule.token_ratio, 3)}
-        outline.says("budget")
     outline.differs("budget", f"budget={policy.budget!r}: gRPC's throttle is another; Budget.grpc() can be exported")
+    if isinstance(rule, Throttle):
+        tokens, ratio = min(max(round(rule.max_tokens), 1), _MOST_TOKENS), max(round(rule.token_ratio, 3), 0.001)
+        document["retryThrottling"] = {"maxTokens": tokens, "tokenRatio": ratio}
+        outline.differs("budget", f"budget={policy.budget!r}: maxTokens of {tokens} and tokenRatio of {ratio} instead")
+        if (tokens, ratio) == (rule.max_tokens, rule.token_ratio):
+            outline.says("budget")
     outline.differs(
         "retry_after", "Retry-After: RetryInfo in the details of a status is not obeyed; grpc-retry-pushback-ms is"
     )
@@ -61,7 +66,12 @@ def _safe(outline: Outline, service: RpcService, only: frozenset[str] | None) ->
     """The RPCs that may always be executed twice; the others are listed as losses."""
     found: list[Method] = []
     conditional: list[str] = []
-    for name, unary in _known(service.name):
+    known = _known(service.name)
+    if only is not None:
+        unknown = only - {part for name, _ in known for part in (name, name.partition("/")[0])}
+        if unknown:
+            raise ValueError(f"`methods` must be RPCs or services that {service.name} has, got {min(unknown)!r}")
+    for name, unary in known:
         if only is not None and name not in only and name.partition("/")[0] not in only:
             continue
         judgement = service.classify_call(GrpcCall(name))
@@ -69,11 +79,22 @@ def _safe(outline: Outline, service: RpcService, only: frozenset[str] | None) ->
             found.append((name, unary))
         elif judgement.safety is Safety.CONDITIONAL:
             conditional.append(name.rpartition("/")[2])
+    if not conditional:
+        outline.says("safety")
     outline.differs(
         "safety",
         f"safety: a config sees no conditions, so these are never retried: {', '.join(sorted(set(conditional)))}",
     )
     return found
+
+
+def _chosen(methods: Iterable[str]) -> frozenset[str]:
+    if isinstance(methods, str):
+        raise TypeError(f"`methods` must be a collection of full names of RPCs or services, got the string {methods!r}")
+    chosen = frozenset(name.removeprefix("/") for name in methods)
+    if not chosen:
+        raise ValueError("`methods` must name at least one RPC or service, or be None (all of them), got none")
+    return chosen
 
 
 def _known(service: str) -> list[Method]:
@@ -94,7 +115,9 @@ def _known(service: str) -> list[Method]:
 
 def _retry(outline: Outline, retried: list[str]) -> dict[str, Any] | None:
     waits = outline.waits.mean
-    outline.says("backoff")
+    if waits.initial >= LEAST:
+        outline.says("backoff")
+    outline.differs("backoff", f"waits of {outline.waits}: at least {LEAST:g} s")
     outline.differs("jitter", f"jitter={outline.waits.jitter}: 0.8 to 1.2 times the mean wait instead")
     attempts = outline.attempts
     if attempts is None or attempts > _MOST_ATTEMPTS:

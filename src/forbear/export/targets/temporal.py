@@ -6,6 +6,7 @@ from typing import Any
 from forbear.core.decide import show
 from forbear.export import errors
 from forbear.export.exported import Exported
+from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
 
@@ -14,7 +15,8 @@ Options = dict[str, Any]
 
 def temporal(policy: Policy) -> Exported[Options]:
     """Keywords for `workflow.execute_activity`: a `retry_policy` (`temporalio.common.RetryPolicy`) and timeouts."""
-    from temporalio.common import RetryPolicy
+    with needed("temporal", "temporalio"):
+        from temporalio.common import RetryPolicy
 
     outline = Outline(policy)
     retry, timeouts = _options(outline)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.export import errors
 from forbear.export.exported import Exported
+from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.export.waits import Waits
 from forbear.policy import Policy
@@ -17,16 +18,17 @@ def tenacity(policy: Policy) -> "Exported[Retrying]":
     """A `tenacity.Retrying` with the policy's own judge and backoff; on giving up the original error comes out."""
     from random import random
 
-    from tenacity import (
-        Retrying,
-        retry_base,
-        retry_if_exception,
-        retry_if_result,
-        stop_after_attempt,
-        stop_any,
-        stop_before_delay,
-        stop_never,
-    )
+    with needed("tenacity", "tenacity"):
+        from tenacity import (
+            Retrying,
+            retry_base,
+            retry_if_exception,
+            retry_if_result,
+            stop_after_attempt,
+            stop_any,
+            stop_before_delay,
+            stop_never,
+        )
 
     outline = Outline(policy)
     errors.tell_safety(outline)

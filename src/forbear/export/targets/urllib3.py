@@ -3,6 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from forbear.export.exported import Exported
+from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
 
@@ -12,7 +13,8 @@ if TYPE_CHECKING:
 
 def urllib3(policy: Policy) -> "Exported[Retry]":
     """A `urllib3.util.Retry`; the last response comes out as it is, without an exception."""
-    from urllib3.util import Retry
+    with needed("urllib3", "urllib3"):
+        from urllib3.util import Retry
 
     outline = Outline(policy)
     return Exported(Retry(**_parameters(outline)), outline.losses)
