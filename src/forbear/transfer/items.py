@@ -1,0 +1,166 @@
+"""Items: one thing to do each, what came of it, and who is told. They can be sent to other processes and know no I/O."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Protocol
+
+from forbear.core.events import Scheduled
+from forbear.core.report import Report
+from forbear.transfer.address import Url
+from forbear.transfer.objects import Object
+
+STREAM = "-"
+"""Standard input as a source, standard output as a target."""
+
+
+class Action(Enum):
+    """What is to be done with an item."""
+
+    COPY = "copy"
+    DELETE = "delete"
+    """Delete the target."""
+    SKIP = "skip"
+    """Nothing, for the reason in its note."""
+    REFUSE = "refuse"
+    """Nothing, and that is a failure: its note says why."""
+
+
+class Status(Enum):
+    """What came of an item."""
+
+    DONE = "done"
+    SKIPPED = "skipped"
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One thing to do, independent of all others: `source` and `target` are local paths, "-" or addresses in the cloud.
+
+    `size` is in bytes, None where it is not known yet. `found` is what a listing said of a source in the cloud.
+    `root` is the local folder that must not be left, None where the user named the file itself. `generation` is the
+    version that the target must have (0: nothing is there), None for whatever is there. `mtime` of a local file is set
+    where the source tells.
+    """
+
+    source: Url | str
+    target: Url | str
+    action: Action = Action.COPY
+    size: int | None = None
+    found: Object | None = None
+    root: str | None = None
+    generation: int | None = None
+    no_clobber: bool = False
+    note: str = ""
+    hint: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What came of one item: `bytes` across and `seconds` it took, from the epoch second `began` on.
+
+    `generation` and `crc32c` are those of the object that was written or read. Where it failed `error` says why, `hint`
+    what to do about it, and `report` what was tried; where it was skipped `error` is the reason.
+    """
+
+    item: Item
+    status: Status
+    bytes: int = 0
+    seconds: float = 0.0
+    retries: int = 0
+    generation: int | None = None
+    crc32c: str | None = None
+    error: str | None = None
+    hint: str | None = None
+    report: Report | None = None
+    began: float = 0.0
+
+
+@dataclass(slots=True)
+class Summary:
+    """What came of all items: how many, `bytes` across, `seconds` from the first to the last, `retries` on the way.
+
+    `deleted` of those `done` were deletions.
+    """
+
+    done: int = 0
+    deleted: int = 0
+    skipped: int = 0
+    bytes: int = 0
+    seconds: float = 0.0
+    retries: int = 0
+    failures: list[Outcome] = field(default_factory=list[Outcome])
+
+    @property
+    def failed(self) -> int:
+        """How many failed."""
+        return len(self.failures)
+
+    @property
+    def ok(self) -> bool:
+        """Whether none failed."""
+        return not self.failures
+
+    @property
+    def outcomes(self) -> Mapping[Status, int]:
+        """How many items came out in which way."""
+        return {Status.DONE: self.done, Status.SKIPPED: self.skipped, Status.FAILED: self.failed}
+
+    def add(self, outcome: Outcome) -> None:
+        """Count one more."""
+        self.retries += outcome.retries
+        self.bytes += outcome.bytes
+        if outcome.status is Status.DONE:
+            self.done += 1
+            self.deleted += outcome.item.action is Action.DELETE
+        elif outcome.status is Status.SKIPPED:
+            self.skipped += 1
+        else:
+            self.failures.append(outcome)
+
+
+class Listener(Protocol):
+    """Told of everything in the event loop, by one item or another at a time; its methods must return at once."""
+
+    def planned(self, items: int, size: int | None, complete: bool) -> None:
+        """So many items are known by now, of `size` bytes in all (None: unknown); `complete` when there are no more."""
+        ...
+
+    def began(self, item: Item) -> None:
+        """An item is at work."""
+        ...
+
+    def moved(self, item: Item, count: int) -> None:
+        """So many more of its bytes are across; a negative count takes back bytes that must go again."""
+        ...
+
+    def retried(self, item: Item, event: Scheduled) -> None:
+        """Something failed and will be tried again."""
+        ...
+
+    def ended(self, outcome: Outcome) -> None:
+        """An item is done, skipped or failed; one that had nothing to do did not begin."""
+        ...
+
+
+class Quiet:
+    """Tells nobody."""
+
+    def planned(self, items: int, size: int | None, complete: bool) -> None:
+        """Nothing."""
+
+    def began(self, item: Item) -> None:
+        """Nothing."""
+
+    def moved(self, item: Item, count: int) -> None:
+        """Nothing."""
+
+    def retried(self, item: Item, event: Scheduled) -> None:
+        """Nothing."""
+
+    def ended(self, outcome: Outcome) -> None:
+        """Nothing."""
+
+
+QUIET = Quiet()
