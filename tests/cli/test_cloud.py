@@ -28,6 +28,21 @@ def test_it_serves_until_it_is_told_to_stop(signum: signal.Signals, start: Start
     assert f"export STORAGE_EMULATOR_HOST={url}\n" in err
 
 
+def test_buckets(start: Start) -> None:
+    """Buckets that are named are there when the URL is told."""
+    process = start("cloud", "--bucket", "one", "--bucket", "two", "--bucket", "one")
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    assert [status(f"{url}/storage/v1/b/{name}") for name in ("one", "two", "three")] == [200, 200, 404]
+
+
+def test_a_bucket_that_cannot_be(finish: Finish) -> None:
+    """A name that no bucket can have is refused before anything is served."""
+    done = finish("cloud", "--bucket", "gs://One")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("error: `--bucket` must be the name of a bucket, got 'gs://One'\nhint: use 3 to 222")
+
+
 def test_a_storm(start: Start) -> None:
     """With a storm some requests fail, the same ones for the same seed."""
     seen: list[list[int]] = []
