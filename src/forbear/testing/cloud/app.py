@@ -76,7 +76,7 @@ class App:
             number = self._state.admitted
             if asked.operation in SENDS:
                 call = self._call(request, asked, number)
-                receiving.keep_part(call, request.body[: len(request.body) // CHUNK * CHUNK])
+                receiving.keep_part(call, request.content.cut(0, len(request.content) // CHUNK * CHUNK))
             self._note(request, number, asked.operation, None, None)
 
     def _call(self, request: Request, asked: Asked, number: int) -> Call:
@@ -94,7 +94,7 @@ class App:
                 request.query_text,
                 operation,
                 {name: value for name, value in request.headers.items() if name not in _SECRET},
-                len(request.body),
+                len(request.content),
                 None if reply is None else reply.status,
                 None if fault is None else fault.name,
             )

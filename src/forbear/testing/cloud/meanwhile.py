@@ -2,6 +2,7 @@
 
 from forbear.testing.cloud.api.uploads import named
 from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.content import Content, content_of
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.model import StoredObject
 
@@ -15,10 +16,11 @@ def replace_object(call: Call, content: bytes | None) -> None:
         return
     bucket, name = place
     old = _live(call, bucket, name)
-    if content is None:
-        content = b"somebody else's" if old is None else old.data.translate(_FLIPPED)
+    written = content_of(b"somebody else's" if content is None else content)
+    if content is None and old is not None:
+        written = Content(bytes(piece).translate(_FLIPPED) for piece in old.content.pieces)
     try:
-        call.store.put(bucket, name, content, None if old is None else old.fields)
+        call.store.put(bucket, name, written, None if old is None else old.fields)
     except ApiError:
         return  # there is no such bucket, or no such name
 

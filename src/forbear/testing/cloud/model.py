@@ -1,30 +1,16 @@
 """What the cloud keeps: buckets, object versions, policies and keys as plain data; knows no HTTP."""
 
 import base64
-import hashlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import cast
 
-try:
-    import google_crc32c
-except ModuleNotFoundError as error:
-    text = 'forbear.testing.cloud needs google-crc32c; install it with: pip install "forbear[cloud]"'
-    raise ModuleNotFoundError(text, name="google_crc32c") from error
-
+from forbear.testing.cloud.content import Content, content_of
 from forbear.testing.cloud.wire import Json, JsonObject
-
-_crc32c = cast("Callable[[bytes], int]", google_crc32c.value)  # pyright: ignore[reportUnknownMemberType]
 
 
 def crc32c_of(data: bytes) -> str:
     """CRC32C as the API writes it: base64 of the big-endian bytes."""
-    return base64.b64encode(_crc32c(data).to_bytes(4, "big")).decode()
-
-
-def md5_of(data: bytes) -> str:
-    """MD5 as the API writes it: base64."""
-    return base64.b64encode(hashlib.md5(data, usedforsecurity=False).digest()).decode()
+    return content_of(data).crc32c
 
 
 def etag_of(*numbers: int) -> str:
@@ -52,17 +38,30 @@ class StoredObject:
     bucket: str
     name: str
     generation: int
-    data: bytes
+    content: Content
     created: float
     updated: float
-    crc32c: str
-    md5: str | None
     fields: JsonObject
     acl: dict[str, str]
     metageneration: int = 1
     deleted: float | None = None
     components: int | None = None
     policy: Policy = field(default_factory=Policy)
+
+    @property
+    def data(self) -> bytes:
+        """The content in one piece: joined each time, which costs with a large object."""
+        return bytes(self.content)
+
+    @property
+    def crc32c(self) -> str:
+        """CRC32C as the API writes it: base64 of the big-endian bytes."""
+        return self.content.crc32c
+
+    @property
+    def md5(self) -> str | None:
+        """MD5 as the API writes it: base64; a composite has none."""
+        return self.content.md5 if self.components is None else None
 
     @property
     def etag(self) -> str:

@@ -5,9 +5,10 @@ from collections.abc import Mapping
 
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import Conditions
+from forbear.testing.cloud.content import Content, Growing
 from forbear.testing.cloud.errors import ApiError, invalid, not_found
 from forbear.testing.cloud.fields import integer
-from forbear.testing.cloud.model import StoredObject, crc32c_of, md5_of
+from forbear.testing.cloud.model import StoredObject
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.wire import Json, JsonObject, Reply, Request
 
@@ -21,7 +22,7 @@ def commit(
     call: Call,
     bucket: str,
     name: str,
-    data: bytes,
+    data: Content,
     fields: Mapping[str, Json],
     conditions: Conditions,
     acl: dict[str, str] | None,
@@ -45,9 +46,9 @@ def _header_hashes(request: Request) -> dict[str, str]:
     return found
 
 
-def _check_hashes(data: bytes, claimed: Mapping[str, Json]) -> None:
+def _check_hashes(data: Content, claimed: Mapping[str, Json]) -> None:
     for name, value in claimed.items():
-        computed = crc32c_of(data) if name == "crc32c" else md5_of(data)
+        computed = data.crc32c if name == "crc32c" else data.md5
         if value != computed:
             raise invalid(f"Provided {name} {value!r} doesn't match calculated {name} {computed!r}.")
 
@@ -77,24 +78,24 @@ def proceed(call: Call, operation: str) -> Session:
     if session.finished is not None:
         return session
     offset, length, total = _content_range(call.request)
-    if length != len(call.request.body):
-        raise invalid(f"Content-Range stands for {length} bytes, the body has {len(call.request.body)}.")
+    if length != len(call.request.content):
+        raise invalid(f"Content-Range stands for {length} bytes, the body has {len(call.request.content)}.")
     if total is not None:
         session.set_total(total)
     if offset is not None:
-        session.receive(offset, call.request.body)
+        session.receive(offset, call.request.content)
     if session.complete:
-        data = bytes(session.data)
+        data = session.data.content()
         session.finished = commit(
             call, session.bucket, session.name, data, session.fields, session.conditions, session.acl, operation
         )
-        session.data = bytearray()
+        session.data = Growing()
     return session
 
 
 def incomplete(session: Session) -> Reply:
     """308 with what has arrived so far."""
-    have = (("Range", f"bytes=0-{len(session.data) - 1}"),) if session.data else ()
+    have = (("Range", f"bytes=0-{len(session.data) - 1}"),) if len(session.data) else ()
     return Reply(308, (*have, ("X-GUploader-UploadID", session.id)))
 
 
@@ -102,11 +103,11 @@ def cancel(call: Call) -> Reply:
     """Forget a session at its owner's wish, which is answered with 499."""
     session = _session(call)
     session.gone = 410
-    session.data = bytearray()
+    session.data = Growing()
     raise ApiError(499, "Client Closed Request: the upload was cancelled.")
 
 
-def keep_part(call: Call, body: bytes) -> Session | None:
+def keep_part(call: Call, body: Content) -> Session | None:
     """Store what arrived of a chunk whose connection broke; None where it does not fit an open session: dropped."""
     try:
         session = _session(call)
@@ -126,7 +127,7 @@ def rewind(call: Call, to: int) -> Reply | None:
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is None or session.gone is not None or len(session.data) <= to:
         return None
-    del session.data[to:]
+    session.data.keep(to)
     return incomplete(session)
 
 
@@ -135,7 +136,7 @@ def expire(call: Call, status: int) -> None:
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
         session.gone = status
-        session.data = bytearray()
+        session.data = Growing()
 
 
 def _session(call: Call) -> Session:
@@ -151,7 +152,7 @@ def _content_range(request: Request) -> tuple[int | None, int, int | None]:
     """Where the chunk starts (None: a query, no chunk), how long it claims to be, and the total size if known."""
     header = request.headers.get("content-range")
     if header is None:
-        length = integer(request.headers.get("content-length", str(len(request.body))), "Content-Length")
+        length = integer(request.headers.get("content-length", str(len(request.content))), "Content-Length")
         return 0, length, length
     found = _CONTENT_RANGE.fullmatch(header.strip())
     if found is None:

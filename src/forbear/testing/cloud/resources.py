@@ -53,7 +53,7 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False) -> Jso
         "bucket": item.bucket,
         "generation": str(item.generation),
         "metageneration": str(item.metageneration),
-        "size": str(len(item.data)),
+        "size": str(len(item.content)),
         "crc32c": item.crc32c,
         "etag": item.etag,
         "timeCreated": moment(item.created),

@@ -14,8 +14,7 @@ from forbear.testing.cloud.journal import Effects, Requests
 from forbear.testing.cloud.state import State
 from forbear.testing.cloud.store import Store
 from forbear.testing.cloud.storm import Storm
-
-_STREAM_BUFFER = 1024 * 1024
+from forbear.testing.cloud.stream import Stream
 
 
 class Cloud:
@@ -124,29 +123,30 @@ def listen(host: str, port: int) -> socket.socket:
 
 async def serve_until(stop: asyncio.Event, app: App, sock: socket.socket, body_limit: int) -> None:
     """Serve connections on `sock` until `stop` is set, then end them all."""
-    connections: dict[asyncio.Task[None], asyncio.StreamWriter] = {}
+    loop = asyncio.get_running_loop()
+    connections: dict[asyncio.Task[None], Stream] = {}
 
-    def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        task = asyncio.get_running_loop().create_task(Connection(app, reader, writer, body_limit).run())
-        connections[task] = writer
+    def connected(stream: Stream) -> None:
+        task = loop.create_task(Connection(app, stream, body_limit).run())
+        connections[task] = stream
         task.add_done_callback(connections.pop)
 
-    server = await asyncio.start_server(connected, sock=sock, limit=_STREAM_BUFFER)
+    server = await loop.create_server(lambda: Stream(connected), sock=sock)
     try:
         await stop.wait()
     finally:
         # A connection that asyncio is just accepting when the server closes would be left open: first no more of them,
         # then those to their end, then the close.
-        asyncio.get_running_loop().remove_reader(sock.fileno())
+        loop.remove_reader(sock.fileno())
         accepting = asyncio.all_tasks() - connections.keys() - {asyncio.current_task()}
         await asyncio.gather(*accepting, return_exceptions=True)
         server.close()
         left = dict(connections)
-        for task, writer in left.items():
+        for task, stream in left.items():
             # Both, because a task that has not begun yet would not get to close its connection.
             task.cancel()
-            writer.transport.abort()
-        await asyncio.gather(*left, *(writer.wait_closed() for writer in left.values()), return_exceptions=True)
+            stream.abort()
+        await asyncio.gather(*left, *(stream.close() for stream in left.values()), return_exceptions=True)
         await server.wait_closed()
 
 

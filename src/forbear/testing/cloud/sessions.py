@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 from forbear.testing.cloud.conditions import Conditions
+from forbear.testing.cloud.content import Content, Growing
 from forbear.testing.cloud.errors import ApiError, invalid
 from forbear.testing.cloud.model import StoredObject
 from forbear.testing.cloud.wire import JsonObject
@@ -21,7 +22,7 @@ class Session:
     conditions: Conditions
     total: int | None
     acl: dict[str, str] | None = None
-    data: bytearray = field(default_factory=bytearray)
+    data: Growing = field(default_factory=Growing)
     finished: StoredObject | None = None
     gone: int | None = None
 
@@ -38,7 +39,7 @@ class Session:
             raise invalid(f"The total size {total} is less than the {len(self.data)} bytes received.")
         self.total = total
 
-    def receive(self, offset: int, body: bytes, *, enforce: bool = True) -> None:
+    def receive(self, offset: int, body: Content, *, enforce: bool = True) -> None:
         """Add a chunk at `offset`, skipping what is already here; `enforce=False` is a chunk that broke off."""
         have = len(self.data)
         end = offset + len(body)
@@ -52,4 +53,4 @@ class Session:
                 f"Invalid request: a chunk other than the last must be a multiple of {CHUNK} bytes, got {len(body)}."
             )
         if end > have:
-            self.data += memoryview(body)[have - offset :]
+            self.data.add(body.cut(have - offset))

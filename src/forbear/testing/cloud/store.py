@@ -7,10 +7,11 @@ import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from forbear.testing.cloud.content import Content, content_of
 from forbear.testing.cloud.errors import conflict, invalid, not_found
 from forbear.testing.cloud.iam.model import Iam
 from forbear.testing.cloud.memorystore.model import Memorystore
-from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, crc32c_of, md5_of
+from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.wire import Json
 from forbear.testing.cloud.xml.model import Upload
@@ -95,7 +96,7 @@ class Store:
         self,
         bucket: str,
         name: str,
-        data: bytes,
+        data: bytes | Content,
         fields: Mapping[str, Json] | None = None,
         *,
         acl: Mapping[str, str] | None = None,
@@ -103,14 +104,13 @@ class Store:
     ) -> StoredObject:
         """Write an object: a new generation becomes live, the one before stays only in a versioned bucket."""
         check_object_name(name)
-        crc32c, md5 = crc32c_of(data), md5_of(data) if components is None else None
         with self.lock:
             home = self.bucket(bucket)
             self._retire(home, name)
             now = self.now()
             grants = dict(home.default_acl if acl is None else acl)
             generation = self.next_generation()
-            item = StoredObject(bucket, name, generation, data, now, now, crc32c, md5, dict(fields or {}), grants)
+            item = StoredObject(bucket, name, generation, content_of(data), now, now, dict(fields or {}), grants)
             item.components = components
             home.objects.setdefault(name, []).append(item)
             return item

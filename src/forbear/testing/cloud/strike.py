@@ -6,6 +6,7 @@ from dataclasses import replace
 from forbear.testing.cloud import actions, meanwhile, receiving
 from forbear.testing.cloud.api.uploads import media_start
 from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.content import Content, content_of, joined
 from forbear.testing.cloud.delivery import Delivery, Ending
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.faults import Fault
@@ -43,7 +44,7 @@ def strike(fault: Fault, call: Call, act: Callable[[Call], Reply]) -> Delivery:
         case actions.Rewind(to):
             return Delivery(receiving.rewind(call, to) or act(call))
         case actions.CorruptUpload(at):
-            return Delivery(act(_with_body(call, _flipped(call.request.body, media_start(call.request) + at))))
+            return Delivery(act(_with_content(call, _flipped(call.request.content, media_start(call.request) + at))))
         case actions.IgnoreRange():
             return Delivery(act(_with_range(call, None)))
         case actions.OtherRange(first, last):
@@ -54,7 +55,7 @@ def strike(fault: Fault, call: Call, act: Callable[[Call], Reply]) -> Delivery:
             return Delivery(_meanwhile(action, fault.when, call, act))
         case actions.Corrupt(at):
             reply = act(call)
-            return Delivery(Reply(reply.status, reply.headers, _flipped(reply.body, at)))
+            return Delivery(Reply(reply.status, reply.headers, _flipped(content_of(reply.body), at)))
         case actions.Lag(reads):
             return Delivery(_hidden(call, act, reads))
         case actions.LongRunning(polls, error):
@@ -64,9 +65,9 @@ def strike(fault: Fault, call: Call, act: Callable[[Call], Reply]) -> Delivery:
 
 
 def _kept(call: Call, act: Callable[[Call], Reply], keep: int, status: int | None) -> Delivery:
-    if status == 308 and keep >= len(call.request.body):
+    if status == 308 and keep >= len(call.request.content):
         return Delivery(act(call))  # nothing is lost, so the honest answer is the usual one
-    session = receiving.keep_part(call, call.request.body[:keep])
+    session = receiving.keep_part(call, call.request.content.cut(0, keep))
     if status is None:
         return Delivery(None, Ending.RESET)
     if status != 308:
@@ -93,8 +94,8 @@ def _with_range(call: Call, value: str | None) -> Call:
     return replace(call, request=replace(call.request, headers=headers))
 
 
-def _with_body(call: Call, body: bytes) -> Call:
-    return replace(call, request=replace(call.request, body=body))
+def _with_content(call: Call, content: Content) -> Call:
+    return replace(call, request=replace(call.request, content=content))
 
 
 def _hidden(call: Call, act: Callable[[Call], Reply], reads: int) -> Reply:
@@ -131,7 +132,8 @@ def _error(call: Call, status: int, reason: str | None = None, message: str | No
     return call.error_form(ApiError(status, message or "This is an injected fault.", reason))
 
 
-def _flipped(body: bytes, at: int) -> bytes:
-    if at >= len(body):
-        return body
-    return body[:at] + bytes([body[at] ^ 0xFF]) + body[at + 1 :]
+def _flipped(content: Content, at: int) -> Content:
+    if at >= len(content):
+        return content
+    (byte,) = bytes(content.cut(at, at + 1))
+    return joined((content.cut(0, at), content_of(bytes([byte ^ 0xFF])), content.cut(at + 1)))

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 from urllib.parse import parse_qsl
 
+from forbear.testing.cloud.content import NOTHING, Content
+
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = "dict[str, Json]"
 Headers: TypeAlias = "tuple[tuple[str, str], ...]"
@@ -19,9 +21,14 @@ class Request:
     path: str
     query: Mapping[str, str] = field(default_factory=dict[str, str])
     headers: Mapping[str, str] = field(default_factory=dict[str, str])
-    body: bytes = b""
+    content: Content = NOTHING
     host: str = "127.0.0.1"
     query_text: str = ""
+
+    @property
+    def body(self) -> bytes:
+        """The content in one piece, for those who cannot do with less."""
+        return bytes(self.content)
 
     @property
     def target(self) -> str:
@@ -39,10 +46,10 @@ class Reply:
 
     status: int
     headers: Headers = ()
-    body: bytes = b""
+    body: bytes | Content = b""
 
 
-def read_request(method: str, target: str, headers: Mapping[str, str], body: bytes, host: str) -> Request:
+def read_request(method: str, target: str, headers: Mapping[str, str], content: Content, host: str) -> Request:
     """Build a Request from the parts of the wire, honouring `X-HTTP-Method-Override` on a POST."""
     path, _, query_text = target.partition("?")
     if "://" in path and not path.startswith("/"):
@@ -51,7 +58,7 @@ def read_request(method: str, target: str, headers: Mapping[str, str], body: byt
         method = headers["x-http-method-override"].strip().upper()
     # Reversed, so that the first of several equal names wins, as at the service.
     query = dict(reversed(parse_qsl(query_text, keep_blank_values=True)))
-    return Request(method, path, query, headers, body, headers.get("host") or host, query_text)
+    return Request(method, path, query, headers, content, headers.get("host") or host, query_text)
 
 
 def json_reply(value: Json, status: int = 200, headers: Headers = ()) -> Reply:

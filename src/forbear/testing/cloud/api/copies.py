@@ -3,6 +3,7 @@
 from forbear.testing.cloud.api.objects import object_reply
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import read_conditions
+from forbear.testing.cloud.content import joined
 from forbear.testing.cloud.errors import invalid, required
 from forbear.testing.cloud.fields import integer, items, mapping, query_integer, text
 from forbear.testing.cloud.model import StoredObject
@@ -38,7 +39,7 @@ def compose(call: Call) -> Reply:
     fields = merged({}, object_fields(mapping(body, "destination")))
     components = sum(source.components or 1 for source in sources)
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
-    data = b"".join(source.data for source in sources)
+    data = joined(source.content for source in sources)
     item = call.store.put(bucket.name, name, data, fields, acl=acl, components=components)
     call.committed(item.resource, item.generation)
     return object_reply(call, item)
@@ -64,7 +65,7 @@ def rewrite(call: Call) -> Reply:
         if begun is None or begun.plan != plan:
             raise invalid("Invalid value for rewriteToken: it does not belong to this rewrite, or the source changed.")
         so_far = begun.copied
-    size = len(source.data)
+    size = len(source.content)
     copied = size if most is None else min(so_far + most, size)
     answer: JsonObject = {
         "kind": "storage#rewriteResponse",
@@ -89,7 +90,9 @@ def move(call: Call) -> Reply:
     if name == source.name:
         raise invalid("The source and the destination of a move must differ.")
     call.conditions().check_write(bucket.live(name))
-    item = call.store.put(bucket.name, name, source.data, source.fields, acl=source.acl, components=source.components)
+    item = call.store.put(
+        bucket.name, name, source.content, source.fields, acl=source.acl, components=source.components
+    )
     call.store.delete_object(source, for_good=not bucket.versioned)
     call.committed(item.resource, item.generation)
     return object_reply(call, item)
@@ -115,7 +118,7 @@ def _write(call: Call, source: StoredObject) -> StoredObject:
     fields = merged({}, object_fields(body)) if body else source.fields
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
     item = call.store.put(
-        bucket.name, call.names["destinationObject"], source.data, fields, acl=acl, components=source.components
+        bucket.name, call.names["destinationObject"], source.content, fields, acl=acl, components=source.components
     )
     call.committed(item.resource, item.generation)
     return item

@@ -2,11 +2,11 @@
 
 import re
 import zlib
-from email.utils import formatdate
 
 from forbear.testing.cloud.conditions import same_etag
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.model import StoredObject
+from forbear.testing.cloud.outgoing import http_date
 from forbear.testing.cloud.wire import Reply, Request
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.IGNORECASE)
@@ -30,13 +30,13 @@ def media(item: StoredObject, request: Request, etag: str | None = None) -> Repl
         headers = (*headers, ("Content-Encoding", encoding))
     wanted = _range(item, request, etag)
     if wanted is None:
-        return Reply(200, headers, item.data)
+        return Reply(200, headers, item.content)
     start, end = wanted
-    size = len(item.data)
+    size = len(item.content)
     if start >= min(end, size):
         raise ApiError(416, "Request range not satisfiable", headers=(("Content-Range", f"bytes */{size}"),))
     end = min(end, size)
-    return Reply(206, (*headers, ("Content-Range", f"bytes {start}-{end - 1}/{size}")), item.data[start:end])
+    return Reply(206, (*headers, ("Content-Range", f"bytes {start}-{end - 1}/{size}")), item.content.cut(start, end))
 
 
 def _headers(item: StoredObject, etag: str) -> tuple[tuple[str, str], ...]:
@@ -50,7 +50,7 @@ def _headers(item: StoredObject, etag: str) -> tuple[tuple[str, str], ...]:
         ("X-Goog-Metageneration", str(item.metageneration)),
         ("X-Goog-Hash", hashes),
         ("X-Goog-Stored-Content-Encoding", item.string("contentEncoding") or "identity"),
-        ("X-Goog-Stored-Content-Length", str(len(item.data))),
+        ("X-Goog-Stored-Content-Length", str(len(item.content))),
         ("X-Goog-Storage-Class", item.string("storageClass") or "STANDARD"),
     ]
     if item.components is not None:
@@ -64,7 +64,7 @@ def _headers(item: StoredObject, etag: str) -> tuple[tuple[str, str], ...]:
 
 
 def _modified(item: StoredObject) -> str:
-    return formatdate(item.updated, usegmt=True)
+    return http_date(int(item.updated))
 
 
 def _range(item: StoredObject, request: Request, etag: str) -> tuple[int, int] | None:
@@ -76,7 +76,7 @@ def _range(item: StoredObject, request: Request, etag: str) -> tuple[int, int] |
     if found is None:
         return None
     first, last = found.groups()
-    size = len(item.data)
+    size = len(item.content)
     if not first:
         return (max(size - int(last), 0), size) if last else None
     if last and int(last) < int(first):

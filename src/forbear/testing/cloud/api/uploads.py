@@ -4,6 +4,7 @@ from urllib.parse import quote, urlencode
 
 from forbear.testing.cloud.api.objects import object_reply
 from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.content import Content
 from forbear.testing.cloud.errors import ApiError, invalid, required
 from forbear.testing.cloud.fields import text
 from forbear.testing.cloud.multipart import read_multipart
@@ -51,10 +52,10 @@ def insert(call: Call) -> Reply:
     content_type = call.request.headers.get("content-type")
     match call.query.get("uploadType"):
         case "media":
-            return _insert_at_once(call, {}, content_type, call.request.body)
+            return _insert_at_once(call, {}, content_type, call.request.content)
         case "multipart":
             metadata, media_type, media = _read_multipart(call.request)
-            return _insert_at_once(call, metadata, media_type, call.request.body[media])
+            return _insert_at_once(call, metadata, media_type, call.request.content.cut(media.start, media.stop))
         case "resumable":
             return _start(call)
         case None:
@@ -71,7 +72,7 @@ def _read_multipart(request: Request) -> tuple[JsonObject, str | None, slice]:
     return read_multipart(request.headers.get("content-type", ""), request.body)
 
 
-def _insert_at_once(call: Call, metadata: JsonObject, content_type: str | None, data: bytes) -> Reply:
+def _insert_at_once(call: Call, metadata: JsonObject, content_type: str | None, data: Content) -> Reply:
     name, fields, acl = _described(call, metadata, content_type)
     return object_reply(call, commit(call, call.names["bucket"], name, data, fields, call.conditions(), acl, INSERT))
 

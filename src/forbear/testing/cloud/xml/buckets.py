@@ -115,7 +115,7 @@ def _entries(listed: Listed) -> list[Element]:
             leaf("MetaGeneration", item.metageneration),
             leaf("LastModified", moment(item.updated)),
             leaf("ETag", f'"{etag_of(item)}"'),
-            leaf("Size", len(item.data)),
+            leaf("Size", len(item.content)),
         ])
         for item in listed.items
     ]  # fmt: skip

@@ -83,7 +83,7 @@ def version(item: StoredObject) -> Headers:
         ("x-goog-generation", str(item.generation)),
         ("x-goog-metageneration", str(item.metageneration)),
         ("x-goog-hash", hashes),
-        ("x-goog-stored-content-length", str(len(item.data))),
+        ("x-goog-stored-content-length", str(len(item.content))),
         ("x-goog-stored-content-encoding", item.string("contentEncoding") or "identity"),
     )
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from forbear.testing.cloud.content import Content
 from forbear.testing.cloud.wire import JsonObject
 
 
@@ -13,4 +14,4 @@ class Upload:
     name: str
     fields: JsonObject
     acl: dict[str, str] | None
-    parts: dict[int, bytes] = field(default_factory=dict[int, bytes])
+    parts: dict[int, Content] = field(default_factory=dict[int, Content])

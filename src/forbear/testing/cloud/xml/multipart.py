@@ -3,9 +3,9 @@
 import re
 
 from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.content import Content, joined
 from forbear.testing.cloud.errors import ApiError, invalid
 from forbear.testing.cloud.fields import integer
-from forbear.testing.cloud.model import crc32c_of, md5_of
 from forbear.testing.cloud.store import check_object_name
 from forbear.testing.cloud.wire import NO_CONTENT, Reply
 from forbear.testing.cloud.xml import buckets, headers
@@ -33,20 +33,20 @@ def start(call: Call) -> Reply:
 
 def put_part(call: Call) -> Reply:
     """Store a part; one of the same number gives way."""
-    body = call.request.body
+    body = call.request.content
     etag = _store(call, body)
-    return Reply(200, (("ETag", f'"{etag}"'), ("x-goog-hash", f"crc32c={crc32c_of(body)},md5={md5_of(body)}")))
+    return Reply(200, (("ETag", f'"{etag}"'), ("x-goog-hash", f"crc32c={body.crc32c},md5={body.md5}")))
 
 
 def copy_part(call: Call) -> Reply:
     """Store a part that is copied from an object, or from a range of one."""
     item = copied(call)
-    data, wanted = item.data, headers.goog(call.request.headers, "copy-source-range")
+    data, wanted = item.content, headers.goog(call.request.headers, "copy-source-range")
     if wanted is not None:
         found = _RANGE.fullmatch(wanted.strip())
         if found is None or not int(found[1]) <= int(found[2]) < len(data):
             raise ApiError(416, "The range of the source is not satisfiable.")
-        data = data[int(found[1]) : int(found[2]) + 1]
+        data = data.cut(int(found[1]), int(found[2]) + 1)
     return xml_reply(Element("CopyPartResult", "", [leaf("ETag", f'"{_store(call, data)}"')]), namespace=MULTIPART)
 
 
@@ -93,7 +93,7 @@ def complete(call: Call) -> Reply:
     if any(len(each) < _SMALLEST for each in data[:-1]):
         raise ApiError(400, f"A part other than the last must have at least {_SMALLEST} bytes.", "EntityTooSmall")
     item = call.store.put(
-        upload.bucket, upload.name, b"".join(data), upload.fields, acl=upload.acl, components=len(data)
+        upload.bucket, upload.name, joined(data), upload.fields, acl=upload.acl, components=len(data)
     )
     del call.store.multiparts[call.query["uploadId"]]
     call.committed(item.resource, item.generation)
@@ -110,14 +110,14 @@ def abort(call: Call) -> Reply:
     return NO_CONTENT
 
 
-def _part(upload: Upload, number: int, etag: str) -> bytes:
+def _part(upload: Upload, number: int, etag: str) -> Content:
     data = upload.parts.get(number)
     if data is None or etag.strip('"') != etag_of_part(data):
         raise ApiError(400, f"Part {number} could not be found, or its ETag did not match.", "InvalidPart")
     return data
 
 
-def _store(call: Call, data: bytes) -> str:
+def _store(call: Call, data: Content) -> str:
     upload = _upload(call)
     number = integer(call.query.get("partNumber"), "partNumber")
     if not 1 <= number <= _MOST_PARTS:

@@ -3,9 +3,10 @@
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import check_etag
+from forbear.testing.cloud.content import joined
 from forbear.testing.cloud.errors import ApiError, invalid
 from forbear.testing.cloud.fields import integer, query_integer
-from forbear.testing.cloud.model import StoredObject, md5_of
+from forbear.testing.cloud.model import StoredObject
 from forbear.testing.cloud.receiving import commit
 from forbear.testing.cloud.resources import moment
 from forbear.testing.cloud.store import check_object_name
@@ -30,11 +31,11 @@ def get(call: Call) -> Reply:
 
 def put(call: Call) -> Reply:
     """Write an object in one request."""
-    given, body, name = call.request.headers, call.request.body, call.names["object"]
+    given, body, name = call.request.headers, call.request.content, call.names["object"]
     bucket = buckets.found(call)
     check_object_name(name)
     md5 = given.get("content-md5")
-    if md5 is not None and md5 != md5_of(body):
+    if md5 is not None and md5 != body.md5:
         raise ApiError(400, "The Content-MD5 you specified did not match what we received.", "BadDigest")
     conditions, acl = headers.conditions(given), headers.acl(given, bucket.project)
     item = commit(call, bucket.name, name, body, headers.fields(given), conditions, acl, call.operation)
@@ -59,7 +60,7 @@ def copy(call: Call) -> Reply:
     replaces = (headers.goog(given, "metadata-directive") or "COPY").upper() == "REPLACE"
     fields = headers.fields(given) if replaces else original.fields
     acl = headers.acl(given, bucket.project)
-    item = call.store.put(bucket.name, name, original.data, fields, acl=acl, components=original.components)
+    item = call.store.put(bucket.name, name, original.content, fields, acl=acl, components=original.components)
     call.committed(item.resource, item.generation)
     result = [leaf("ETag", f'"{etag_of(item)}"'), leaf("LastModified", moment(item.updated))]
     return xml_reply(Element("CopyObjectResult", "", result), headers=headers.version(item)[1:])
@@ -74,7 +75,7 @@ def compose(call: Call) -> Reply:
         raise invalid(f"The number of components must be from 1 to {_MOST_COMPONENTS}, got {len(components)}.")
     sources = [_component(call, component) for component in components]
     headers.conditions(given).check_write(bucket.live(name))
-    data, count = b"".join(each.data for each in sources), sum(each.components or 1 for each in sources)
+    data, count = joined(each.content for each in sources), sum(each.components or 1 for each in sources)
     acl = headers.acl(given, bucket.project)
     item = call.store.put(bucket.name, name, data, headers.fields(given), acl=acl, components=count)
     call.committed(item.resource, item.generation)

@@ -1,0 +1,126 @@
+"""Bytes in pieces, as they came off the wire: kept, cut, joined and hashed without copying; knows no HTTP."""
+
+import base64
+import hashlib
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
+from itertools import accumulate
+from typing import TypeAlias, cast
+
+try:
+    import google_crc32c
+except ModuleNotFoundError as error:
+    text = 'forbear.testing.cloud needs google-crc32c; install it with: pip install "forbear[cloud]"'
+    raise ModuleNotFoundError(text, name="google_crc32c") from error
+
+Piece: TypeAlias = "bytes | memoryview"
+
+_extend = cast("Callable[[int, bytes], int]", google_crc32c.extend)  # pyright: ignore[reportUnknownMemberType]
+
+
+class Content:
+    """A sequence of bytes that never changes; `bytes(content)` joins the pieces."""
+
+    __slots__ = ("_crc32c", "_ends", "_md5", "pieces")
+
+    def __init__(self, pieces: Iterable[Piece] = (), crc32c: str | None = None, md5: str | None = None) -> None:
+        self.pieces = tuple(pieces)
+        self._ends = list(accumulate(map(len, self.pieces)))
+        self._crc32c = crc32c
+        self._md5 = md5
+
+    def __len__(self) -> int:
+        return self._ends[-1] if self._ends else 0
+
+    def __bytes__(self) -> bytes:
+        if len(self.pieces) == 1:
+            return bytes(self.pieces[0])
+        return b"".join(self.pieces)
+
+    def cut(self, start: int = 0, end: int | None = None) -> "Content":
+        """The bytes from `start` to `end`, in which nothing is copied."""
+        end = len(self) if end is None else min(end, len(self))
+        if start <= 0 and end == len(self):
+            return self
+        first, last = bisect_right(self._ends, start), bisect_right(self._ends, end - 1)
+        found: list[Piece] = []
+        for index in range(first, last + 1 if start < end else first):
+            piece, before = self.pieces[index], self._ends[index - 1] if index else 0
+            skipped, wanted = max(start - before, 0), end - before
+            found.append(memoryview(piece)[skipped:wanted] if skipped or wanted < len(piece) else piece)
+        return Content(found)
+
+    @property
+    def crc32c(self) -> str:
+        """CRC32C as the API writes it: base64 of the big-endian bytes."""
+        if self._crc32c is None:
+            self._crc32c = _crc32c_text(crc32c_after(0, self.pieces))
+        return self._crc32c
+
+    @property
+    def md5(self) -> str:
+        """MD5 as the API writes it: base64."""
+        if self._md5 is None:
+            digest = hashlib.md5(usedforsecurity=False)
+            for piece in self.pieces:
+                digest.update(piece)
+            self._md5 = base64.b64encode(digest.digest()).decode()
+        return self._md5
+
+
+NOTHING = Content()
+
+
+def content_of(data: bytes | Content) -> Content:
+    """Bytes as content."""
+    if isinstance(data, Content):
+        return data
+    return Content((data,)) if data else NOTHING
+
+
+def joined(contents: Iterable[Content]) -> Content:
+    """One after the other."""
+    return Content(piece for content in contents for piece in content.pieces)
+
+
+class Growing:
+    """Content that is still coming in, hashed as it comes: its end, when somebody waits for an answer, is cheap."""
+
+    def __init__(self) -> None:
+        self._pieces: list[Piece] = []
+        self._size = 0
+        self._crc32c = 0
+        self._md5 = hashlib.md5(usedforsecurity=False)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(self, content: Content) -> None:
+        """Append."""
+        self._pieces += content.pieces
+        self._size += len(content)
+        self._crc32c = crc32c_after(self._crc32c, content.pieces)
+        for piece in content.pieces:
+            self._md5.update(piece)
+
+    def keep(self, size: int) -> None:
+        """Drop all but the first `size` bytes, and what their successors did to the hashes."""
+        kept = Content(self._pieces).cut(0, size)
+        Growing.__init__(self)
+        self.add(kept)
+
+    def content(self) -> Content:
+        """All that came."""
+        return Content(self._pieces, _crc32c_text(self._crc32c), base64.b64encode(self._md5.digest()).decode())
+
+
+def crc32c_after(crc32c: int, pieces: Iterable[Piece]) -> int:
+    """The CRC32C of something followed by these pieces, out of its own."""
+    for piece in pieces:
+        # The library takes no view.
+        crc32c = _extend(crc32c, piece if isinstance(piece, bytes) else bytes(piece))
+    return crc32c
+
+
+def _crc32c_text(crc32c: int) -> str:
+    return base64.b64encode(crc32c.to_bytes(4, "big")).decode()

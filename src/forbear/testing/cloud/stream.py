@@ -1,0 +1,198 @@
+"""The bytes of one connection, in as they come and out with back pressure; knows nothing of HTTP."""
+
+import asyncio
+import socket
+import struct
+import sys
+from array import array
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from typing import cast
+
+from forbear.testing.cloud.content import Piece
+
+_MOST_HELD = 1024 * 1024
+_MILLISECONDS_TO_ARRIVE = 5_000
+_LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
+
+
+class Stream(asyncio.Protocol):
+    """One end of a TCP connection. asyncio's own streams copy every byte twice; these keep the pieces that come."""
+
+    def __init__(self, connected: "Callable[[Stream], None]") -> None:
+        self._connected = connected
+        self._pieces = deque[bytes]()
+        self._held = 0
+        self._wanted = 0
+        self._ended = False
+        self._error: Exception | None = None
+        self._reader: asyncio.Future[None] | None = None
+        self._writer: asyncio.Future[None] | None = None
+        self._lost = asyncio.get_running_loop().create_future()
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin; what is written waits until the system has taken everything."""
+        self._transport = cast("asyncio.Transport", transport)
+        self._transport.set_write_buffer_limits(0)
+        self._connected(self)
+
+    def data_received(self, data: bytes) -> None:
+        """Keep a piece, and wake the reader once it has what it wants."""
+        self._pieces.append(data)
+        self._held += len(data)
+        if self._held >= self._wanted:
+            _wake(self._reader)
+        if self._held >= max(_MOST_HELD, self._wanted):
+            self._transport.pause_reading()
+
+    def eof_received(self) -> bool:
+        """Note the peer's end, and keep ours open."""
+        self._ended = True
+        _wake(self._reader)
+        return True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Note the end of both."""
+        self._ended = True
+        self._error = exc or ConnectionResetError("the connection is closed")
+        for waiting in (self._reader, self._writer, self._lost):
+            _wake(waiting)
+
+    def pause_writing(self) -> None:
+        """Have writers wait."""
+        self._writer = asyncio.get_running_loop().create_future()
+
+    def resume_writing(self) -> None:
+        """Have them go on."""
+        waiting, self._writer = self._writer, None
+        _wake(waiting)
+
+    @property
+    def address(self) -> tuple[str, int]:
+        """The host and port on this side."""
+        host, port = self._transport.get_extra_info("sockname")[:2]
+        return host, port
+
+    @property
+    def holds(self) -> bool:
+        """Whether there is something to read at once."""
+        return bool(self._pieces)
+
+    async def read(self) -> bytes:
+        """The next piece, b"" at the end; OSError when the connection broke."""
+        await self._until(1)
+        if not self._pieces:
+            return b""
+        piece = self._pieces.popleft()
+        self._took(len(piece))
+        return piece
+
+    async def read_into(self, pieces: list[bytes], size: int) -> None:
+        """Append the next `size` bytes, uncopied; fewer at the end. OSError, after those, when the connection broke."""
+        error: OSError | None = None
+        try:
+            await self._until(size)
+        except OSError as broken:
+            error = broken
+        while size and self._pieces:
+            piece = self._pieces.popleft()
+            self._took(len(piece))
+            if len(piece) > size:
+                self.put_back(piece[size:])
+                piece = piece[:size]
+            pieces.append(piece)
+            size -= len(piece)
+        if size and error is not None:
+            raise error
+
+    def put_back(self, data: bytes) -> None:
+        """Have the next read begin with these bytes."""
+        if data:
+            self._pieces.appendleft(data)
+            self._held += len(data)
+
+    async def write(self, data: Piece) -> None:
+        """Send, and wait until the system has taken it all; OSError when the connection broke."""
+        if self._error is not None:
+            raise self._error
+        self._transport.write(data)
+        if self._writer is not None:
+            await self._writer
+            if self._error is not None:
+                raise self._error
+
+    async def drop(self) -> None:
+        """Read until the peer has left, keeping nothing."""
+        with suppress(OSError):
+            while await self.read():
+                pass
+
+    async def reset(self) -> None:
+        """End with RST, after everything sent has arrived: an RST discards what is still queued."""
+        sock: socket.socket = self._transport.get_extra_info("socket")
+        for _ in range(_MILLISECONDS_TO_ARRIVE):
+            if not _unacknowledged(sock):
+                break
+            await pause(0.001)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _LINGER_ZERO)
+        self.abort()
+
+    def write_end(self) -> None:
+        """Send FIN, and go on reading."""
+        if self._transport.can_write_eof():
+            self._transport.write_eof()
+
+    def abort(self) -> None:
+        """End at once, without what the system has not taken yet."""
+        self._transport.abort()
+
+    async def close(self) -> None:
+        """End, and wait for it."""
+        self._transport.close()
+        await asyncio.shield(self._lost)
+
+    async def _until(self, size: int) -> None:
+        """Wait until so many bytes are there, or no more will come."""
+        while self._held < size and not self._ended:
+            self._wanted = size
+            self._transport.resume_reading()
+            self._reader = asyncio.get_running_loop().create_future()
+            await self._reader
+        self._wanted = 0
+        if self._error is not None and self._held < size:
+            raise self._error
+
+    def _took(self, size: int) -> None:
+        self._held -= size
+        if self._held < _MOST_HELD and not self._ended:
+            self._transport.resume_reading()
+
+
+async def pause(seconds: float) -> None:
+    """Wait; the server's end cancels it."""
+    with suppress(TimeoutError):
+        await asyncio.wait_for(asyncio.get_running_loop().create_future(), seconds)
+
+
+def _wake(waiting: "asyncio.Future[None] | None") -> None:
+    if waiting is not None and not waiting.done():
+        waiting.set_result(None)
+
+
+if sys.platform == "win32":
+
+    def _unacknowledged(sock: socket.socket) -> int:
+        """Windows cannot tell how many bytes sent are still under way."""
+        return 0
+
+else:
+    import fcntl
+    import termios
+
+    def _unacknowledged(sock: socket.socket) -> int:
+        """How many bytes sent are not yet with the peer; 0 on systems that do not tell of sockets."""
+        count = array("i", [0])
+        with suppress(OSError):
+            fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
+        return count[0]
