@@ -7,7 +7,7 @@ import pytest
 import forbear
 from forbear.observe.logging import Logging
 from forbear.testing import virtual_time
-from tests.observe.runs import SECRET, conflicts, gives_up, recovers, run
+from tests.observe.runs import SECRET, Busy, conflicts, gives_up, recovers, run
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, str]]:
@@ -92,6 +92,14 @@ def test_another_logger(caplog: pytest.LogCaptureFixture) -> None:
         caplog.clear()
         gives_up(Logging(logger))
         assert [record.name for record in caplog.records] == ["app.retries", "forbear"] * 2
+
+
+def test_an_error_of_several_lines_is_told_in_one(caplog: pytest.LogCaptureFixture) -> None:
+    """As those of gRPC are; and no server writes a line of the log by itself."""
+    run(Busy("lost\nWARNING:root:all is lost"), "value")
+    assert lines(caplog) == [
+        ("WARNING", "fetch: attempt 1 failed (Busy: lost WARNING:root:all is lost), attempt 2 in 1 s")
+    ]
 
 
 def test_what_cannot_be_written(caplog: pytest.LogCaptureFixture) -> None:

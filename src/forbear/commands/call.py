@@ -1,5 +1,7 @@
 """Call: the state of one command (or of several sent together) on its way through as many attempts as it takes."""
 
+import re
+
 from forbear.commands.settings import Settings
 from forbear.commands.verdicts import verdict_of
 from forbear.commands.work import Work
@@ -9,6 +11,9 @@ from forbear.policy import Policy
 from forbear.run.errors import AttemptTimeout
 from forbear.run.runtime import Runtime, current_runtime
 from forbear.run.state import Run
+
+_ARGUMENTS = re.compile(r"(Command # \d+ \(\S*).*(\) of pipeline caused error: )", re.DOTALL)
+"""What both libraries put into errors of pipelines: the whole command, whose arguments may be anybody's secrets."""
 
 
 class Call:
@@ -51,7 +56,7 @@ class Call:
     def after(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
         """Seconds to wait after `error`, which means `verdict` for the work, or for other `work` that it stands for."""
         work = work or self._work
-        text = text_of(error)
+        text = _ARGUMENTS.sub(r"\1\2", text_of(error))
         return self._run.after(
             verdict,
             error,

@@ -37,9 +37,8 @@ class Logging:
             line = f"{report.note.removeprefix('forbear: ')}; the last one: {_told(report.attempts[-1])}"
         if self._logger.isEnabledFor(level):
             name, values = fields(event)
-            self._logger.log(
-                level, "%s: %s", writable(event.operation), line, extra={"forbear": {"event": name, **values}}
-            )
+            told = " ".join(f"{writable(event.operation)}: {line}".split())  # an error may say it in several lines
+            self._logger.log(level, "%s", told, extra={"forbear": {"event": name, **values}})
 
 
 def _told(failure: Attempt) -> str:

@@ -7,7 +7,7 @@ import redis
 
 import forbear
 from forbear.core.report import report
-from tests.clients.redis.flavours import Flavour
+from tests.clients.redis.flavours import AT_ONCE, Flavour
 from tests.clients.redis.proxy import CUT, FORWARD, LOSE, in_turn, once, proxy
 
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
@@ -72,6 +72,24 @@ def test_a_connection_that_breaks_before_anything_is_sent(flavour: Flavour, path
     """Then any pipeline may follow."""
     with proxy(path, once(CLIENT=CUT)) as seen, flavour.connect(seen.port, client_name="me") as session:
         assert session.execute([("INCRBY", "k", 1), ("INCRBY", "k", 1)], transaction=transaction) == [1, 2]
+
+
+@KINDS
+def test_reports_leave_out_the_arguments(flavour: Flavour, path: str, transaction: bool) -> None:
+    """The libraries write them into the error; the value of a SET is nothing to be logged."""
+    heard: list[forbear.Event] = []
+    policy = AT_ONCE.with_attempts(2).with_on_event(heard.append)
+    with (
+        proxy(path, in_turn(SET=[READONLY] * 2)) as seen,
+        flavour.connect(seen.port, policy=policy) as session,
+        pytest.raises(flavour.errors.ReadOnlyError, match="hunter2") as caught,
+    ):
+        session.execute([("SET", "k", "hunter2 ) of pipeline caused error: hunter2")], transaction=transaction)
+    found = report(caught.value)
+    assert found is not None
+    assert "Command # 1 (SET) of pipeline caused error: " in found.attempts[0].text
+    assert "hunter2" not in str(found)
+    assert "hunter2" not in str([event.text for event in heard if isinstance(event, forbear.Failed)])
 
 
 def test_errors_among_the_replies(flavour: Flavour, path: str) -> None:
