@@ -4,6 +4,7 @@ Needs `forbear[transfer]`.
 """
 
 from forbear.transfer.address import Url
+from forbear.transfer.commands import aplan, plan
 from forbear.transfer.credentials import ANONYMOUS, Credentials
 from forbear.transfer.errors import (
     ChecksumMismatch,
@@ -16,24 +17,35 @@ from forbear.transfer.errors import (
     TransferError,
     UnsafeName,
 )
+from forbear.transfer.items import Action, Item, Listener, Outcome, Status, Summary
 from forbear.transfer.meter import Meter
 from forbear.transfer.objects import Object
+from forbear.transfer.settings import Settings
 from forbear.transfer.storage import Storage
 
 __all__ = [
     "ANONYMOUS",
+    "Action",
     "ChecksumMismatch",
     "Credentials",
     "HttpError",
+    "Item",
+    "Listener",
     "Locked",
     "Meter",
     "Object",
+    "Outcome",
+    "Settings",
     "SourceChanged",
     "Stalled",
+    "Status",
     "Storage",
+    "Summary",
     "TargetChanged",
     "TargetExists",
     "TransferError",
     "UnsafeName",
     "Url",
+    "aplan",
+    "plan",
 ]

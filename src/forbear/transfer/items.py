@@ -1,4 +1,4 @@
-"""Items: one thing to do each, what came of it, and who is told. They can be sent to other processes and know no I/O."""
+"""Items: one thing to do each, what came of it, and who is told. They travel between processes and know no I/O."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field

@@ -1,0 +1,138 @@
+"""Trees: what lies in local folders, in the order in which Cloud Storage lists names. It knows no cloud.
+
+Symbolic links to files are followed, and those to folders too unless they lead back to a folder that they lie in.
+"""
+
+# ruff: noqa: PTH116, PTH118 - a Path for each of a million files would take seconds
+
+import asyncio
+import os
+import stat
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from forbear.transfer.wildcards import compiled, is_wild
+
+_BATCH = 500
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file: its path, its name below the folder that was asked for, `size` in bytes, `mtime` in epoch seconds.
+
+    The parts of the name are joined by slashes on every system. Where `problem` says something it cannot be read;
+    where `note` does it is nothing that can be copied.
+    """
+
+    path: str
+    name: str
+    size: int = 0
+    mtime: float = 0.0
+    note: str = ""
+    problem: str = ""
+
+
+def walk(folder: str, *, follow: bool = True) -> Iterator[Entry]:
+    """All files below a folder; `follow=False` leaves links to folders alone."""
+    try:
+        above = [_identity(os.stat(folder))]
+    except OSError as error:
+        yield Entry(folder, "", problem=_text(error))
+        return
+    yield from _walk(folder, "", above, follow)
+
+
+def _walk(folder: str, prefix: str, above: list[tuple[int, int]], follow: bool) -> Iterator[Entry]:
+    try:
+        with os.scandir(folder) as entries:
+            found = [(entry, *_looked_at(entry)) for entry in entries]
+    except OSError as error:
+        yield Entry(folder, prefix, problem=_text(error))
+        return
+    found.sort(key=lambda one: f"{one[0].name}/" if _is_folder(one[1]) else one[0].name)
+    for entry, seen, problem in found:
+        name = prefix + entry.name
+        if seen is None:
+            yield Entry(entry.path, name, problem=problem)
+        elif stat.S_ISREG(seen.st_mode):
+            yield Entry(entry.path, name, seen.st_size, seen.st_mtime)
+        elif stat.S_ISLNK(seen.st_mode):
+            yield Entry(entry.path, name, note="a symbolic link to nothing")
+        elif not stat.S_ISDIR(seen.st_mode):
+            yield Entry(entry.path, name, note="neither a file nor a folder")
+        elif entry.is_symlink() and not follow:
+            yield Entry(entry.path, name, note="a symbolic link to a folder")
+        elif _identity(seen) in above:
+            yield Entry(entry.path, name, note="a symbolic link to a folder that it lies in")
+        else:
+            yield from _walk(entry.path, f"{name}/", [*above, _identity(seen)], follow)
+
+
+def _looked_at(entry: os.DirEntry[str]) -> tuple[os.stat_result | None, str]:
+    """What an entry is, through links; the link itself where it leads nowhere."""
+    try:
+        return entry.stat(), ""
+    except FileNotFoundError:
+        try:
+            return entry.stat(follow_symlinks=False), ""
+        except OSError as error:
+            return None, _text(error)
+    except OSError as error:
+        return None, _text(error)
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """The paths that match a pattern, folders too; hidden ones only where a part of the pattern begins with a dot."""
+    drive, rest = os.path.splitdrive(pattern)
+    slashed = rest.replace(os.sep, "/")
+    start = f"{drive}{os.sep}" if slashed.startswith("/") else drive
+    return _expand(start, [part for part in slashed.split("/") if part])
+
+
+def _expand(start: str, parts: list[str]) -> Iterator[str]:
+    if not parts:
+        yield start
+        return
+    first, rest = parts[0], parts[1:]
+    if "**" in first:
+        matching = compiled("/".join(parts))
+        below = (entry for entry in walk(start or os.curdir) if not entry.problem and not entry.note)
+        yield from (os.path.join(start, entry.name) for entry in below if matching.fullmatch(entry.name))
+    elif not is_wild(first):
+        path = os.path.join(start, first)
+        if os.path.lexists(path):
+            yield from _expand(path, rest)
+    else:
+        matching = compiled(first)
+        try:
+            with os.scandir(start or os.curdir) as entries:
+                names = sorted(entry.name for entry in entries if entry.is_dir() or not rest)
+        except OSError:
+            return
+        for name in names:
+            if matching.fullmatch(name) and (first.startswith(".") or not name.startswith(".")):
+                yield from _expand(os.path.join(start, name), rest)
+
+
+async def batched(found: Iterable[_T]) -> AsyncGenerator[_T]:
+    """Hand on, some at a time, what a slow iterator finds in another thread."""
+    iterator = iter(found)
+    while batch := await asyncio.to_thread(lambda: list(islice(iterator, _BATCH))):
+        for one in batch:
+            yield one
+
+
+def _identity(seen: os.stat_result) -> tuple[int, int]:
+    return seen.st_dev, seen.st_ino
+
+
+def _is_folder(seen: os.stat_result | None) -> bool:
+    return seen is not None and stat.S_ISDIR(seen.st_mode)
+
+
+def _text(error: OSError) -> str:
+    return error.strerror or str(error)
