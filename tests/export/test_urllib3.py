@@ -67,3 +67,11 @@ def test_the_numbers() -> None:
     unlimited = retry(on=OSError, attempts=None, timeout=None, unlimited=True)
     assert export.urllib3(unlimited).value.total == 1_000_000
     assert export.urllib3(unlimited).value.retry_after_max == 900
+
+
+def test_an_older_one_has_no_longest_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It comes without, and that is a loss."""
+    monkeypatch.delattr(urllib3.Retry, "DEFAULT_RETRY_AFTER_MAX")
+    made, losses = export.urllib3(cloud_storage.documented)
+    assert made.retry_after_max != 600
+    assert "urllib3: before 2.6.3 it obeys any Retry-After, however long" in losses

@@ -17,14 +17,18 @@ def urllib3(policy: Policy) -> "Exported[Retry]":
         from urllib3.util import Retry
 
     outline = Outline(policy)
-    return Exported(Retry(**_parameters(outline)), outline.losses)
+    parameters = _parameters(outline)
+    if not hasattr(Retry, "DEFAULT_RETRY_AFTER_MAX"):
+        del parameters["retry_after_max"]
+        outline.warns("urllib3", "before 2.6.3 it obeys any Retry-After, however long")
+    return Exported(Retry(**parameters), outline.losses)
 
 
 def source(policy: Policy) -> Exported[str]:
-    """The same as source text."""
+    """The same as source text, for urllib3 2.6.3 and newer."""
     outline = Outline(policy)
     parameters = _parameters(outline)
-    lines = ["from urllib3.util import Retry", "", "RETRY = Retry("]
+    lines = ["from urllib3.util import Retry  # 2.6.3 or newer", "", "RETRY = Retry("]
     lines += [f"    {name}={value!r}," for name, value in parameters.items()]
     return Exported("\n".join([*lines, ")", ""]), outline.losses)
 
