@@ -67,6 +67,16 @@ def multipart(metadata: bytes, media: bytes, ending: bytes = b"--") -> bytes:
     )
 
 
+@pytest.mark.parametrize("media", [b"\n--\n\n=_b--x", b"x\r", b"\r\n", b""])
+def test_multipart_whose_lines_end_with_lf(cloud: Cloud, http: httpx.Client, media: bytes) -> None:
+    """gsutil and gcsfs send such ones; the media is taken as it is."""
+    headers = {"Content-Type": "multipart/related; boundary==_b"}
+    head, tail = multipart(b'{"name": "o"}', b"MEDIA").replace(b"\r\n", b"\n").split(b"MEDIA")
+    made = http.post(f"{BASE}?uploadType=multipart", content=head + media + tail, headers=headers)
+    assert (made.status_code, made.json().get("contentType")) == (200, "text/plain"), made.text
+    assert cloud.store.object("bkt", "o").data == media
+
+
 @pytest.mark.parametrize("boundary", ['"=_b"', "=_b"])
 def test_multipart(cloud: Cloud, http: httpx.Client, boundary: str) -> None:
     """Metadata and media come in one request; the media may hold line ends and dashes."""

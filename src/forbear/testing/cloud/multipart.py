@@ -1,12 +1,13 @@
-"""Reads the multipart/related body of an upload: one part of JSON, one part of media; knows no operation."""
+"""Reads the multipart/related body of an upload: one part of JSON, one part of media; knows no operation.
+
+Lines end with CRLF, or all of them with LF, as gsutil and gcsfs write them and the service takes them.
+"""
 
 from email.message import Message
 
 from forbear.testing.cloud.errors import invalid
 from forbear.testing.cloud.fields import json_object
 from forbear.testing.cloud.wire import JsonObject
-
-_BLANK_LINE = b"\r\n\r\n"
 
 
 def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | None, slice]:
@@ -17,17 +18,24 @@ def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | No
     if header.get_content_type() != "multipart/related" or not isinstance(boundary, str) or not boundary:
         raise invalid("A multipart upload needs a Content-Type of multipart/related with a boundary.")
     delimiter = b"--" + boundary.encode("latin-1", "replace")
-    metadata, media = _parts(body, delimiter)
-    _, content = _part(body, metadata)
-    media_type, place = _part(body, media)
+    line_end = _line_end(body, delimiter)
+    metadata, media = _parts(body, line_end, delimiter)
+    _, content = _part(body, line_end, metadata)
+    media_type, place = _part(body, line_end, media)
     return json_object(body[content]), media_type, place
 
 
-def _parts(body: bytes, delimiter: bytes) -> tuple[slice, slice]:
+def _line_end(body: bytes, delimiter: bytes) -> bytes:
+    """That of the first delimiter stands for all of them."""
+    first = body.find(b"\n", body.find(delimiter) + len(delimiter))
+    return b"\n" if first > 0 and body[first - 1 : first] != b"\r" else b"\r\n"
+
+
+def _parts(body: bytes, line_end: bytes, delimiter: bytes) -> tuple[slice, slice]:
     """What stands between the three delimiters; the body is searched and not cut up, for it may be large."""
-    line = b"\r\n" + delimiter
+    line = line_end + delimiter
     # The first delimiter may open the body, and then no line end comes before it; otherwise there is a preamble.
-    places = [-2] if body.startswith(delimiter) else []
+    places = [-len(line_end)] if body.startswith(delimiter) else []
     place = body.find(line)
     while place >= 0 and len(places) < 4:
         places.append(place)
@@ -38,14 +46,15 @@ def _parts(body: bytes, delimiter: bytes) -> tuple[slice, slice]:
     return slice(first + len(line), second), slice(second + len(line), third)
 
 
-def _part(body: bytes, place: slice) -> tuple[str | None, slice]:
+def _part(body: bytes, line_end: bytes, place: slice) -> tuple[str | None, slice]:
     """The content type and the place of the content of one part."""
-    blank = body.find(_BLANK_LINE, place.start, place.stop)
+    empty_line = line_end * 2
+    blank = body.find(empty_line, place.start, place.stop)
     head = body[place.start : max(blank, 0)]
-    if not head.lstrip(b" \t").startswith(b"\r\n") and not body.startswith(_BLANK_LINE, place.start):
-        raise invalid("A part of a multipart upload has headers, an empty line and the content, with CRLF line ends.")
-    content = slice(blank + len(_BLANK_LINE), place.stop)
-    for text in head.split(b"\r\n"):
+    if not head.lstrip(b" \t").startswith(line_end) and not body.startswith(empty_line, place.start):
+        raise invalid("A part of a multipart upload has headers, an empty line and the content.")
+    content = slice(blank + len(empty_line), place.stop)
+    for text in head.split(line_end):
         name, _, value = text.partition(b":")
         if name.strip().lower() == b"content-type":
             return value.decode("latin-1").strip(), content
