@@ -135,6 +135,32 @@ def test_resumable_in_chunks(cloud: Cloud, http: httpx.Client) -> None:
     assert cloud.requests.count("storage.objects.insert") == 7
 
 
+def test_a_session_spares_clients_the_308_that_ask_so(http: httpx.Client) -> None:
+    """Go's takes it for a redirect, and gets a 200 that says what it stands for; it sends its chunks by POST."""
+    session = start(http)
+    headers = {"Content-Range": f"bytes 0-{CHUNK - 1}/*", "X-GUploader-No-308": "yes"}
+    reply = http.post(session, content=DATA[:CHUNK], headers=headers)
+    assert (reply.status_code, reply.headers["x-http-status-code-override"]) == (200, "308")
+    assert reply.headers["range"] == f"bytes=0-{CHUNK - 1}"
+    done = http.post(
+        session,
+        content=DATA[CHUNK:],
+        headers={**headers, "Content-Range": f"bytes {CHUNK}-{len(DATA) - 1}/{len(DATA)}"},
+    )
+    assert (done.status_code, done.json()["size"], "x-http-status-code-override" in done.headers) == (
+        200,
+        str(len(DATA)),
+        False,
+    )
+
+
+def test_a_session_starts_at_the_other_path_too(http: httpx.Client) -> None:
+    """The description of the API has a path of its own for resumable uploads, and gsutil takes that."""
+    began = http.post(f"/resumable{BASE}?uploadType=resumable&name=o", json={})
+    assert began.status_code == 200
+    assert send(http, began.headers["location"], b"abc", "bytes 0-2/3").status_code == 200
+
+
 @pytest.mark.parametrize("content_range", [None, "bytes */0"])
 def test_resumable_of_nothing(cloud: Cloud, http: httpx.Client, content_range: str | None) -> None:
     """An empty object needs no range, for inclusive ends cannot say it; or only its total."""

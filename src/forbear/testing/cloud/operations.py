@@ -44,6 +44,7 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.objects.insert", "POST", _UPLOAD),
     ("storage.objects.insert", "PUT", _UPLOAD),
     ("storage.objects.insert", "DELETE", _UPLOAD),
+    ("storage.objects.insert", "POST", f"/resumable{_UPLOAD}"),
     ("storage.objects.get", "GET", _OBJECT),
     ("storage.objects.get", "GET", "/download" + _OBJECT),
     ("storage.objects.patch", "PATCH", _OBJECT),

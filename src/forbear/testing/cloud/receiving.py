@@ -93,10 +93,13 @@ def proceed(call: Call, operation: str) -> Session:
     return session
 
 
-def incomplete(session: Session) -> Reply:
-    """308 with what has arrived so far."""
+def incomplete(call: Call, session: Session) -> Reply:
+    """308 with what has arrived so far; for clients that take 308 for a redirect, as Go's, 200 that stands for it."""
     have = (("Range", f"bytes=0-{len(session.data) - 1}"),) if len(session.data) else ()
-    return Reply(308, (*have, ("X-GUploader-UploadID", session.id)))
+    headers = (*have, ("X-GUploader-UploadID", session.id))
+    if call.request.headers.get("x-guploader-no-308") == "yes":
+        return Reply(200, (*headers, ("X-HTTP-Status-Code-Override", "308")))
+    return Reply(308, headers)
 
 
 def cancel(call: Call) -> Reply:
@@ -128,7 +131,7 @@ def rewind(call: Call, to: int) -> Reply | None:
     if session is None or session.gone is not None or len(session.data) <= to:
         return None
     session.data.keep(to)
-    return incomplete(session)
+    return incomplete(call, session)
 
 
 def expire(call: Call, status: int) -> None:

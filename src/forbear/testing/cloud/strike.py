@@ -72,7 +72,7 @@ def _kept(call: Call, act: Callable[[Call], Reply], keep: int, status: int | Non
         return Delivery(None, Ending.RESET)
     if status != 308:
         return Delivery(_error(call, status))
-    return Delivery(act(call) if session is None else receiving.incomplete(session))
+    return Delivery(act(call) if session is None else receiving.incomplete(call, session))
 
 
 def _meanwhile(

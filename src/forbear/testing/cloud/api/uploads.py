@@ -43,7 +43,7 @@ def media_start(request: Request) -> int:
 
 def insert(call: Call) -> Reply:
     """Take an upload, or one step of a resumable one."""
-    if not call.request.path.startswith("/upload/"):
+    if not call.request.path.startswith(("/upload/", "/resumable/upload/")):
         raise invalid("Uploads go to /upload/storage/v1/b/BUCKET/o with an uploadType.")
     if "upload_id" in call.query:
         return cancel(call) if call.request.method == "DELETE" else _continue(call)
@@ -101,4 +101,4 @@ def _start(call: Call) -> Reply:
 
 def _continue(call: Call) -> Reply:
     session = proceed(call, INSERT)
-    return incomplete(session) if session.finished is None else object_reply(call, session.finished)
+    return incomplete(call, session) if session.finished is None else object_reply(call, session.finished)

@@ -8,7 +8,7 @@ from forbear.testing.cloud.wire import Request
 from forbear.testing.cloud.xml.headers import goog
 
 _HOSTS = (".storage.googleapis.com", ".localhost")
-_JSON = ("/storage/v1/", "/upload/storage/v1/", "/download/storage/v1/", "/batch/")
+_JSON = ("/storage/v1/", "/upload/storage/v1/", "/resumable/upload/storage/v1/", "/download/storage/v1/", "/batch/")
 _SUBRESOURCES = (
     "acl", "billing", "compose", "cors", "defaultObjectAcl", "delete", "encryption", "encryptionConfig", "legal-hold",
     "lifecycle", "location", "logging", "object-lock", "policy", "publicAccessBlock", "retention", "storageClass",

@@ -26,7 +26,9 @@ def start(call: Call) -> Reply:
 def proceed(call: Call) -> Reply:
     """Take a chunk or a status query."""
     session = receiving.proceed(call, UPLOAD)
-    return receiving.incomplete(session) if session.finished is None else Reply(200, headers.version(session.finished))
+    if session.finished is None:
+        return receiving.incomplete(call, session)
+    return Reply(200, headers.version(session.finished))
 
 
 def cancel(call: Call) -> Reply:
