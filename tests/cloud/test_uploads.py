@@ -77,7 +77,7 @@ def test_multipart_whose_lines_end_with_lf(cloud: Cloud, http: httpx.Client, med
     assert cloud.store.object("bkt", "o").data == media
 
 
-@pytest.mark.parametrize("boundary", ['"=_b"', "=_b"])
+@pytest.mark.parametrize("boundary", ['"=_b"', "'=_b'", "=_b"])
 def test_multipart(cloud: Cloud, http: httpx.Client, boundary: str) -> None:
     """Metadata and media come in one request; the media may hold line ends and dashes."""
     media = b"\r\n--\r\n\r\n=_b--x"

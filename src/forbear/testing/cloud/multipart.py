@@ -1,6 +1,7 @@
 """Reads the multipart/related body of an upload: one part of JSON, one part of media; knows no operation.
 
-Lines end with CRLF, or all of them with LF, as gsutil and gcsfs write them and the service takes them.
+Lines end with CRLF, or all of them with LF, and the boundary may stand in single quotes: so write gsutil and gcsfs, and
+the service takes it.
 """
 
 from email.message import Message
@@ -17,7 +18,7 @@ def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | No
     boundary = header.get_param("boundary")
     if header.get_content_type() != "multipart/related" or not isinstance(boundary, str) or not boundary:
         raise invalid("A multipart upload needs a Content-Type of multipart/related with a boundary.")
-    delimiter = b"--" + boundary.encode("latin-1", "replace")
+    delimiter = b"--" + boundary.strip("'").encode("latin-1", "replace")
     line_end = _line_end(body, delimiter)
     metadata, media = _parts(body, line_end, delimiter)
     _, content = _part(body, line_end, metadata)
