@@ -21,6 +21,7 @@ def test_state_and_logs(cloud: Cloud, http: httpx.Client) -> None:
     requests = http.get("/_cloud/requests").json()
     assert (requests["total"], requests["requests"][0]["status"]) == (2, 200)
     assert "authorization" not in requests["requests"][0]["headers"]
+    assert [request["authorized"] for request in requests["requests"]] == [True, False]
 
 
 def test_state_of_the_other_apis(http: httpx.Client) -> None:

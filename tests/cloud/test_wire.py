@@ -9,7 +9,7 @@ from typing import cast
 import httpx
 import pytest
 
-from forbear.testing.cloud import Cloud
+from forbear.testing.cloud import Cloud, Fault
 from tests.cloud.sockets import connect, talk
 
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
@@ -185,3 +185,48 @@ def test_many_clients_at_once(cloud: Cloud) -> None:
         thread.join()
     assert len({effect.generation for effect in cloud.effects}) == cloud.effects.count() == 100
     assert [effect.sequence for effect in cloud.effects] == list(range(1, 101))
+
+
+def test_bytes_sent_are_counted(cloud: Cloud, http: httpx.Client) -> None:
+    """All that came of bodies adds up, of a request that broke off and of one that was refused too."""
+    http.post(UPLOAD, content=bytes(1000))
+    http.get("/storage/v1/b/bkt")
+    cloud.fault(Fault.reset())
+    with pytest.raises(httpx.ReadError):
+        http.post(UPLOAD, content=iter([bytes(500), bytes(500)]))
+    assert talk(cloud, SMALL_UPLOAD + b"\r\nhe").split(b" ")[1] == b"400"
+    assert cloud.requests.received() == cloud.requests.received("storage.objects.insert") == 2002
+    assert cloud.requests.received("storage.buckets.get") == 0
+
+
+@pytest.mark.parametrize("framing", ["length", "chunked"])
+def test_bodies_share_a_connection(cloud: Cloud, framing: str) -> None:
+    """What follows a body, or comes along with the end of it, is the next request."""
+    data = bytes(range(256)) * 4096
+    if framing == "length":
+        body = f"Content-Length: {len(data)}\r\n\r\n".encode() + data
+    else:
+        half = len(data) // 2
+        chunk = f"{half:x}\r\n".encode()
+        body = b"Transfer-Encoding: chunked\r\n\r\n" + chunk + data[:half] + b"\r\n" + chunk + data[half:] + b"\r\n"
+        body += b"0\r\nTrailer: x\r\n\r\n"
+    upload = f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\n".encode() + body
+    answer = talk(cloud, upload + b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: x\r\n\r\n" + upload)
+    assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"200"] * 3
+    assert cloud.store.object("bkt", "o").data == data
+
+
+def test_a_body_that_came_along_needs_no_word(cloud: Cloud) -> None:
+    """A client that asked to be waited for and did not wait is not told to go on; one with nothing to send neither."""
+    assert talk(cloud, SMALL_UPLOAD + b"Expect: 100-continue\r\n\r\nhello").startswith(b"HTTP/1.1 200 ")
+    chunked = (
+        f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n".encode()
+    )
+    assert talk(cloud, chunked + b"1\r\nx\r\n0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    empty = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n"
+    assert talk(cloud, empty).startswith(b"HTTP/1.1 200 ")
+    with connect(cloud) as sock:
+        sock.sendall(chunked)
+        assert sock.recv(65_536).startswith(b"HTTP/1.1 100 ")
+        sock.sendall(b"1\r\nx\r\n0\r\n\r\n")
+        assert sock.recv(65_536).startswith(b"HTTP/1.1 200 ")

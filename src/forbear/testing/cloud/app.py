@@ -86,6 +86,9 @@ class App:
     def _note(
         self, request: Request, number: int, operation: str | None, reply: Reply | None, fault: Fault | None
     ) -> None:
+        headers = request.headers
+        if not _SECRET.isdisjoint(headers):
+            headers = {name: value for name, value in headers.items() if name not in _SECRET}
         self._state.requests.add(
             LoggedRequest(
                 number,
@@ -93,10 +96,11 @@ class App:
                 request.path,
                 request.query_text,
                 operation,
-                {name: value for name, value in request.headers.items() if name not in _SECRET},
+                headers,
                 len(request.content),
                 None if reply is None else reply.status,
                 None if fault is None else fault.name,
+                "authorization" in request.headers,
             )
         )
 

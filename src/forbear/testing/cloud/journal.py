@@ -24,7 +24,10 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request and what became of it: `status` is None when no reply was sent, `fault` names the fault if any."""
+    """One request and what became of it: `status` is None when no reply was sent, `fault` names the fault if any.
+
+    `size` is how many bytes of its body arrived. Credentials are not among the headers; `authorized` tells of them.
+    """
 
     number: int
     method: str
@@ -35,6 +38,7 @@ class LoggedRequest:
     size: int
     status: int | None
     fault: str | None
+    authorized: bool
 
 
 _Entry = TypeVar("_Entry", Effect, LoggedRequest)
@@ -90,3 +94,8 @@ class Requests(_Log[LoggedRequest]):
             and (status is None or request.status == status)
             for request in self
         )
+
+    def received(self, operation: str | None = None) -> int:
+        """How many bytes of bodies arrived, those of requests that broke off too: what a client sent in all."""
+        steps = () if operation is None else steps_of(operation)
+        return sum(request.size for request in self if operation is None or request.operation in steps)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import lru_cache
 from urllib.parse import quote
 
 from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, etag_of
 from forbear.testing.cloud.wire import Json, JsonObject
 
 
+@lru_cache(1024)
 def moment(seconds: float) -> str:
     """A time as RFC 3339 with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"

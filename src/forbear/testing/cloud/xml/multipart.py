@@ -92,9 +92,7 @@ def complete(call: Call) -> Reply:
     data = [_part(upload, number, etag) for number, etag in wanted]
     if any(len(each) < _SMALLEST for each in data[:-1]):
         raise ApiError(400, f"A part other than the last must have at least {_SMALLEST} bytes.", "EntityTooSmall")
-    item = call.store.put(
-        upload.bucket, upload.name, joined(data), upload.fields, acl=upload.acl, components=len(data)
-    )
+    item = call.store.put(upload.bucket, upload.name, joined(data), upload.fields, acl=upload.acl, components=len(data))
     del call.store.multiparts[call.query["uploadId"]]
     call.committed(item.resource, item.generation)
     result = [leaf("Bucket", item.bucket), leaf("Key", item.name), leaf("ETag", f'"{etag_of(item)}"')]
