@@ -183,6 +183,7 @@ class Urllib3:
     library = SimpleNamespace(
         __name__="urllib3",
         TransportError=urllib3.exceptions.HTTPError,
+        ReadTimeout=urllib3.exceptions.ReadTimeoutError,
         RemoteProtocolError=urllib3.exceptions.ProtocolError,
     )
 
@@ -190,11 +191,21 @@ class Urllib3:
         """A retrying object."""
         return Retry(policy, bodies_are_reusable=True)
 
-    def call(self, transport: Retry, method: str, url: str, *, content: bytes | None = None, **request: Any) -> Result:
+    def call(
+        self,
+        transport: Retry,
+        method: str,
+        url: str,
+        *,
+        content: bytes | None = None,
+        client: Mapping[str, Any] | None = None,
+        **request: Any,
+    ) -> Result:
         """Send one request in virtual time and read the reply."""
         if content is not None:
             request["body"] = content
-        with virtual_time(seed=7) as time, urllib3.PoolManager(retries=transport, timeout=READ_TIMEOUT) as pool:
+        timeout = (client or {}).get("timeout", READ_TIMEOUT)
+        with virtual_time(seed=7) as time, urllib3.PoolManager(retries=transport, timeout=timeout) as pool:
             result = Result(slept=time.slept)
             try:
                 response: Any = pool.request(method, url, **request)
@@ -209,6 +220,9 @@ OTHERS = [Requests(), Aiohttp()]
 
 EVERY = pytest.mark.parametrize("flavour", [*FLAVOURS, *OTHERS], ids=lambda flavour: flavour.name, indirect=True)
 """Run a test through the flavours of httpx and through all other clients that see whole requests."""
+
+BESIDES = pytest.mark.parametrize("flavour", [*OTHERS, Urllib3()], ids=lambda flavour: flavour.name, indirect=True)
+"""Run a test through those that are not of httpx."""
 
 BLIND_TOO = pytest.mark.parametrize(
     "flavour", [*FLAVOURS, *OTHERS, Urllib3()], ids=lambda flavour: flavour.name, indirect=True

@@ -10,7 +10,7 @@ from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.actions import When
 from tests.clients.flavours import Flavour, Result
-from tests.clients.others import BLIND_TOO
+from tests.clients.others import BESIDES, BLIND_TOO
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 _KEYS = "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=a@b"
@@ -53,6 +53,13 @@ def send(flavour: Flavour, cloud: Cloud, operation: Operation, **options: Any) -
     return flavour.call(transport, operation.method, url, content=operation.content, json=operation.json)
 
 
+def send_within(flavour: Flavour, cloud: Cloud, operation: Operation, timeout: float) -> Result:
+    """Do an operation by a client with this read timeout."""
+    transport = flavour.transport(cloud_storage.policy)
+    url = cloud.url + operation.target
+    return flavour.call(transport, operation.method, url, content=operation.content, client={"timeout": timeout})
+
+
 def effects(cloud: Cloud, operation: Operation) -> int:
     """How often an operation took effect."""
     return 0 if operation.effect is None else cloud.effects.count(operation.effect)
@@ -87,3 +94,23 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
             if done:
                 assert result.report.maybe_done
         assert result.open_connections == 0
+
+
+SHORT = 0.3
+"""A read timeout in seconds; where the test waits for it, no other reply takes as long."""
+
+
+@BESIDES
+@pytest.mark.parametrize("name", ["read", "with condition", "without condition"])
+def test_a_reply_that_does_not_come_has_an_unknown_outcome(flavour: Flavour, cloud: Cloud, name: str) -> None:
+    """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
+    operation = OPERATIONS[name]
+    cloud.store.put("bkt", "there", b"abc")
+    cloud.fault(Fault.delay(60, when="after"))
+    result = send_within(flavour, cloud, operation, SHORT)
+    assert effects(cloud, operation) == (operation.effect is not None)
+    if operation.again is None:
+        assert isinstance(result.error, flavour.library.ReadTimeout)
+        assert (result.report.reason, len(cloud.requests)) == (Reason.UNSAFE, 1)
+    else:
+        assert (result.status, len(cloud.requests), result.retries) == (operation.again, 2, 1)

@@ -10,9 +10,9 @@ from google.api_core import exceptions
 import forbear
 from forbear.clients.google_storage import DEFAULT_RETRY, install
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud
+from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.actions import When
-from tests.clients.test_httpx_outcomes import FAULTS, OPERATIONS, effects, fault
+from tests.clients.test_httpx_outcomes import FAULTS, OPERATIONS, SHORT, effects, fault
 
 CALLS: dict[str, Callable[[Any, dict[str, Any]], object]] = {
     "read": lambda client, retry: client.bucket("bkt").blob("there").download_as_bytes(**retry),
@@ -60,3 +60,77 @@ def test_each_operation_is_repeated_only_if_that_does_no_harm(
             if done:
                 assert report is not None
                 assert report.maybe_done
+
+
+@pytest.mark.parametrize("way", ["install", "retry="])
+@pytest.mark.parametrize("name", ["read", "with condition", "without condition"])
+def test_a_reply_that_does_not_come_has_an_unknown_outcome(cloud: Cloud, client: Any, way: str, name: str) -> None:
+    """A read timeout after the effect is repeated where that is safe, and comes out where it is not."""
+    options: dict[str, Any] = {"timeout": SHORT} if way == "install" else {"timeout": SHORT, "retry": DEFAULT_RETRY}
+    if way == "install":
+        install(client)
+    operation = OPERATIONS[name]
+    cloud.store.put("bkt", "there", b"abc")
+    cloud.fault(Fault.delay(60, when="after"))
+    caught: Exception | None = None
+    with virtual_time(seed=7):
+        try:
+            CALLS[name](client, options)
+        except (exceptions.GoogleAPIError, requests.RequestException) as error:
+            caught = error
+    assert effects(cloud, operation) == (operation.effect is not None)
+    report = forbear.report(caught)
+    if operation.again is None:
+        assert isinstance(getattr(caught, "cause", caught), requests.Timeout)
+        assert report is not None
+        assert (report.reason, len(cloud.requests)) == (forbear.Reason.UNSAFE, 1)
+    else:
+        assert len(cloud.requests) == 2
+        assert (getattr(caught, "code", 200), operation.again) in ((200, 200), (412, 412))
+
+
+@pytest.mark.parametrize("way", ["install", "retry="])
+def test_the_server_is_obeyed(cloud: Cloud, client: Any, way: str) -> None:
+    """Retry-After is, up to the limits of the policy."""
+    retry: dict[str, Any] = {} if way == "install" else {"retry": DEFAULT_RETRY}
+    if way == "install":
+        install(client)
+    cloud.store.put("bkt", "there", b"abc")
+    cloud.fault(Fault.status(503, retry_after=17, times=1))
+    with virtual_time(seed=7) as time:
+        CALLS["read"](client, retry)
+        assert [15 < delay < 20 for delay in time.slept] == [True]
+        cloud.fault(Fault.status(429, retry_after=9999))
+        with pytest.raises(exceptions.GoogleAPIError) as caught:
+            CALLS["read"](client, retry)
+    assert len(cloud.requests) == 3
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.reason is forbear.Reason.RETRY_AFTER
+
+
+@pytest.mark.parametrize("way", ["install", "retry="])
+@pytest.mark.parametrize(
+    "fault", [Fault.status(503), Fault.reset(when="after"), Fault.partial(100)], ids=lambda fault: fault.name
+)
+def test_what_is_written_once_arrives_whole_or_not_at_all(cloud: Cloud, client: Any, way: str, fault: Fault) -> None:
+    """Files that cannot seek the client refuses; what it is handed piece by piece is never stored by halves."""
+    retry: dict[str, Any] = {} if way == "install" else {"retry": DEFAULT_RETRY}
+    if way == "install":
+        install(client)
+    content = bytes(range(256)) * 2500
+    blob = client.bucket("bkt").blob("new", chunk_size=262_144)
+    cloud.fault(fault)
+    failed = False
+    with virtual_time(seed=7):
+        try:
+            with blob.open("wb", if_generation_match=0, **retry) as file:
+                for start in range(0, len(content), 100_000):
+                    file.write(content[start : start + 100_000])
+        except (exceptions.GoogleAPIError, requests.RequestException):
+            failed = True
+    stored = client.bucket("bkt").get_blob("new")
+    assert (stored is None) is failed
+    assert cloud.effects.count("storage.objects.insert") == (not failed)
+    assert stored is None or stored.download_as_bytes() == content
+    assert way == "retry=" or not failed
