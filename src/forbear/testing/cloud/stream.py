@@ -199,6 +199,6 @@ else:
     def _unacknowledged(sock: socket.socket) -> int:
         """How many bytes sent are not yet with the peer; 0 on systems that do not tell of sockets."""
         count = array("i", [0])
-        with suppress(OSError):
+        with suppress(OSError, ValueError):  # a peer that has gone meanwhile leaves a socket without a number
             fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
         return count[0]
