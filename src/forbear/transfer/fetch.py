@@ -7,7 +7,7 @@ import aiohttp
 
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.http.request import Request
-from forbear.transfer.errors import HttpError, Stalled
+from forbear.transfer.errors import HttpError, Stalled, TransferError
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import Object
 from forbear.transfer.patience import Patience
@@ -36,11 +36,13 @@ class Unsliceable(Exception):
 class Fetch:
     """The requests for one version of an object."""
 
-    def __init__(self, storage: Storage, item: Object) -> None:
+    def __init__(self, storage: Storage, item: Object, *, decode: bool) -> None:
         self.item = item
         self.what = f"download {item.url}"
+        self.policy = storage.policy
         self._storage = storage
         self._url = storage.url(item.url.path, {"alt": "media", "generation": item.generation})
+        self._decode = decode
         self._encoding = GZIP
         self._ranges_ignored = 0
 
@@ -49,7 +51,7 @@ class Fetch:
 
         Raises Gone, Unsliceable, and what ends the patience: the last failure, with a report.
         """
-        patience = Patience(self._storage.policy, self.what)
+        patience = Patience(self.policy, self.what)
         furthest = sink.position
         while True:
             try:
@@ -107,6 +109,11 @@ class Fetch:
         """Have the sink stand where the reply begins."""
         whole = sink.start == 0 and sink.end == self.item.size
         if promise.decoded:
+            if not self._decode:
+                raise TransferError(
+                    f"{self.what}: the server decodes it on the way, so its stored bytes cannot be had",
+                    "take it decoded, or ask the server itself where a proxy is between",
+                )
             if not whole:
                 raise Unsliceable
             _start_over(sink, decoded=True)

@@ -1,12 +1,14 @@
-"""Where the bytes of an object go: a file from its beginning, a slice of a file, a stream. They ask for no bytes."""
+"""Where the bytes of an object go: a file, a part of a file, a stream. They ask for no bytes, and judge none."""
 
 import asyncio
 import errno
 import os
 import sys
+from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
 from forbear.transfer.checksum import Crc32c
+from forbear.transfer.decoding import Gunzip
 from forbear.transfer.errors import SourceChanged, TransferError
 
 
@@ -32,81 +34,72 @@ class Sink(Protocol):
 
 
 class FileSink:
-    """All of an object, into a file."""
+    """The bytes from `start` to `end`, to their place in an open file; `checksum` is that of those that are there.
 
-    start = 0
+    With `truncate` it has the file for itself, which is never longer than its bytes. `wrote` hears how many came.
+    """
 
-    def __init__(self, descriptor: int, name: str, size: int, checksum: Crc32c | None = None) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        name: str,
+        end: int,
+        *,
+        start: int = 0,
+        checksum: Crc32c | None = None,
+        truncate: bool = False,
+        wrote: Callable[[int], None] | None = None,
+    ) -> None:
+        self.start = start
+        self.end = end
         self.checksum = checksum or Crc32c()
-        self.position = self.checksum.size
-        self.end = size
+        self.position = start + self.checksum.size
         self.decoded = False
         self._descriptor = descriptor
         self._name = name
+        self._truncate = truncate
+        self._wrote = wrote
 
     async def write(self, data: bytes) -> None:
         """Write inline: into the page cache, which takes less time than to hand it to a thread."""
-        try:
-            written = os.write(self._descriptor, data)
-            while written < len(data):
-                written += os.write(self._descriptor, data[written:])
-        except OSError as error:
-            raise unwritable(self._name, error) from error
-        self.checksum.update(data)
-        self.position += len(data)
-
-    def restart(self, *, decoded: bool = False) -> None:
-        """Empty the file."""
-        os.ftruncate(self._descriptor, 0)
-        os.lseek(self._descriptor, 0, os.SEEK_SET)
-        self.checksum = Crc32c()
-        self.position = 0
-        self.decoded = decoded
-
-
-class SliceSink:
-    """The bytes from `start` to `end` of an object, to their place in a file."""
-
-    def __init__(self, descriptor: int, name: str, start: int, end: int, checksum: Crc32c | None = None) -> None:
-        self.checksum = checksum or Crc32c()
-        self.start = start
-        self.position = start + self.checksum.size
-        self.end = end
-        self.decoded = False
-        self._descriptor = descriptor
-        self._name = name
-
-    async def write(self, data: bytes) -> None:
-        """Write inline, as FileSink does."""
+        count = len(data)
         try:
             written = _write_at(self._descriptor, data, self.position)
-            while written < len(data):
+            while written < count:
                 written += _write_at(self._descriptor, data[written:], self.position + written)
         except OSError as error:
             raise unwritable(self._name, error) from error
         self.checksum.update(data)
-        self.position += len(data)
+        self.position += count
+        if self._wrote is not None:
+            self._wrote(count)
 
     def restart(self, *, decoded: bool = False) -> None:
         """Write over what is there."""
+        if self._truncate:
+            os.ftruncate(self._descriptor, 0)
         self.checksum = Crc32c()
         self.position = self.start
         self.decoded = decoded
 
 
 class StreamSink:
-    """All of an object, into a stream that cannot be rewound: what is out is out, and is not written a second time."""
+    """All of an object, into a stream that cannot be rewound: what is out is out, and is not written a second time.
+
+    `decoder` undoes the gzip of what is written, unless the server has done so.
+    """
 
     start = 0
 
-    def __init__(self, stream: BinaryIO, name: str, size: int) -> None:
+    def __init__(self, stream: BinaryIO, name: str, end: int, decoder: Gunzip | None = None) -> None:
+        self.end = end
         self.checksum = Crc32c()
         self.position = 0
-        self.end = size
         self.decoded = False
         self.out = 0
         self._stream = stream
         self._name = name
+        self._decoder = decoder
 
     async def write(self, data: bytes) -> None:
         """Write in a thread, since whoever reads the stream may take his time."""
@@ -120,27 +113,35 @@ class StreamSink:
     def restart(self, *, decoded: bool = False) -> None:
         """Pass over the bytes that are out when they come again."""
         if self.out and decoded != self.decoded:
-            raise SourceChanged(f"{self._name} has the object's stored bytes in part, and the server decodes it now")
+            raise SourceChanged(f"{self._name} has bytes already, and now the server encodes the object otherwise")
         self.checksum = Crc32c()
         self.position = 0
         self.decoded = decoded
 
-    async def flush(self) -> None:
+    async def finish(self) -> None:
         """Have all of it written."""
-        await asyncio.to_thread(self._flush)
+        await asyncio.to_thread(self._finish)
 
     def _put(self, data: bytes) -> None:
+        if self._decoder is None or self.decoded:
+            self._write(data)
+            return
+        for piece in self._decoder.feed(data):
+            self._write(piece)
+
+    def _finish(self) -> None:
+        if self._decoder is not None and not self.decoded:
+            self._write(self._decoder.finish())
         try:
-            left = memoryview(data)
-            while left:
-                written = self._stream.write(left)
-                left = left[written:]
+            self._stream.flush()
         except OSError as error:
             raise unwritable(self._name, error) from error
 
-    def _flush(self) -> None:
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
         try:
-            self._stream.flush()
+            while left:
+                left = left[self._stream.write(left) :]
         except OSError as error:
             raise unwritable(self._name, error) from error
 
@@ -150,6 +151,12 @@ def unwritable(name: str, error: OSError) -> TransferError:
     return TransferError(f"cannot write {name}: {error.strerror or error}", _HINTS.get(error.errno or 0))
 
 
+_HINTS = {
+    errno.EACCES: "ask for the permission to write there, or choose another place",
+    errno.ENOENT: "make the folder first",
+    errno.ENOSPC: "make room, then start again",
+}
+
 if sys.platform == "win32":
 
     def _write_at(descriptor: int, data: bytes, position: int) -> int:
@@ -158,8 +165,3 @@ if sys.platform == "win32":
 
 else:
     _write_at = os.pwrite
-
-_HINTS = {
-    errno.ENOSPC: "make room and start again: what is there already is kept",
-    errno.EACCES: "ask for the permission to write there, or choose another place",
-}

@@ -1,0 +1,29 @@
+"""Landing: a part file whose bytes are right becomes the file that was asked for. It fetches nothing."""
+
+from dataclasses import dataclass
+
+from forbear.transfer.decoding import gunzip
+from forbear.transfer.objects import Object
+from forbear.transfer.place import Part, Place
+from forbear.transfer.replies import GZIP
+from forbear.transfer.threads import in_steps
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """How the caller wants the file: see `download`."""
+
+    no_clobber: bool = False
+    slices: int | None = None
+    decode: bool = True
+
+
+async def land(part: Part, place: Place, item: Object, terms: Terms, *, decoded: bool) -> None:
+    """Put the file in its place, at once; its gzip undone unless that is not wanted, or done by the server."""
+    if terms.decode and item.content_encoding == GZIP and not decoded:
+        with Part.fresh(place) as plain:
+            await in_steps(gunzip(part.descriptor, plain.descriptor, place.path))
+            plain.publish(item.mtime, no_clobber=terms.no_clobber)
+        part.keep = False
+    else:
+        part.publish(item.mtime, no_clobber=terms.no_clobber)

@@ -1,0 +1,140 @@
+"""Slices: an object in parts that come side by side, into one file, each of them continued by itself."""
+
+import asyncio
+import os
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+
+import aiohttp
+
+from forbear.transfer.checksum import Crc32c
+from forbear.transfer.fetch import Fetch, Gone, Unsliceable
+from forbear.transfer.meter import meter
+from forbear.transfer.sinks import FileSink
+from forbear.transfer.threads import hash_file, in_steps
+
+SLICED_FROM = 150 * 1024 * 1024
+"""Objects of so many bytes come in slices unless the caller says otherwise."""
+
+MOST = 4
+_LEAST = 1024 * 1024
+_ALIGNED = 256 * 1024
+_SAVED_EVERY = 8 * 1024 * 1024
+
+Layout = list[list[int]]
+"""Of each slice: where it starts, where it ends (not included), and how many of its bytes are on disk."""
+
+Save = Callable[[Layout], None]
+
+
+def layout_for(size: int, slices: int | None, connections: int) -> Layout | None:
+    """How to slice an object; None for not at all."""
+    if slices is None:
+        slices = MOST if size >= SLICED_FROM else 1
+    count = min(slices, connections, size // _LEAST)
+    if count < 2:
+        return None
+    each = -(-size // (count * _ALIGNED)) * _ALIGNED
+    return [[start, min(start + each, size), 0] for start in range(0, size, each)]
+
+
+class Slices:
+    """The slices of an object, and a context in which it is put on disk how far they have come.
+
+    That happens now and then, first their bytes and then the word of it, by `save`: so it never claims bytes that are
+    not there, whether the process dies or the machine.
+    """
+
+    decoded = False
+
+    def __init__(self, descriptor: int, name: str, layout: Layout, save: Save) -> None:
+        self._sinks = [
+            FileSink(descriptor, name, end, start=start, checksum=Crc32c(), wrote=self._wrote)
+            for start, end, _ in layout
+        ]
+        self._descriptor = descriptor
+        self._save = save
+        self._unsaved = 0
+        self._lock = threading.Lock()
+        self._left = False
+        self._saving: asyncio.Future[None] | None = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            self._put_on_disk(self._layout)
+        with self._lock:
+            self._left = True
+
+    @property
+    def position(self) -> int:
+        """How many bytes are there."""
+        return sum(sink.position - sink.start for sink in self._sinks)
+
+    @property
+    def checksum(self) -> Crc32c:
+        """That of all bytes."""
+        whole = Crc32c()
+        for sink in self._sinks:
+            whole.join(sink.checksum)
+        return whole
+
+    async def look(self, layout: Layout) -> None:
+        """Take up what is on disk, by the layout of an earlier process."""
+        for sink, (start, _, count) in zip(self._sinks, layout, strict=True):
+            await in_steps(hash_file(self._descriptor, start, count, sink.checksum))
+            sink.position = start + sink.checksum.size
+
+    async def fill(self, fetch: Fetch, reply: aiohttp.ClientResponse | None) -> None:
+        """Bring what is missing; `reply` has the object from its beginning, if it is there already."""
+        failure: BaseException | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                for sink in self._sinks:
+                    if sink.position < sink.end:
+                        group.create_task(fetch.fill(sink, reply if sink.position == 0 else None))
+        except BaseExceptionGroup as failures:
+            failure = _most_telling(failures)
+        if failure is not None:
+            if isinstance(failure, Gone | Unsliceable):
+                meter.get().moved(-self.position)
+                self.restart()
+            raise failure
+        if self._saving is not None:
+            await asyncio.wait({self._saving})
+
+    def restart(self) -> None:
+        """Begin anew."""
+        for sink in self._sinks:
+            sink.restart()
+
+    @property
+    def _layout(self) -> Layout:
+        return [[sink.start, sink.end, sink.position - sink.start] for sink in self._sinks]
+
+    def _wrote(self, count: int) -> None:
+        self._unsaved += count
+        if self._unsaved >= _SAVED_EVERY and (self._saving is None or self._saving.done()):
+            self._unsaved = 0
+            self._saving = asyncio.get_running_loop().run_in_executor(None, self._put_on_disk, self._layout)
+
+    def _put_on_disk(self, layout: Layout) -> None:
+        with self._lock, suppress(OSError):  # without it, a later process would only have more to do
+            if not self._left:
+                os.fsync(self._descriptor)
+                self._save(layout)
+
+
+def _most_telling(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Of the failures of several slices, the one that says what to do now."""
+    for each in failures.exceptions:
+        if isinstance(each, Gone | Unsliceable):
+            return each
+    return failures.exceptions[0]
