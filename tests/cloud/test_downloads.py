@@ -5,7 +5,8 @@ import gzip
 import httpx
 import pytest
 
-from forbear.testing.cloud import Cloud
+from forbear.testing.cloud import Cloud, Fault
+from tests.cloud.sockets import talk
 
 MEDIA = "/download/storage/v1/b/bkt/o/o?alt=media"
 
@@ -125,3 +126,25 @@ def test_alt(cloud: Cloud, http: httpx.Client) -> None:
     assert http.get("/storage/v1/b/bkt/o/o?alt=media").content == b"hello"
     assert http.get("/storage/v1/b/bkt/o/o?alt=json").json()["name"] == "o"
     assert http.get("/storage/v1/b/bkt/o/o?alt=xml").status_code == 400
+
+
+def test_what_is_unpacked_has_no_length(cloud: Cloud, http: httpx.Client) -> None:
+    """Its size is not told beforehand, and an end that comes too soon is noticed all the same."""
+    cloud.store.put("bkt", "o", gzip.compress(b"plain" * 20_000), {"contentEncoding": "gzip"})
+    plain = http.get(MEDIA, headers={"Accept-Encoding": "identity"})
+    assert (len(plain.content), plain.headers["transfer-encoding"]) == (100_000, "chunked")
+    assert (plain.headers["warning"], plain.headers["accept-ranges"]) == ("214 UploadServer gunzipped", "none")
+    assert "content-length" not in plain.headers
+    head = http.head(MEDIA, headers={"Accept-Encoding": "identity"})
+    assert (head.status_code, head.content) == (200, b"")
+    cloud.store.put("bkt", "o", gzip.compress(b""), {"contentEncoding": "gzip"})
+    assert http.get(MEDIA, headers={"Accept-Encoding": "identity"}).content == b""
+    old = talk(cloud, f"GET {MEDIA} HTTP/1.0\r\n\r\n".encode())
+    assert b"Content-Length: 0\r\n" in old
+    for fault in (Fault.truncate(3), Fault.truncate(5)):
+        cloud.store.put("bkt", "o", gzip.compress(b"plain"), {"contentEncoding": "gzip"})
+        cloud.fault(fault)
+        with pytest.raises(httpx.RemoteProtocolError):
+            http.get(MEDIA, headers={"Accept-Encoding": "identity"})
+    cloud.fault(Fault.corrupt())
+    assert http.get(MEDIA, headers={"Accept-Encoding": "identity"}).content == b"\x8flain"

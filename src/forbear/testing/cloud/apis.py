@@ -4,13 +4,15 @@ from dataclasses import dataclass
 
 from forbear.testing.cloud.api import uploads
 from forbear.testing.cloud.api.handlers import HANDLERS as STORAGE_HANDLERS
-from forbear.testing.cloud.call import Handler
+from forbear.testing.cloud.api.objects import wants_media
+from forbear.testing.cloud.call import Call, Handler
 from forbear.testing.cloud.errors import ApiError, ErrorForm, google_error, storage_error
 from forbear.testing.cloud.iam.handlers import HANDLERS as IAM_HANDLERS
 from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
 from forbear.testing.cloud.memorystore.handlers import HANDLERS as MEMORYSTORE_HANDLERS
 from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
 from forbear.testing.cloud.operations import INSERT, STORAGE_ROUTES
+from forbear.testing.cloud.partial import read_fields, select
 from forbear.testing.cloud.router import Router
 from forbear.testing.cloud.wire import Reply, Request
 from forbear.testing.cloud.xml import find as xml
@@ -51,7 +53,19 @@ def _json(request: Request, error_form: ErrorForm) -> Asked:
     if not storage:
         return Asked(operation, names, _GOOGLE_HANDLERS[operation], error_form)
     step = uploads.step(request) if operation == INSERT else operation
-    return Asked(step, names, STORAGE_HANDLERS[operation], error_form)
+    handler = STORAGE_HANDLERS[operation]
+    return Asked(step, names, _partial(handler) if "fields" in request.query else handler, error_form)
+
+
+def _partial(handler: Handler) -> Handler:
+    """The handler with a reply of the fields wanted, which are read first: a mistake there has no effect."""
+
+    def handle(call: Call) -> Reply:
+        wanted = read_fields(call.query["fields"])
+        reply = handler(call)
+        return reply if wants_media(call.request) else select(reply, wanted)
+
+    return handle
 
 
 def _xml(request: Request) -> Asked:

@@ -6,11 +6,10 @@ import time
 from contextlib import suppress
 
 from forbear.testing.cloud.app import App
-from forbear.testing.cloud.content import content_of
 from forbear.testing.cloud.delivery import Delivery, Ending
 from forbear.testing.cloud.errors import ApiError, storage_error
 from forbear.testing.cloud.incoming import Incoming
-from forbear.testing.cloud.outgoing import has_body, head_of
+from forbear.testing.cloud.outgoing import framed
 from forbear.testing.cloud.stream import Stream, pause
 from forbear.testing.cloud.wire import Reply
 
@@ -80,22 +79,22 @@ class Connection:
 
     async def _send(self, reply: Reply, delivery: Delivery) -> None:
         """Send head and body; one write for the usual small reply, pieces with back pressure for a large one."""
-        body = content_of(reply.body)
         # A reply that will not end as it should does not say so beforehand.
-        lasting = self._incoming.lasting or delivery.ending is not Ending.KEEP
-        head = head_of(reply, len(body), time.time(), lasting=lasting)
-        if self._incoming.bodiless or not has_body(reply):
-            await self._stream.write(head)
-            return
+        whole = delivery.ending is Ending.KEEP
+        lasting, chunked = self._incoming.lasting or not whole, not reply.measured and self._incoming.takes_chunks
+        head_only = self._incoming.head_only
+        before, body, after = framed(reply, time.time(), lasting=lasting, chunked=chunked, head_only=head_only)
         body = body.cut(0, delivery.cut)
         if len(body) <= _SMALL:
-            await self._stream.write(head + bytes(body))
+            await self._stream.write(before + bytes(body) + (after if whole else b""))
             return
-        await self._stream.write(head)
+        await self._stream.write(before)
         for piece in body.pieces:
             view = memoryview(piece)
             for start in range(0, len(view), _PIECE):
                 await self._stream.write(view[start : start + _PIECE])
+        if whole:
+            await self._stream.write(after)
 
     async def _refuse(self, error: ApiError) -> None:
         """Answer what could not be understood, and close once the client has had the chance to read it."""

@@ -20,8 +20,8 @@ _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 class Incoming:
     """The requests of one connection; `interrupted` is told of those whose body breaks off.
 
-    Of the latest request, `bodiless` says whether its reply has no body (HEAD), and `lasting` whether the connection
-    may serve another.
+    Of the latest request, `head_only` says whether its reply has no body, `takes_chunks` whether the client knows them,
+    and `lasting` whether the connection may serve another.
     """
 
     def __init__(self, stream: Stream, body_limit: int, interrupted: Callable[[Request], None]) -> None:
@@ -30,12 +30,11 @@ class Incoming:
         self._interrupted = interrupted
         host, port = stream.address
         self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-        self.bodiless = False
-        self.lasting = False
+        self.head_only = self.takes_chunks = self.lasting = False
 
     async def next(self) -> Request | None:
         """The next whole request, or None at the end; ApiError for what cannot be understood or is too large."""
-        self.bodiless = self.lasting = False
+        self.head_only = self.takes_chunks = self.lasting = False
         http = h11.Connection(h11.SERVER)
         try:
             return await self._next(http)
@@ -46,7 +45,7 @@ class Incoming:
         head = await self._event(http)
         if not isinstance(head, h11.Request):
             return None
-        self.bodiless = head.method == b"HEAD"
+        self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
         headers = _headers(head)
         size = int(headers.get("content-length", 0))
         # Refused before the body is asked for: a client waiting for "100 Continue" need not send it.
@@ -63,7 +62,7 @@ class Incoming:
         except (OSError, h11.RemoteProtocolError):
             self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
             raise
-        self.lasting = head.http_version >= b"1.1" and "close" not in headers.get("connection", "").lower()
+        self.lasting = self.takes_chunks and "close" not in headers.get("connection", "").lower()
         return read_request(method, target, headers, Content(pieces), self._host)
 
     async def _event(self, http: h11.Connection) -> object:

@@ -4,26 +4,33 @@ import re
 from email.utils import formatdate
 from functools import lru_cache
 
+from forbear.testing.cloud.content import NOTHING, Content, content_of
 from forbear.testing.cloud.wire import Reply
 
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = (204, 304)
 
 
-def head_of(reply: Reply, size: int, now: float, *, lasting: bool) -> bytes:
-    """The status line and the headers, of which those for the framing are added; `size` is that of the body."""
+def framed(reply: Reply, now: float, *, lasting: bool, chunked: bool, head_only: bool) -> tuple[bytes, Content, bytes]:
+    """What stands before the body, the body, and what stands after it; `head_only` announces the body all the same."""
+    body = content_of(reply.body) if reply.status not in _BODILESS else NOTHING
+    head = _head(reply, len(body), now, lasting=lasting, chunked=chunked)
+    if head_only:
+        return head, NOTHING, b""
+    if not chunked:
+        return head, body, b""
+    # One chunk for all: the client learns as little of the length beforehand as from many.
+    return (head + b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n") if body else (head, body, b"0\r\n\r\n")
+
+
+def _head(reply: Reply, size: int, now: float, *, lasting: bool, chunked: bool) -> bytes:
     lines = [f"HTTP/1.1 {reply.status} ", f"Date: {http_date(int(now))}", "Server: forbear-cloud"]
     lines += [f"{name}: {_sendable(value)}" for name, value in reply.headers]
-    if has_body(reply):
-        lines.append(f"Content-Length: {size}")
+    if reply.status not in _BODILESS:
+        lines.append("Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}")
     if not lasting:
         lines.append("Connection: close")
     return "\r\n".join((*lines, "\r\n")).encode("ascii")
-
-
-def has_body(reply: Reply) -> bool:
-    """Whether a reply of this status has a body, which may be empty."""
-    return reply.status not in _BODILESS
 
 
 @lru_cache(1024)

@@ -55,7 +55,7 @@ def strike(fault: Fault, call: Call, act: Callable[[Call], Reply]) -> Delivery:
             return Delivery(_meanwhile(action, fault.when, call, act))
         case actions.Corrupt(at):
             reply = act(call)
-            return Delivery(Reply(reply.status, reply.headers, _flipped(content_of(reply.body), at)))
+            return Delivery(replace(reply, body=_flipped(content_of(reply.body), at)))
         case actions.Lag(reads):
             return Delivery(_hidden(call, act, reads))
         case actions.LongRunning(polls, error):

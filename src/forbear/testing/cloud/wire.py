@@ -42,11 +42,15 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the client is told; the framing (Content-Length, Date) is added when it is sent."""
+    """What the client is told; the framing (Content-Length, Date) is added when it is sent.
+
+    `measured=False` is a body whose length is not told beforehand: it goes out in chunks.
+    """
 
     status: int
     headers: Headers = ()
     body: bytes | Content = b""
+    measured: bool = True
 
 
 def read_request(method: str, target: str, headers: Mapping[str, str], content: Content, host: str) -> Request:

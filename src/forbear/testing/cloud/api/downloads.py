@@ -12,6 +12,8 @@ from forbear.testing.cloud.wire import Reply, Request
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.IGNORECASE)
 _MOST_UNPACKED = 512 * 1024 * 1024
 
+_UNPACKED = (("Accept-Ranges", "none"), ("Vary", "Accept-Encoding"), ("Warning", "214 UploadServer gunzipped"))
+
 
 def media(item: StoredObject, request: Request, etag: str | None = None) -> Reply:
     """The object's bytes: all (200), the range asked for (206), or 416; unpacked when the client takes no gzip.
@@ -25,7 +27,9 @@ def media(item: StoredObject, request: Request, etag: str | None = None) -> Repl
         unpacked = _unpacked(item.data)
         if unpacked is not None:
             # The range would count bytes that are not stored anywhere: the service ignores it, and sends everything.
-            return Reply(200, (*headers, ("Warning", "214 UploadServer gunzipped")), unpacked)
+            # Neither is its size known before it is unpacked.
+            return Reply(200, (*headers, *_UNPACKED), unpacked, measured=False)
+    headers = (*headers, ("Accept-Ranges", "bytes"))
     if encoding is not None:
         headers = (*headers, ("Content-Encoding", encoding))
     wanted = _range(item, request, etag)
@@ -45,7 +49,6 @@ def _headers(item: StoredObject, etag: str) -> tuple[tuple[str, str], ...]:
         ("Content-Type", item.string("contentType") or "application/octet-stream"),
         ("ETag", etag),
         ("Last-Modified", _modified(item)),
-        ("Accept-Ranges", "bytes"),
         ("X-Goog-Generation", str(item.generation)),
         ("X-Goog-Metageneration", str(item.metageneration)),
         ("X-Goog-Hash", hashes),

@@ -9,7 +9,7 @@ from forbear.testing.cloud.model import StoredObject
 from forbear.testing.cloud.objectlist import list_objects
 from forbear.testing.cloud.predefined import predefined_acl
 from forbear.testing.cloud.resources import listing, object_resource
-from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, Request, json_reply
 from forbear.testing.cloud.writable import acl_field, merged, object_fields
 
 
@@ -21,9 +21,14 @@ def get(call: Call) -> Reply:
     item = call.item()
     call.conditions().check_read(item)
     check_etag(call.request.headers, item.etag)
-    if alt == "media" or call.request.path.startswith("/download/"):
+    if wants_media(call.request):
         return media(item, call.request)
     return object_reply(call, item)
+
+
+def wants_media(request: Request) -> bool:
+    """Whether a read is for the bytes of an object, not for its metadata."""
+    return request.query.get("alt") == "media" or request.path.startswith("/download/")
 
 
 def list_(call: Call) -> Reply:

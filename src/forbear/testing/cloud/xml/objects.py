@@ -1,5 +1,7 @@
 """Objects: GET, HEAD, PUT, DELETE, copies and compositions, each under the conditions in its headers."""
 
+from dataclasses import replace
+
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import check_etag
@@ -26,7 +28,7 @@ def get(call: Call) -> Reply:
     headers.check_read(call.request.headers, item)
     reply = media(item, call.request, etag_of(item))
     quoted = tuple((name, f'"{value}"' if name == "ETag" else value) for name, value in reply.headers)
-    return Reply(reply.status, (*quoted, *headers.custom_metadata(item)), reply.body)
+    return replace(reply, headers=(*quoted, *headers.custom_metadata(item)))
 
 
 def put(call: Call) -> Reply:
