@@ -4,7 +4,7 @@ Needs `forbear[transfer]`.
 """
 
 from forbear.transfer.address import Url
-from forbear.transfer.commands import aplan, plan
+from forbear.transfer.commands import acp, aplan, arsync, cp, plan, rsync
 from forbear.transfer.credentials import ANONYMOUS, Credentials
 from forbear.transfer.errors import (
     ChecksumMismatch,
@@ -46,6 +46,10 @@ __all__ = [
     "TransferError",
     "UnsafeName",
     "Url",
+    "acp",
     "aplan",
+    "arsync",
+    "cp",
     "plan",
+    "rsync",
 ]

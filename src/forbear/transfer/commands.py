@@ -1,15 +1,205 @@
 """cp and rsync as functions: the blocking ones, and those that share a Storage. The rules are those of the plans."""
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+import os
+from collections.abc import AsyncIterator, Coroutine, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 from typing import Any, TypeVar
 
-from forbear.transfer.items import Item
-from forbear.transfer.plan_cp import copies, look, plan_cp
+from forbear.transfer.address import is_cloud
+from forbear.transfer.asked import Copies, Mirror
+from forbear.transfer.fleet import Fleet
+from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
+from forbear.transfer.manifest import Manifest
+from forbear.transfer.plan_cp import look, plan_cp
+from forbear.transfer.plan_rsync import Sync
 from forbear.transfer.settings import Settings
+from forbear.transfer.state import State, default_directory
 from forbear.transfer.storage import Storage
+from forbear.transfer.targets import Goal
 
 _T = TypeVar("_T")
+
+
+def cp(
+    sources: str | Sequence[str],
+    target: str,
+    *,
+    recursive: bool = False,
+    no_clobber: bool = False,
+    exclude: str | None = None,
+    manifest: Path | None = None,
+    listener: Listener | None = None,
+    settings: Settings | None = None,
+    parallel: int | None = None,
+    state: Path | None = None,
+) -> Summary:
+    """Copy files, folders (`recursive`) and objects to, from and within the cloud; "-" is standard input or output.
+
+    `sources` may hold wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. The names at the
+    target are by the rules of cp (see `plan_cp`). `no_clobber` skips what is there already, `exclude` is a regular
+    expression that names are matched with from their beginning, below the folder that was asked for. `manifest` is a
+    file that notes what was done; what it says is done is not done again. `listener` is told of everything. `settings`
+    say where the cloud is, `parallel` how many items may be under way (by default one a connection, 64), `state` in
+    which folder to keep what the next process needs to go on.
+
+    What goes wrong with one item stops no other: it is in the summary. ValueError if what is asked for makes no sense;
+    TransferError if there is nothing that can be done, for want of credentials or a place for the state.
+    """
+
+    async def work() -> Summary:
+        async with (settings or Settings()).storage() as storage:
+            return await acp(
+                storage,
+                sources,
+                target,
+                recursive=recursive,
+                no_clobber=no_clobber,
+                exclude=exclude,
+                manifest=manifest,
+                listener=listener,
+                parallel=parallel,
+                state=state,
+            )
+
+    return _blocking(work(), "acp")
+
+
+async def acp(
+    storage: Storage,
+    sources: str | Sequence[str],
+    target: str,
+    *,
+    recursive: bool = False,
+    no_clobber: bool = False,
+    exclude: str | None = None,
+    manifest: Path | None = None,
+    listener: Listener | None = None,
+    parallel: int | None = None,
+    state: Path | None = None,
+) -> Summary:
+    """`cp` over an open Storage."""
+    asked = Copies.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
+    with ExitStack() as stack:
+        kept, goal = await _decided(storage, asked, state, stack)
+        noted = None if manifest is None else stack.enter_context(Manifest(manifest))
+        fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state)
+        await fleet.run(plan_cp(storage, asked, goal))
+        if kept is not None and fleet.summary.ok:
+            kept.forget()
+        return fleet.summary
+
+
+async def _decided(storage: Storage, asked: Copies, state: Path | None, stack: ExitStack) -> tuple[State | None, Goal]:
+    """Where copies go. A folder that is not there yet will be at the next run, which must not go below it then.
+
+    So it is kept, until all is done, that it was not there.
+    """
+    goal = await look(storage, asked)
+    if not asked.depends:
+        return None, goal
+    parts = [_absolute(asked.sources[0]), _absolute(asked.target)]
+    kept = stack.enter_context(State(state or default_directory(), "cp", storage.endpoint, *parts))
+    if kept.load():
+        return kept, replace(goal, folder=False)
+    if not goal.folder:
+        kept.save({"folder": False})
+    return kept, goal
+
+
+def rsync(
+    source: str,
+    target: str,
+    *,
+    recursive: bool = False,
+    delete: bool = False,
+    checksum: bool = False,
+    exclude: str | None = None,
+    dry_run: bool = False,
+    manifest: Path | None = None,
+    listener: Listener | None = None,
+    settings: Settings | None = None,
+    parallel: int | None = None,
+    state: Path | None = None,
+) -> Summary:
+    """Make the folder `target` have what the folder `source` has; one of them, at least, is in the cloud.
+
+    Without `recursive` only the files right in it count. `delete` deletes what only the target has, once all copies
+    have gone well, and never what `exclude` matches. `checksum` compares the CRC32C of local files rather than their
+    modification times. `dry_run` only tells the listener, of every item as skipped. All else is as for `cp`.
+    """
+
+    async def work() -> Summary:
+        async with (settings or Settings()).storage() as storage:
+            return await arsync(
+                storage,
+                source,
+                target,
+                recursive=recursive,
+                delete=delete,
+                checksum=checksum,
+                exclude=exclude,
+                dry_run=dry_run,
+                manifest=manifest,
+                listener=listener,
+                parallel=parallel,
+                state=state,
+            )
+
+    return _blocking(work(), "arsync")
+
+
+async def arsync(
+    storage: Storage,
+    source: str,
+    target: str,
+    *,
+    recursive: bool = False,
+    delete: bool = False,
+    checksum: bool = False,
+    exclude: str | None = None,
+    dry_run: bool = False,
+    manifest: Path | None = None,
+    listener: Listener | None = None,
+    parallel: int | None = None,
+    state: Path | None = None,
+) -> Summary:
+    """`rsync` over an open Storage."""
+    asked = Mirror.of(source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=exclude)
+    sync = Sync(storage, asked)
+    if dry_run:
+        return await _told(sync, listener or QUIET)
+    with ExitStack() as stack:
+        noted = None if manifest is None else stack.enter_context(Manifest(manifest, skips=False))
+        fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state)
+        await fleet.run(sync.copies(), complete=not delete)
+        if delete:
+            await fleet.run(sync.deletions() if fleet.summary.ok else _undeleted(sync, target))
+        return fleet.summary
+
+
+async def _undeleted(sync: Sync, target: str) -> AsyncIterator[Item]:
+    if sync.extras:
+        note = f"nothing is deleted before all else has gone well; there are {sync.extras} to delete"
+        yield Item(target, target, Action.SKIP, size=0, note=note)
+
+
+async def _told(sync: Sync, listener: Listener) -> Summary:
+    """Tell what would be done."""
+    summary = Summary()
+    for items in (sync.copies(), sync.deletions()):
+        async for item in items:
+            if item.action is Action.REFUSE:
+                outcome = Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
+            else:
+                outcome = Outcome(item, Status.SKIPPED, error=item.note or f"would {item.action.value}")
+            summary.add(outcome)
+            listener.ended(outcome)
+        if not summary.ok:
+            break
+    return summary
 
 
 def plan(
@@ -23,11 +213,11 @@ def plan(
 ) -> list[Item]:
     """What `cp` would do, as items that can be done anywhere and in any order; nothing is copied."""
 
-    async def listed() -> list[Item]:
+    async def work() -> list[Item]:
         async with (settings or Settings()).storage() as storage:
             return await aplan(storage, sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
 
-    return _blocking(listed(), "aplan")
+    return _blocking(work(), "aplan")
 
 
 async def aplan(
@@ -40,7 +230,7 @@ async def aplan(
     exclude: str | None = None,
 ) -> list[Item]:
     """`plan` over an open Storage."""
-    asked = copies(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
+    asked = Copies.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
     return [item async for item in plan_cp(storage, asked, await look(storage, asked))]
 
 
@@ -52,3 +242,7 @@ def _blocking(work: Coroutine[Any, Any, _T], other: str) -> _T:
         return asyncio.run(work)
     work.close()
     raise RuntimeError(f"this blocks, and there is an event loop running here: await `{other}` instead")
+
+
+def _absolute(address: str) -> str:
+    return address if is_cloud(address) else os.path.abspath(address)  # noqa: PTH100 - its text is what counts

@@ -3,7 +3,7 @@
 from contextvars import ContextVar
 from typing import Protocol
 
-from forbear.core.events import Event, Scheduled
+from forbear.core.events import Event, Failed, Scheduled
 
 
 class Meter(Protocol):
@@ -17,6 +17,10 @@ class Meter(Protocol):
         """Something failed and will be tried again."""
         ...
 
+    def throttled(self) -> None:
+        """The server asked to slow down."""
+        ...
+
 
 class Silent:
     """Tells nobody."""
@@ -25,6 +29,9 @@ class Silent:
         """Nothing."""
 
     def retried(self, event: Scheduled) -> None:
+        """Nothing."""
+
+    def throttled(self) -> None:
         """Nothing."""
 
 
@@ -38,3 +45,5 @@ def hear(event: Event) -> None:
     """Pass an event of a run on to the meter of the task in which it happened."""
     if isinstance(event, Scheduled):
         meter.get().retried(event)
+    elif isinstance(event, Failed) and event.verdict.throttled:
+        meter.get().throttled()

@@ -7,6 +7,7 @@ Symbolic links to files are followed, and those to folders too unless they lead 
 
 import asyncio
 import os
+import re
 import stat
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
@@ -16,6 +17,7 @@ from typing import TypeVar
 from forbear.transfer.wildcards import compiled, is_wild
 
 _BATCH = 500
+_PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)
 
 _T = TypeVar("_T")
 
@@ -36,17 +38,17 @@ class Entry:
     problem: str = ""
 
 
-def walk(folder: str, *, follow: bool = True) -> Iterator[Entry]:
-    """All files below a folder; `follow=False` leaves links to folders alone."""
+def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterator[Entry]:
+    """All files below a folder, or just those in it; `follow=False` leaves links to folders alone."""
     try:
         above = [_identity(os.stat(folder))]
     except OSError as error:
         yield Entry(folder, "", problem=_text(error))
         return
-    yield from _walk(folder, "", above, follow)
+    yield from _walk(folder, "", above, follow=follow, recursive=recursive)
 
 
-def _walk(folder: str, prefix: str, above: list[tuple[int, int]], follow: bool) -> Iterator[Entry]:
+def _walk(folder: str, prefix: str, above: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
     try:
         with os.scandir(folder) as entries:
             found = [(entry, *_looked_at(entry)) for entry in entries]
@@ -59,17 +61,21 @@ def _walk(folder: str, prefix: str, above: list[tuple[int, int]], follow: bool) 
         if seen is None:
             yield Entry(entry.path, name, problem=problem)
         elif stat.S_ISREG(seen.st_mode):
-            yield Entry(entry.path, name, seen.st_size, seen.st_mtime)
+            note = "a part of an unfinished download" if _PART.fullmatch(entry.name) else ""
+            yield Entry(entry.path, name, seen.st_size, seen.st_mtime, note)
         elif stat.S_ISLNK(seen.st_mode):
             yield Entry(entry.path, name, note="a symbolic link to nothing")
         elif not stat.S_ISDIR(seen.st_mode):
             yield Entry(entry.path, name, note="neither a file nor a folder")
+        elif not recursive:
+            continue
         elif entry.is_symlink() and not follow:
             yield Entry(entry.path, name, note="a symbolic link to a folder")
         elif _identity(seen) in above:
             yield Entry(entry.path, name, note="a symbolic link to a folder that it lies in")
         else:
-            yield from _walk(entry.path, f"{name}/", [*above, _identity(seen)], follow)
+            inside = [*above, _identity(seen)]
+            yield from _walk(entry.path, f"{name}/", inside, follow=follow, recursive=recursive)
 
 
 def _looked_at(entry: os.DirEntry[str]) -> tuple[os.stat_result | None, str]:

@@ -1,0 +1,59 @@
+"""Folders: makes those that files are to be written to, and removes what is left over; never beyond the target."""
+
+# ruff: noqa: PTH103, PTH106, PTH108, PTH114, PTH118, PTH120 - paths as they were given, once for each file
+
+import os
+from contextlib import suppress
+
+from forbear.transfer.errors import TransferError, UnsafeName
+
+_CURE = "remove the symbolic link, or copy to where it leads"
+
+
+class Folders:
+    """The folders that are known to be there."""
+
+    def __init__(self) -> None:
+        self._known: set[tuple[str, str | None]] = set()
+
+    def prepare(self, path: str, root: str | None) -> None:
+        """Make the folder of the file `path`; UnsafeName where a symbolic link leads out of `root`."""
+        folder = os.path.dirname(path)
+        if (folder, root) not in self._known:
+            if root is not None:
+                _make(root)
+                _stay_inside(folder, root)
+            _make(folder)
+            self._known.add((folder, root))
+        if root is not None and os.path.islink(path):
+            _stay_inside(path, root)
+
+
+def remove(path: str, root: str | None) -> None:
+    """Remove a file, and the folders below `root` that become empty by it; that it is gone already is no error."""
+    folder = os.path.dirname(path)
+    if root is not None:
+        _stay_inside(folder, root)
+    with suppress(FileNotFoundError):
+        os.unlink(path)
+    with suppress(OSError):  # from the first that is not empty
+        while root is not None and len(folder) > len(root.rstrip(os.sep)):
+            os.rmdir(folder)
+            folder = os.path.dirname(folder)
+
+
+def _make(folder: str) -> None:
+    try:
+        os.makedirs(folder or os.curdir, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise TransferError(
+            f"cannot make the folder {folder}: a file is in the way", "move that file, or choose another target"
+        ) from error
+    except OSError as error:
+        raise TransferError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+
+
+def _stay_inside(path: str, root: str) -> None:
+    inside, real = os.path.realpath(root), os.path.realpath(path)
+    if real != inside and not real.startswith(os.path.join(inside, "")):
+        raise UnsafeName(f"{path} leads out of the target, to {real}", _CURE)

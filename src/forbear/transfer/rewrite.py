@@ -1,0 +1,138 @@
+"""Copies within the cloud: the service rewrites an object, in as many calls as it takes; no byte passes through here.
+
+The source is pinned to one version, and the target to what is there, as for uploads. The token of a rewrite that takes
+several calls is kept, so that the next process goes on with it.
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from forbear.core.report import report
+from forbear.transfer.address import Url
+from forbear.transfer.claim import Claim
+from forbear.transfer.errors import ChecksumMismatch, HttpError
+from forbear.transfer.meter import meter
+from forbear.transfer.objects import FIELDS, Object
+from forbear.transfer.state import State, default_directory
+from forbear.transfer.storage import Storage
+
+_LARGE = 8 * 1024 * 1024
+_FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"
+
+
+async def copy(
+    storage: Storage,
+    source: Url | Object,
+    target: Url,
+    *,
+    generation: int | None = None,
+    state: Path | None = None,
+    at_once: int | None = None,
+) -> Object:
+    """Copy an object with its metadata, and return the new one.
+
+    `generation` is the version that the target must have: 0 for none (TargetExists), a number for that one
+    (TargetChanged), None for whatever is there. `state` is the folder for what the next process needs to go on,
+    `at_once` how many bytes the service may rewrite in one call (a multiple of 1 MiB; by default it decides).
+    Raises HttpError, ChecksumMismatch, Locked; SourceChanged cannot happen, for the version is pinned.
+    """
+    found = source if isinstance(source, Object) else await storage.stat(source)
+    if found is None:
+        raise HttpError(f"copy {source}", 404, "there is no such object")
+    with ExitStack() as stack:
+        kept: State | None = None
+        if found.size > _LARGE:
+            directory = state or default_directory()
+            kept = stack.enter_context(State(directory, "rewrite", storage.endpoint, str(found.url), str(target)))
+        return await _Rewrite(storage, found, target, Claim(storage, target, generation), kept, at_once).run()
+
+
+class _Rewrite:
+    """One copy; `run` it once."""
+
+    def __init__(
+        self, storage: Storage, source: Object, target: Url, claim: Claim, kept: State | None, at_once: int | None
+    ) -> None:
+        self._storage = storage
+        self._source = source
+        self._target = target
+        self._claim = claim
+        self._kept = kept
+        self._at_once = at_once
+        self._moved = 0
+        self._token: str | None = None
+        self._in_doubt = False
+
+    async def run(self) -> Object:
+        """Rewrite until it is done."""
+        saved = {} if self._kept is None else self._kept.load()
+        if saved:
+            self._token = saved["token"]
+            self._claim.generation = saved["generation"]
+            self._in_doubt = True  # the process may have died while the last reply was on its way
+        while True:
+            made: Object | None = None
+            try:
+                made = await self._rewritten()
+            except HttpError as error:
+                if error.status == 412:
+                    made = await self._refused(error)
+                elif self._token is None or error.status not in {400, 410}:
+                    raise
+                if made is None:  # a token holds for one condition, and not for ever
+                    self._restart()
+                    continue
+            if self._kept is not None:
+                self._kept.forget()
+            return await self._checked(made)
+
+    async def _refused(self, error: HttpError) -> Object | None:
+        """What is there where it is our own copy, None to try again."""
+        source = self._source
+        tried = report(error)
+        in_doubt = self._in_doubt or (tried is not None and tried.maybe_done)
+        wanted = {"contentType": source.content_type, "metadata": source.metadata}
+        sent = (source.size, source.crc32c or "") if in_doubt else None
+        return await self._claim.refused(error, wanted, sent)
+
+    async def _rewritten(self) -> Object:
+        """Call until the service is done."""
+        source, target = self._source, self._target
+        path = f"{source.url.path}/rewriteTo/b/{quote(target.bucket, safe='')}/o/{quote(target.name, safe='')}"
+        while True:
+            query = {
+                "ifGenerationMatch": self._claim.generation,
+                "sourceGeneration": source.generation,
+                "rewriteToken": self._token,
+                "maxBytesRewrittenPerCall": self._at_once,
+                "fields": _FIELDS,
+            }
+            reply = await self._storage.call(f"copy {source.url} to {target}", "POST", path, query)
+            answer: dict[str, Any] = reply.json()
+            self._moved_to(int(answer.get("totalBytesRewritten", 0)))
+            if answer["done"]:
+                return Object.of(answer["resource"])
+            self._token = str(answer["rewriteToken"])
+            if self._kept is not None:
+                self._kept.save({"token": self._token, "generation": self._claim.generation})
+
+    def _moved_to(self, count: int) -> None:
+        meter.get().moved(count - self._moved)
+        self._moved = count
+
+    def _restart(self) -> None:
+        """Begin anew."""
+        if self._kept is not None:
+            self._kept.forget()
+        self._token = None
+        self._in_doubt = False
+        self._moved_to(0)
+
+    async def _checked(self, made: Object) -> Object:
+        if made.crc32c != self._source.crc32c or made.size != self._source.size:
+            await self._storage.delete(made)
+            raise ChecksumMismatch(f"the copy {made.url} is not what {self._source.url} is, and was deleted")
+        self._moved_to(made.size)
+        return made
