@@ -55,6 +55,10 @@ class UnsafeName(TransferError):
     """An object's name that would lead out of the target folder, or that no file can have."""
 
 
+class NoCredentials(TransferError):
+    """There are no credentials, or no token is to be had for them, or it may not be sent."""
+
+
 class Stalled(TransferError):
     """No byte moved for too long."""
 

@@ -27,6 +27,7 @@ from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.transfer.address import Url
+from forbear.transfer.body import Body
 from forbear.transfer.credentials import ANONYMOUS, Credentials, Tokens, tokens
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.meter import hear
@@ -41,10 +42,8 @@ CONNECTIONS = 64
 STALL_TIMEOUT = 60.0
 _PAGE = 1000
 _LONGEST_MESSAGE = 64 * 1024
+_ANY = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 _NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
-
-Body = Callable[[], AsyncIterator[bytes]]
-"""Makes the body of one attempt."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +84,7 @@ class Storage:
         self.policy = _heard(policy or cloud_storage.policy)
         self._service = _service(self.policy)
         self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
-        self._stall_timeout = stall_timeout
+        self.stall_timeout = stall_timeout
         self._project = {} if user_project is None else {"userProject": user_project}
         self._session: aiohttp.ClientSession | None = None
         self._tokens: Tokens | None = None
@@ -96,7 +95,7 @@ class Storage:
         self._middlewares = (RetryMiddleware(self.policy), _Authorized(self._tokens))
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self.connections),
-            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=self._stall_timeout),
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=self.stall_timeout),
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "forbear", "Accept-Encoding": "identity"},
@@ -119,33 +118,39 @@ class Storage:
         query: Mapping[str, str | int | None] | None = None,
         *,
         headers: Mapping[str, str] | None = None,
-        body: bytes = b"",
+        body: bytes | Body = b"",
     ) -> Reply:
         """Make a request as often as its safety and the policy allow, and return the reply.
 
         Raises HttpError for a status from 400 on, with the report; `what` is how it names the request. Parameters in
         `query` that are None are left out.
         """
-        async with self._opened.request(
-            method,
-            self.url(path, query),
-            data=body or None,
-            headers=headers,
-            allow_redirects=False,
-            middlewares=self._middlewares,
-        ) as response:
-            if response.status >= 400:
-                raise await refusal(what, response)
-            return Reply(response.status, lowered(response), await response.read())
+        try:
+            async with self._opened.request(
+                method,
+                self.url(path, query),
+                data=body or None,
+                headers=headers,
+                allow_redirects=False,
+                middlewares=self._middlewares,
+            ) as response:
+                if response.status >= 400:
+                    raise await refusal(what, response)
+                return Reply(response.status, lowered(response), await response.read())
+        except aiohttp.ClientError as error:
+            cause = _cause(error, body)
+            if cause is None:
+                raise
+            raise cause from None
 
     @asynccontextmanager
     async def stream(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body | None = None
+        self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], Body] | None = None
     ) -> AsyncGenerator[aiohttp.ClientResponse]:
         """Make one attempt of a request for data, or with data, and hand out the reply whatever its status.
 
         Whether there is another is the caller's to decide. Only a reply that the credentials have expired (401) is
-        answered here, once, by sending the request anew: that one was not executed.
+        answered here, once, by sending the request anew, with a new `body`: that one was not executed.
         """
         source = self._source
         authorised = await source.headers()
@@ -163,9 +168,9 @@ class Storage:
         return URL(f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}", encoded=True)
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
-        """What an error of `stream` or the reply to it means; `request` is what was asked for, where it was a reply."""
-        if isinstance(error, HttpError) and request is not None:
-            judgement = self._service.classify(request)
+        """What an error of `stream`, or an HttpError for the reply to it, means; `request` is what was asked for."""
+        if isinstance(error, HttpError):
+            judgement = self._service.classify(request or _ANY)
             return self._service.verdict(judgement, error.status, error.headers) or PERMANENT
         return TRANSIENT if isinstance(error, Stalled) else errors.verdict(error)
 
@@ -223,34 +228,23 @@ class Storage:
         return self._tokens
 
     async def _attempt(
-        self, method: str, url: str, headers: Mapping[str, str], body: Body | None
+        self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], Body] | None
     ) -> aiohttp.ClientResponse:
-        timer = asyncio.timeout(None)
+        data = None if body is None else body()
         try:
-            async with timer:
-                return await self._opened.request(
-                    method,
-                    URL(url, encoded=True),
-                    data=None if body is None else self._watched(body(), timer),
-                    headers=headers,
-                    allow_redirects=False,
-                    middlewares=(),
-                )
-        except TimeoutError as error:
-            if timer.expired():
-                raise Stalled(f"the server took no byte for {self._stall_timeout:g} s") from error
-            raise
-
-    async def _watched(self, pieces: AsyncIterator[bytes], timer: asyncio.Timeout) -> AsyncIterator[bytes]:
-        """The pieces of a body, under a timer that expires when the server has taken none of them for too long.
-
-        aiohttp has such a timer for what it reads only, and starts it when all is written.
-        """
-        clock = asyncio.get_running_loop().time
-        async for piece in pieces:
-            timer.reschedule(clock() + self._stall_timeout)
-            yield piece
-        timer.reschedule(None)
+            return await self._opened.request(
+                method,
+                URL(url, encoded=True),
+                data=data,
+                headers=headers,
+                allow_redirects=False,
+                middlewares=(),
+            )
+        except aiohttp.ClientError as error:
+            cause = _cause(error, data)
+            if cause is None:
+                raise
+            raise cause from None
 
 
 class _Authorized:
@@ -268,6 +262,18 @@ class _Authorized:
         response.close()
         request.headers.update(await self._source.headers())
         return await handler(request)
+
+
+def _cause(error: aiohttp.ClientError, body: bytes | Body | None) -> Exception | None:
+    """What was behind the error of a request: a body that cannot be read, or that the server does not take."""
+    if not isinstance(body, Body):
+        return None
+    if body.failure is not None or not isinstance(error.__cause__, Stalled):
+        return body.failure
+    stalled, tried = Stalled(str(error.__cause__)), report(error)
+    if tried is not None:
+        attach(stalled, tried)
+    return stalled
 
 
 async def refusal(what: str, response: aiohttp.ClientResponse) -> HttpError:

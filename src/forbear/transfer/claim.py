@@ -1,0 +1,80 @@
+"""Claim: which version an upload may replace, and what it means that the condition did not hold (412)."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from forbear.core.verdict import TRANSIENT
+from forbear.transfer.address import Url
+from forbear.transfer.errors import TargetChanged, TargetExists, TransferError
+from forbear.transfer.objects import Object
+from forbear.transfer.patience import Patience
+from forbear.transfer.storage import Storage
+
+_ROUNDS = 10
+_LOOK = "look at it, then start again"
+
+
+class Claim:
+    """The precondition of an upload to `target`: `generation` is what must be there now, 0 for nothing.
+
+    Where the caller `asked` for a version, it is that one. Where it did not, whatever is there is to be replaced, but
+    never blindly: the first guess is that there is nothing, and a refusal is what tells better.
+    """
+
+    def __init__(self, storage: Storage, target: Url, asked: int | None) -> None:
+        self.target = target
+        self.asked = asked
+        self.generation = asked or 0
+        self._known = asked is not None
+        self._storage = storage
+        self._rounds = 0
+        self._patience = Patience(storage.policy, "storage.objects.insert")
+
+    @property
+    def query(self) -> dict[str, str | int | None]:
+        """The parameters of a request that makes the object."""
+        return {"name": self.target.name, "ifGenerationMatch": self.generation}
+
+    def held(self) -> None:
+        """The condition held: what was there is known now."""
+        self._known = True
+
+    def restore(self, generation: int) -> None:
+        """Go on with the condition that held in another process."""
+        self.generation = generation
+        self._known = True
+
+    async def refused(
+        self, error: TransferError, wanted: Mapping[str, Any], sent: tuple[int, str] | None, *, final: bool = False
+    ) -> Object | None:
+        """What is there, if it is this very upload that wrote it; None to try again with another `generation`.
+
+        `sent` are the size and the checksum of the upload where an earlier attempt may have worked, None where none
+        did. Raises TargetExists or TargetChanged where somebody else has been there, and it is too late (`final`) or
+        not allowed to replace that.
+        """
+        there = await self._storage.stat(self.target)
+        if there is not None and (there.size, there.crc32c) == sent and (self._known or _is(there, wanted)):
+            return there
+        if self.asked == 0 and there is not None:
+            raise TargetExists(f"{self.target} exists already", "remove it, or allow it to be replaced") from error
+        if self.asked:
+            raise TargetChanged(f"{self.target} is not generation {self.asked} any more", _LOOK) from error
+        if self._known and (final or sent is not None):
+            raise TargetChanged(f"somebody else wrote to {self.target} during the upload", _LOOK) from error
+        self._rounds += 1
+        if self._rounds == _ROUNDS:
+            raise TargetChanged(f"others keep writing to {self.target}", "start again when they are done") from error
+        if self._rounds > 1:
+            await self._patience.after(error, TRANSIENT)
+        self.generation = 0 if there is None else there.generation
+        self._known = True
+        return None
+
+
+def _is(there: Object, wanted: Mapping[str, Any]) -> bool:
+    """Whether an object with the right bytes has all else that the upload sets.
+
+    After a mere guess it may have been there before. If it is the same in everything, there is nothing left to do.
+    """
+    return (there.content_type, there.metadata) == (wanted["contentType"], wanted["metadata"])

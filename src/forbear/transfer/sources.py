@@ -1,0 +1,269 @@
+"""Sources: files and streams that are uploaded, read in pieces and hashed as they pass. They know no cloud."""
+
+import asyncio
+import os
+import stat
+import threading
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from typing import Any, BinaryIO, Protocol, Self, TypeVar
+
+from forbear.transfer.body import PIECE
+from forbear.transfer.checksum import Crc32c
+from forbear.transfer.errors import SourceChanged, TransferError
+
+_T = TypeVar("_T")
+_INLINE = 1024 * 1024
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
+
+
+class Source(Protocol):
+    """What is uploaded; `size` is None until its end is known."""
+
+    name: str
+    size: int | None
+    rewindable: bool
+
+    async def ready(self, first: int, most: int) -> None:
+        """Make as many of the bytes from `first` on ready to be read; where the source ends before, set `size`."""
+        ...
+
+    def pieces(self, first: int, end: int) -> Iterator[bytes]:
+        """The bytes from `first` to `end`, which are ready."""
+        ...
+
+    async def crc32c(self) -> str:
+        """The checksum of all of it."""
+        ...
+
+    def check(self) -> None:
+        """Raise SourceChanged where it is not what it was."""
+        ...
+
+
+class File:
+    """A regular file, as a context manager; the bytes are hashed when they pass for the first time."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        try:
+            self._descriptor = os.open(self.name, _OPEN)
+        except OSError as error:
+            raise unreadable(self.name, error) from error
+        self.stat = os.fstat(self._descriptor)
+        if not stat.S_ISREG(self.stat.st_mode):
+            os.close(self._descriptor)
+            kind = "a folder" if stat.S_ISDIR(self.stat.st_mode) else "neither a file nor a folder"
+            raise TransferError(f"cannot upload {self.name}: it is {kind}", _CURES[kind])
+        self.size: int | None = self.stat.st_size
+        self.rewindable = True
+        self._crc = Crc32c()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    @property
+    def path(self) -> str:
+        """Where it is, from the root."""
+        return os.path.abspath(self.name)  # noqa: PTH100 - a link is another file than the one it leads to now
+
+    @property
+    def mtime(self) -> int:
+        """When it was last modified, in whole seconds."""
+        return int(self.stat.st_mtime)
+
+    @property
+    def stamp(self) -> list[int]:
+        """What tells this version of the file from others."""
+        return [self.stat.st_size, self.stat.st_mtime_ns, self.stat.st_ino]
+
+    def read(self) -> bytes:
+        """All of it, for a small one."""
+        size = self.stat.st_size
+        data = os.read(self._descriptor, size + 1)
+        while len(data) < size and (more := os.read(self._descriptor, size - len(data))):
+            data += more
+        self.check()
+        if len(data) != size:
+            raise self._changed()
+        return data
+
+    async def ready(self, first: int, most: int) -> None:
+        """Hash what comes before `first`, if that has not passed by; the rest of the file is ready."""
+        if first > self._crc.size:
+            await asyncio.to_thread(self._hash, first)
+
+    def pieces(self, first: int, end: int) -> Iterator[bytes]:
+        """The bytes from `first` to `end`; SourceChanged where the file is shorter than it was."""
+        crc = self._crc
+        while first < end:
+            piece = os.pread(self._descriptor, min(PIECE, end - first), first)
+            if not piece:
+                raise self._changed()
+            if first == crc.size:
+                crc.update(piece)
+            elif first < crc.size < first + len(piece):
+                crc.update(piece[crc.size - first :])
+            first += len(piece)
+            yield piece
+
+    async def crc32c(self) -> str:
+        """The checksum of all of it."""
+        left = self.stat.st_size - self._crc.size
+        if left > _INLINE:
+            await asyncio.to_thread(self._hash, self.stat.st_size)
+        elif left:
+            self._hash(self.stat.st_size)
+        return self._crc.text
+
+    def check(self) -> None:
+        """Raise SourceChanged where the file is not what it was."""
+        now = os.fstat(self._descriptor)
+        if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
+            raise self._changed()
+
+    def _hash(self, end: int) -> None:
+        for _ in self.pieces(self._crc.size, end):
+            pass
+
+    def _changed(self) -> SourceChanged:
+        return SourceChanged(
+            f"{self.name} was changed during its upload", "start again when nobody writes to it any more"
+        )
+
+
+class Stream:
+    """Bytes of unknown number that come once; those that the server has not confirmed yet are kept.
+
+    `seek` goes back to a byte of the source, where that is possible.
+    """
+
+    def __init__(self, name: str, read: Callable[[], Any], seek: Callable[[int], Any] | None = None) -> None:
+        self.name = name
+        self.size: int | None = None
+        self.rewindable = seek is not None
+        self._read = read
+        self._seek = seek
+        self._kept = bytearray()
+        self._first = 0  # where in the source that begins
+        self._crc = Crc32c()
+
+    async def ready(self, first: int, most: int) -> None:
+        """Keep what comes from `first` on, and read on until that is more than `most`, or all there is."""
+        if first < self._first or first > self._first + len(self._kept):
+            await self._rewind(first)
+        del self._kept[: first - self._first]
+        self._first = first
+        while len(self._kept) <= most and self.size is None:  # one more, to see whether these are the last
+            piece = await self._read()
+            if not piece:
+                self.size = self._first + len(self._kept)
+            self._hash(piece)
+            self._kept += piece
+
+    def pieces(self, first: int, end: int) -> Iterator[bytes]:
+        """The bytes from `first` to `end`."""
+        for place in range(first - self._first, end - self._first, PIECE):
+            yield bytes(self._kept[place : min(place + PIECE, end - self._first)])
+
+    async def crc32c(self) -> str:
+        """The checksum of all of it."""
+        return self._crc.text
+
+    def check(self) -> None:
+        """Nobody can change what was read."""
+
+    def _hash(self, piece: bytes) -> None:
+        known = self._crc.size - self._first - len(self._kept)
+        if known < len(piece):
+            self._crc.update(piece[known:] if known else piece)
+
+    async def _rewind(self, first: int) -> None:
+        if self._seek is None:
+            raise TransferError(
+                f"the server has lost bytes of {self.name} that it had acknowledged, and a stream cannot be read again",
+                "upload it again, from a file if you can",
+            )
+        await in_thread(self._seek, first)
+        self._kept.clear()
+        self._first = first
+        self.size = None
+
+
+def iterated(source: AsyncIterable[bytes]) -> Stream:
+    """The stream of what an async iterable yields."""
+    pieces: AsyncIterator[bytes] = aiter(source)
+
+    async def read() -> bytes:
+        while True:
+            piece = _bytes(await anext(pieces, None))
+            if piece != b"":
+                return piece or b""
+
+    return Stream("the stream", read)
+
+
+def opened(source: BinaryIO) -> Stream:
+    """The stream of what can be read from a file object, from where it stands."""
+    name = getattr(source, "name", None)
+
+    async def read() -> bytes:
+        return _bytes(await in_thread(source.read, PIECE * 4)) or b""
+
+    origin = source.tell() if source.seekable() else None
+
+    def seek(place: int) -> None:
+        source.seek((origin or 0) + place)
+
+    return Stream(name if isinstance(name, str) else "the stream", read, None if origin is None else seek)
+
+
+async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
+    """Call a function that may wait for long; nobody waits for its thread when the call is cancelled."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[_T] = loop.create_future()
+
+    def tell(value: _T | None, error: BaseException | None) -> None:
+        if outcome.done():
+            return
+        if error is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(value)  # type: ignore[arg-type]
+
+    def run() -> None:
+        value, failure = None, None
+        try:
+            value = function(*values)
+        except BaseException as error:
+            failure = error
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(tell, value, failure)
+
+    threading.Thread(target=run, daemon=True, name="forbear-read").start()
+    return await outcome
+
+
+def unreadable(path: str, error: OSError) -> TransferError:
+    """The error for a file that cannot be opened."""
+    return TransferError(f"cannot read {path}: {error.strerror or error}", _OPENING.get(type(error)))
+
+
+def _bytes(piece: Any) -> bytes | None:
+    if piece is None or isinstance(piece, bytes):
+        return piece
+    if isinstance(piece, bytearray):
+        return bytes(piece)
+    raise TypeError(f"`source` must yield bytes, got {type(piece).__name__}; open files in binary mode")
+
+
+_CURES = {
+    "a folder": "upload it with recursive=True (-r)",
+    "neither a file nor a folder": "read it yourself and pipe it: ... | forbear cp - gs://bucket/name",
+}
+_OPENING: dict[type[OSError], str] = {
+    FileNotFoundError: "check the path",
+    PermissionError: "ask for the permission to read it",
+}
