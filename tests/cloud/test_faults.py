@@ -233,3 +233,14 @@ def test_exactly_once_can_be_proved(cloud: Cloud, http: httpx.Client) -> None:
     guarded = UPLOAD.replace("name=o", "name=p&ifGenerationMatch=0")
     assert [http.post(guarded, content=b"x").status_code for _ in range(2)] == [200, 412]
     assert cloud.effects.count(INSERT, "bkt/p") == 1
+
+
+def test_credentials_that_expired(cloud: Cloud, http: httpx.Client) -> None:
+    """One token can be turned away while another is let in; the log tells that there was one, but not which."""
+    cloud.fault(Fault.status(401, header=("authorization", "Bearer old"), times=None))
+    tokens = ("Bearer old", "Bearer new", None)
+    for token, status in zip(tokens, (401, 200, 200), strict=True):
+        headers = {} if token is None else {"Authorization": token}
+        assert http.get("/storage/v1/b/bkt", headers=headers).status_code == status
+    assert [request.authorized for request in cloud.requests] == [True, True, False]
+    assert not any("Bearer" in str(request) for request in cloud.requests)

@@ -1,5 +1,6 @@
 """Objects: names, metadata, versions, listing and deletion."""
 
+import json
 from urllib.parse import quote
 
 import httpx
@@ -13,7 +14,9 @@ from forbear.testing.cloud.objectlist import list_objects
 from forbear.testing.cloud.store import Store
 
 
-@pytest.mark.parametrize("name", ["a/b", "träume/日本.txt", "a%2Fb", "a b?c#d", "acl", "..a", "x" * 1024])
+@pytest.mark.parametrize(
+    "name", ["a/b", "träume/日本.txt", "a%2Fb", "a b?c#d", "acl", "..a", "a/../b", "/a//b/", " a\t", "x" * 1024]
+)
 def test_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
     """Any name that is percent-encoded as one segment comes back unchanged."""
     made = http.post("/upload/storage/v1/b/bkt/o", params={"uploadType": "media", "name": name}, content=b"x")
@@ -26,7 +29,7 @@ def test_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
     assert not cloud.store.bucket("bkt").objects
 
 
-@pytest.mark.parametrize("name", ["", ".", "..", "a\nb", "x" * 1025])
+@pytest.mark.parametrize("name", ["", ".", "..", "a\nb", "a\rb", "x" * 1025, ".well-known/acme-challenge/x"])
 def test_bad_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
     """Names the service refuses are refused."""
     made = http.post("/upload/storage/v1/b/bkt/o", params={"uploadType": "media", "name": name}, content=b"x")
@@ -145,3 +148,30 @@ def _in_pages(bucket: Bucket, query: dict[str, str], versions: bool) -> tuple[li
 def test_bad_page_tokens(http: httpx.Client, token: str) -> None:
     """A token from nowhere is refused."""
     assert http.get("/storage/v1/b/bkt/o", params={"pageToken": token}).status_code == 400
+
+
+def test_custom_time(cloud: Cloud, http: httpx.Client) -> None:
+    """A time of the client's own is a time with a zone, and once set it only moves on."""
+    cloud.store.put("bkt", "o", b"")
+
+    def patched(value: str | None) -> int:
+        return http.patch("/storage/v1/b/bkt/o/o", json={"customTime": value, "contentType": "a/b"}).status_code
+
+    assert [patched(value) for value in ("soon", "2026-01-01", "2026-01-01T00:00:00", None)] == [400, 400, 400, 200]
+    assert [patched(value) for value in ("2026-01-01T00:00:00Z", "2026-01-01T02:00:00+02:00")] == [200, 200]
+    assert [patched(value) for value in ("2025-12-31T23:59:59Z", None)] == [400, 400]
+    assert http.patch("/storage/v1/b/bkt/o/o", json={"metadata": {"a": "b"}}).status_code == 200
+    assert http.get("/storage/v1/b/bkt/o/o").json()["customTime"] == "2026-01-01T02:00:00+02:00"
+
+
+def test_metadata_comes_with_every_form_of_upload(http: httpx.Client) -> None:
+    """Times and marks that a client keeps with an object are there whether it came at once or in a session."""
+    kept = {"metadata": {"goog-reserved-file-mtime": "1795167433"}, "contentType": "a/b"}
+    body = b"--b\r\n\r\n" + json.dumps({**kept, "name": "m"}).encode() + b"\r\n--b\r\n\r\nx\r\n--b--"
+    multipart = {"Content-Type": "multipart/related; boundary=b"}
+    http.post("/upload/storage/v1/b/bkt/o?uploadType=multipart", content=body, headers=multipart)
+    session = http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable", json={**kept, "name": "r"})
+    http.put(session.headers["location"], content=b"x")
+    for name in ("m", "r"):
+        found = http.get(f"/storage/v1/b/bkt/o/{name}?fields=metadata,contentType").json()
+        assert found == kept

@@ -240,3 +240,11 @@ def test_faults(cloud: Cloud, http: httpx.Client) -> None:
     assert error_of(http.get("/bkt/o")) == (503, "SlowDown")
     assert http.get("/bkt/o").content == b"x"
     assert cloud.effects.count("xml.object.put", "bkt/o") == 1
+
+
+def test_custom_metadata_that_is_no_header(cloud: Cloud, http: httpx.Client) -> None:
+    """Names that a header cannot have are left out, and break nothing."""
+    cloud.store.put("bkt", "o", b"x", {"metadata": {"a": "1", "b c": "2", "d:\r\ne": "3", "é": "4"}})
+    reply = http.get("/bkt/o")
+    assert (reply.status_code, reply.headers["x-goog-meta-a"]) == (200, "1")
+    assert len([name for name in reply.headers if name.startswith("x-goog-meta-")]) == 1

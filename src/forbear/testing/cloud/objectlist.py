@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from forbear.testing.cloud.errors import invalid
+from forbear.testing.cloud.globs import glob_pattern
 from forbear.testing.cloud.model import Bucket, StoredObject
 from forbear.testing.cloud.paging import key_before, page_size, token_after
 
@@ -43,10 +44,15 @@ def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) ->
 
 def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[StoredObject]:
     prefix, start, end = query.get("prefix", ""), query.get("startOffset", ""), query.get("endOffset", "")
+    glob = glob_pattern(query["matchGlob"]) if query.get("matchGlob") else None
+    if glob is not None and query.get("delimiter") not in (None, "", "/"):
+        raise invalid(f"Invalid value for delimiter: '{query['delimiter'][:80]}'. With matchGlob it must be '/'.")
     for item in bucket.versions():
-        if not versions and item.deleted is not None:
+        if item.deleted is not None and not versions:
             continue
-        if item.name.startswith(prefix) and item.name >= start and (not end or item.name < end):
+        if not item.name.startswith(prefix) or item.name < start or (end and item.name >= end):
+            continue
+        if glob is None or glob.fullmatch(item.name):
             yield item
 
 

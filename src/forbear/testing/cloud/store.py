@@ -16,6 +16,8 @@ from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.wire import Json
 from forbear.testing.cloud.xml.model import Upload
 
+_RESERVED = ".well-known/acme-challenge/"
+
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
@@ -155,10 +157,12 @@ class Store:
 
 
 def check_object_name(name: str) -> None:
-    """400 unless the name is 1 to 1024 bytes of UTF-8 without line ends, and neither "." nor ".."."""
+    """400 unless the name is 1 to 1024 bytes of UTF-8 without line ends, and none of the few that are reserved."""
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
         raise invalid("Invalid object name: it must be valid UTF-8.") from None
     if not 1 <= size <= 1024 or name in {".", ".."} or "\r" in name or "\n" in name:
         raise invalid("Invalid object name: it must be 1 to 1024 bytes long, without line ends, and not '.' or '..'.")
+    if name.startswith(_RESERVED):
+        raise invalid(f"Invalid object name: it must not begin with '{_RESERVED}'.")

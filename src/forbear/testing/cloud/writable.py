@@ -1,6 +1,7 @@
 """Which fields clients may write, of what type, and how a patch merges into them; knows no storage."""
 
 from collections.abc import Mapping
+from datetime import datetime
 
 from forbear.testing.cloud.errors import invalid
 from forbear.testing.cloud.fields import items, text
@@ -56,7 +57,30 @@ def bucket_fields(body: Mapping[str, Json]) -> JsonObject:
 
 def object_fields(body: Mapping[str, Json]) -> JsonObject:
     """The writable fields of an object; others are ignored, wrong types are refused."""
-    return _known(body, _OBJECT)
+    found = _known(body, _OBJECT)
+    custom = found.get("customTime")
+    if isinstance(custom, str):
+        _instant(custom)
+    return found
+
+
+def check_custom_time(old: Mapping[str, Json], patch: Mapping[str, Json]) -> None:
+    """400 when a patch would remove an object's custom time, or move it back."""
+    before, after = old.get("customTime"), patch.get("customTime", "")
+    if not isinstance(before, str) or after == "":
+        return
+    if not isinstance(after, str) or _instant(after) < _instant(before):
+        raise invalid(f"Invalid value for customTime: it is {before}, and can be neither removed nor made earlier.")
+
+
+def _instant(text: str) -> datetime:
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None:
+        raise invalid(f"Invalid value for customTime: '{text[:80]}'. It must be a time such as 2026-01-31T12:00:00Z.")
+    return found
 
 
 def _known(body: Mapping[str, Json], schema: Mapping[str, type]) -> JsonObject:

@@ -1,5 +1,6 @@
 """What the headers of the XML API say: preconditions, metadata, access controls and validators; changes nothing."""
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
@@ -20,6 +21,7 @@ _FIELDS = {
     "x-goog-storage-class": "storageClass",
     "x-goog-custom-time": "customTime",
 }
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _META = ("x-goog-meta-", "x-amz-meta-")
 
 
@@ -71,8 +73,9 @@ def acl(headers: Mapping[str, str], project: str) -> dict[str, str] | None:
 
 
 def custom_metadata(item: StoredObject) -> Headers:
-    """The custom metadata of an object, as headers of a reply."""
-    return tuple((f"x-goog-meta-{name}", str(value)) for name, value in nested(item.fields, "metadata").items())
+    """The custom metadata of an object, as headers of a reply: all whose name can be that of a header."""
+    found = nested(item.fields, "metadata").items()
+    return tuple((f"x-goog-meta-{name}", str(value)) for name, value in found if _NAME.fullmatch(name))
 
 
 def version(item: StoredObject) -> Headers:
