@@ -152,6 +152,28 @@ async def test_a_settled_reply_is_read_as_any_other() -> None:
                 assert await response.read() == LINES
 
 
+async def raised(request: Any) -> None:
+    """Send a request and raise for its status."""
+    async with request as response:
+        response.raise_for_status()
+
+
+@pytest.mark.parametrize("by_session", [False, True])
+async def test_the_error_of_a_reply_has_its_report(by_session: bool) -> None:
+    """Who raises for its status loses the response, and must not lose what was tried."""
+    policy = cloud_storage.policy.with_attempts(2)
+    with Wire(reply(503)) as wire, virtual_time():
+        async with aiohttp.ClientSession(
+            middlewares=(RetryMiddleware(policy),), raise_for_status=by_session
+        ) as session:
+            with pytest.raises(aiohttp.ClientResponseError) as caught:
+                await raised(session.get(wire.url))
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.reason is forbear.Reason.ATTEMPTS
+    assert "limit of 2 attempts reached" in caught.value.__notes__[0]
+
+
 async def test_no_request_keeps_anything_alive() -> None:
     """With the garbage collector off, a body that went on leaves nothing behind."""
 

@@ -123,16 +123,21 @@ def test_redirects_are_followed_as_often_as_allowed(time: VirtualTime) -> None:
 
 
 def test_it_is_what_requests_takes_for_max_retries(time: VirtualTime) -> None:
-    """Through a plain HTTPAdapter: errors are those of requests, and the report is at the raw reply."""
+    """Through a plain HTTPAdapter: errors are those of requests, and the report is found through them."""
     with requests.Session() as session:
         session.trust_env = False
         session.mount("http://", HTTPAdapter(max_retries=Retry(rfc9110.policy.with_attempts(2))))
         with Wire(reply(503)) as wire:
             response = session.get(wire.url)
             assert len(wire.seen) == 2
-        assert forbear.report(response.raw) is not None
-        with Wire(Answer(end="close")) as wire, pytest.raises(requests.ConnectionError):
-            session.get(wire.url)
+        assert forbear.report(response) is not None
+        with pytest.raises(requests.HTTPError) as failed:
+            response.raise_for_status()
+        assert forbear.report(failed.value) is not None
+        with Wire(Answer(end="close")) as wire, pytest.raises(requests.ConnectionError) as lost:
+            forbear.retry(on=OSError).call(session.post, wire.url, data=b"x")
+        assert len(wire.seen) == 1
+        assert forbear.report(lost.value) is not None
         again: requests.Session = pickle.loads(pickle.dumps(session))
         with Wire(reply(503)) as wire:
             again.get(wire.url)

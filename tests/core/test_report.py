@@ -18,6 +18,12 @@ def made(number: int | None = 1, *, maybe_done: bool = False) -> Report:
     return Report("fetch", TWO, 31.21, Reason.ATTEMPTS, TEXT, maybe_done, number)
 
 
+def carrying(error: Exception) -> Exception:
+    """The error with a report."""
+    attach(error, made())
+    return error
+
+
 class Silent(Exception):
     """An error that cannot be printed."""
 
@@ -148,10 +154,15 @@ def test_made_after(number: int | None, since: int, after: bool) -> None:
         (SimpleNamespace(response=SimpleNamespace(extensions={EXTENSION: made()})), True),
         (SimpleNamespace(response=SimpleNamespace(__forbear_report__=made())), True),
         (SimpleNamespace(response=None), False),
+        (SimpleNamespace(raw=SimpleNamespace(__forbear_report__=made())), True),
+        (SimpleNamespace(response=SimpleNamespace(raw=SimpleNamespace(__forbear_report__=made()))), True),
+        (OSError(carrying(KeyError("lost"))), True),
+        (OSError(KeyError("lost")), False),
+        (OSError(), False),
     ],
 )
 def test_found_on_errors_and_responses(outcome: object, found: bool) -> None:
-    """On the error itself, on a response or in its extensions, or on the response that an error holds."""
+    """On the error or the one it is made of, on a response, in its extensions or what it has raw, or on an error's."""
     assert report(outcome) == (made() if found else None)
 
 

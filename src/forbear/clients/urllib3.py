@@ -49,7 +49,7 @@ class Retry(urllib3.Retry):
 
     `policy` is as for the other clients; one with `on_result` or `attempt_timeout` is refused, for urllib3 has no place
     for them. `redirect` is how many redirections are followed. The last reply comes out, with its report
-    (`forbear.report(response)`; under requests that is `response.raw`).
+    (`forbear.report(response)`, under requests, too).
     """
 
     def __init__(

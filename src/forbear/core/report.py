@@ -113,7 +113,8 @@ def writable(text: str) -> str:
 def report(outcome: object) -> Report | None:
     """The report that an exception or a response carries, None if it was not retried.
 
-    An exception without one of its own may hold a `response` that has one, as the error of `raise_for_status()` does.
+    An exception without one of its own may hold a `response` that has one, as the error of `raise_for_status()` does,
+    or the exception that it was made of, as those of requests do. So may a response of requests, by what it has `raw`.
     """
     try:
         return _found(outcome)
@@ -126,9 +127,12 @@ def _found(outcome: object) -> Report | None:
     if found is None:
         response = getattr(outcome, "response", None)
         if response is None:
-            if isinstance(outcome, BaseException):
-                return None  # nearly every error ends here
+            if isinstance(outcome, BaseException):  # nearly every error ends here
+                inner = outcome.args[0] if outcome.args else None
+                return _found(inner) if isinstance(inner, BaseException) else None
             response = outcome
         extensions: dict[str, object] | None = getattr(response, "extensions", None)
         found = extensions.get(EXTENSION) if isinstance(extensions, dict) else getattr(response, _ATTRIBUTE, None)
+        if found is None:
+            found = getattr(getattr(response, "raw", None), _ATTRIBUTE, None)
     return found if isinstance(found, Report) else None

@@ -1,7 +1,6 @@
 """Retries inside aiohttp, as a middleware. The rules live in forbear.exchange; this only wires them."""
 
 from contextvars import ContextVar
-from typing import Any
 
 try:
     from aiohttp import ClientHandlerType, ClientRequest, ClientResponse
@@ -12,6 +11,7 @@ except ImportError as error:
 
 from forbear.clients.aiohttp.errors import is_sent_again
 from forbear.clients.aiohttp.port import Port
+from forbear.clients.aiohttp.reply import tell
 from forbear.exchange.adrive import drive
 from forbear.exchange.settings import BUFFER, Settings
 from forbear.policy import Policy
@@ -33,7 +33,8 @@ class RetryMiddleware:
 
     The session's `total` timeout (five minutes if nothing is said) holds for all attempts and waits together; the
     policy's `attempt_timeout` (seconds) for each until its reply begins. The last reply comes out as aiohttp gives it,
-    and `forbear.report(response)` is its report where forbear gave up. A GET body that breaks halfway is continued
+    and `forbear.report(response)` is its report where forbear gave up, as is that of the error which its
+    `raise_for_status()` raises. A GET body that breaks halfway is continued
     where that is safe. A short reply to a write that breaks (at most 64 KiB) counts as lost: the write is repeated if
     it always may be, and otherwise the note and the report (`maybe_done`) tell that it had succeeded.
 
@@ -59,10 +60,8 @@ class RetryMiddleware:
             if is_sent_again(request, error):
                 _let_out.set((request, error))
             raise
-        report = port.report
-        if report is not None:
-            told: Any = response
-            told.__forbear_report__ = report
+        if port.report is not None:
+            tell(response, port.report)
         if not response.content.is_eof() and port.is_watched(response):  # what is here in whole does not break
             port.continued(response)
         return response

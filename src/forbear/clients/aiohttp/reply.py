@@ -6,11 +6,14 @@ that is where a broken one is continued. It sends nothing itself.
 
 import asyncio
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
+from weakref import ref
 
-from aiohttp import ClientPayloadError, ClientResponse, StreamReader
+from aiohttp import ClientPayloadError, ClientResponse, ClientResponseError, StreamReader
 from aiohttp.base_protocol import BaseProtocol
 
+from forbear.core.report import Report, attach
 from forbear.exchange.adrive import AsyncReader
 
 _LIMIT = 64 * 1024
@@ -54,6 +57,24 @@ async def settled(response: ClientResponse) -> None:
     if content:
         response.content.feed_data(content)
     response.content.feed_eof()
+
+
+def tell(response: ClientResponse, report: Report) -> None:
+    """Let a response carry its report, and hand it on to the error that it raises, which does not know the response."""
+    told: Any = response
+    told.__forbear_report__ = report
+    told.raise_for_status = partial(_raise_for_status, ref(response), report)
+
+
+def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:
+    response = weak()
+    if response is None:
+        return  # who asks holds it
+    try:
+        type(response).raise_for_status(response)
+    except ClientResponseError as error:
+        attach(error, report)
+        raise
 
 
 class Continued(StreamReader):
