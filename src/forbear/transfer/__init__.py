@@ -17,6 +17,7 @@ from forbear.transfer.errors import (
     TransferError,
     UnsafeName,
 )
+from forbear.transfer.execution import execute, perform_one
 from forbear.transfer.items import Action, Item, Listener, Outcome, Status, Summary
 from forbear.transfer.meter import Meter
 from forbear.transfer.objects import Object
@@ -50,6 +51,8 @@ __all__ = [
     "aplan",
     "arsync",
     "cp",
+    "execute",
+    "perform_one",
     "plan",
     "rsync",
 ]

@@ -63,11 +63,11 @@ class Copies:
     @property
     def may_collide(self) -> bool:
         """Whether two files may have the same last part: of several sources, or of a pattern that spans folders."""
-        if len(self.sources) > 1:
-            return True
-        source = self.sources[0]
         if not self.several:
             return False
+        if len(self.sources) > 1:
+            return True
+        source = "".join(self.sources)
         above, _, last = (Url.parse(source).name if is_cloud(source) else source.replace(os.sep, "/")).rpartition("/")
         return is_wild(above) or "**" in last
 
