@@ -55,6 +55,11 @@ def test_the_first_function_that_decides(names: tuple[str, ...], expected: Origi
     assert origin(caught(through(*names))) is expected
 
 
+def test_an_error_that_was_never_raised() -> None:
+    """Such as one among replies: it has come through no function."""
+    assert origin(Broken()) is Origin.UNKNOWN
+
+
 def test_what_is_behind_an_error() -> None:
     """Only what was being handled on the error's own way, not what its caller was handling."""
 

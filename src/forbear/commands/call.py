@@ -5,7 +5,7 @@ import re
 from forbear.commands.settings import Settings
 from forbear.commands.verdicts import verdict_of
 from forbear.commands.work import Work
-from forbear.core.report import text_of
+from forbear.core.report import Report, text_of
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
 from forbear.run.errors import AttemptTimeout
@@ -39,6 +39,11 @@ class Call:
         self._work = work
         started = self.runtime.monotonic() if started is None else started
         self._run = Run(policy, policy.name or work.operation, self.runtime, started, reports)
+
+    @property
+    def report(self) -> Report | None:
+        """The report, once the call was given up."""
+        return self._run.report
 
     def failed(self, error: Exception) -> float | None:
         """Seconds to wait before the next attempt, None to let `error` out."""

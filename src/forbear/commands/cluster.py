@@ -15,7 +15,7 @@ from forbear.commands.call import Call
 from forbear.commands.settings import Settings
 from forbear.commands.verdicts import verdict_of
 from forbear.commands.work import Work, judge_together, pipeline, single
-from forbear.core.report import report
+from forbear.core.report import attach, report
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
 from forbear.services.redis.words import Command
@@ -79,6 +79,7 @@ def mend(settings: Settings, stack: Sequence[Queued], send: Callable[[Queued], o
     broken = _Broken(settings, settings.policy, stack)
     delay = broken.delay()
     if delay is None:
+        broken.tell()
         return
     broken.call.runtime.sleep(delay)
     for queued in broken.again:
@@ -98,6 +99,7 @@ async def amend(settings: Settings, stack: Sequence[Queued], send: Callable[[Que
     broken = _Broken(settings, settings.policy, stack)
     delay = broken.delay()
     if delay is None:
+        broken.tell()
         return
     await broken.call.runtime.asleep(delay)
     for queued in broken.again:
@@ -129,6 +131,14 @@ class _Broken:
         self._stack = stack
         self._work = pipeline([queued.args for queued in stack])
         self.call = Call(settings, policy, self._work)
+
+    def tell(self) -> None:
+        """Let all errors say why nothing is sent again: the first of them comes out, whichever was decisive."""
+        told = self.call.report
+        for queued in self._stack:
+            error = queued.result
+            if told is not None and isinstance(error, Exception) and report(error) is None:
+                attach(error, told)
 
     def delay(self) -> float | None:
         """Seconds to wait before that; None if there is nothing to be sent again, or it must not be."""

@@ -31,7 +31,7 @@ def origin(error: BaseException) -> Origin:
     connections are made anew once the reply is there.
     """
     names = [frame.f_code.co_name for frame in _frames(_innermost(error))]
-    for name, then in zip(names, [*names[1:], ""], strict=True):
+    for name, then in zip(names, [*names[1:], ""], strict=False):  # one that was never raised has none
         if name == "get_connection" or (name in ("execute", "execute_command") and then == "initialize"):
             return Origin.BEFORE
         if name == "send_packed_command":

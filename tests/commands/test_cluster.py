@@ -1,0 +1,69 @@
+"""Pipelines on a cluster that came back broken: what of them is sent again, and what the errors say if nothing is."""
+
+import asyncio
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import redis
+
+import forbear
+from forbear.commands import cluster
+from forbear.commands.cluster import amend, mend, raise_first
+from forbear.commands.settings import Settings
+from forbear.services import redis as service
+from forbear.testing import virtual_time
+
+
+@dataclass
+class Queued:
+    """A command and what came of it."""
+
+    args: tuple[Any, ...]
+    position: int
+    result: Any
+
+
+def broken(*commands: tuple[Any, ...]) -> list[Queued]:
+    """Commands to as many nodes, none of which answered."""
+    return [Queued(command, place, redis.ConnectionError("lost")) for place, command in enumerate(commands)]
+
+
+def mended(stack: list[Queued], *, is_async: bool) -> list[Queued]:
+    """What is sent again; it all works."""
+    again: list[Queued] = []
+
+    def send(queued: cluster.Queued) -> str:
+        again.append(stack[queued.position])
+        return "done"
+
+    async def asend(queued: cluster.Queued) -> str:
+        return send(queued)
+
+    settings = Settings(service.policy)
+    with virtual_time(seed=1):
+        if is_async:
+            asyncio.run(amend(settings, stack, asend))
+        else:
+            mend(settings, stack, send)
+    return again
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_whichever_error_comes_out_tells_that_nothing_is_sent_again(is_async: bool) -> None:
+    """The first one does, be it of a harmless command; a policy around the client must not repeat the others."""
+    stack = broken(("GET", "a"), ("INCRBY", "b", 1))
+    assert mended(stack, is_async=is_async) == []
+    with pytest.raises(redis.ConnectionError) as caught:
+        raise_first(stack)
+    report = forbear.report(caught.value)
+    assert report is not None
+    assert report.reason is forbear.Reason.UNSAFE
+
+
+@pytest.mark.parametrize("is_async", [False, True])
+def test_what_may_be_repeated_is(is_async: bool) -> None:
+    """Each command by itself."""
+    stack = broken(("GET", "a"), ("SET", "b", "1"))
+    assert mended(stack, is_async=is_async) == stack
+    assert [queued.result for queued in stack] == ["done", "done"]
