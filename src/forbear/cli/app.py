@@ -16,12 +16,23 @@ COMMANDS = {
     "explain": "Say whether a request may be repeated, and why.",
     "schedule": "Show when the retries of a policy would come.",
     "export": "Write a policy in the words of another system.",
+    "cp": "Copy files to and from Cloud Storage, come what may.",
+    "rsync": "Make one folder hold what another holds, by copying what differs.",
     "cloud": "Serve an embedded Cloud Storage on this machine.",
     "demo": "Show what retries do to data in a storm of faults.",
 }
 """A command is its name here, with its summary, and `command` in the module of that name."""
 
-EXTRAS = {"google_crc32c": "cloud", "h11": "cloud", "httpx": "httpx", "matplotlib": "plot", "rich": "cli"}
+EXTRAS = {
+    "aiohttp": "transfer",
+    "google": "transfer",
+    "google_crc32c": "cloud",
+    "h11": "cloud",
+    "httpx": "httpx",
+    "matplotlib": "plot",
+    "requests": "transfer",
+    "rich": "cli",
+}
 """Which extra of forbear brings an optional package."""
 
 _EPILOG = f"{EXIT_CODES} `run` passes on those of its program."

@@ -38,7 +38,12 @@ def report(message: str, hint: str | None = None) -> None:
     """Write an error and its cure to stderr."""
     _labelled("error", "red", message)
     if hint is not None:
-        _labelled("hint", "cyan", hint)
+        advise(hint)
+
+
+def advise(hint: str) -> None:
+    """Write a cure to stderr."""
+    _labelled("hint", "cyan", hint)
 
 
 def tell(message: str) -> None:

@@ -1,0 +1,82 @@
+"""Performs what a command has planned: opens the connections, watches, and ends with the exit code that tells."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+
+import aiohttp
+import click
+
+from forbear.cli.options import laid_over
+from forbear.cli.output import BadInput, Problem, tell
+from forbear.cli.transfers.options import Given
+from forbear.cli.transfers.told import UNREACHABLE, Told
+from forbear.cli.transfers.watch import Watch, watching
+from forbear.cli.transfers.wording import of_count, plain
+from forbear.services import cloud_storage
+from forbear.transfer.credentials import Credentials
+from forbear.transfer.errors import TransferError
+from forbear.transfer.items import Summary
+from forbear.transfer.settings import Settings
+from forbear.transfer.storage import CONNECTIONS, STALL_TIMEOUT, Storage
+
+Run = Callable[[Storage, Watch], Awaitable[Summary]]
+
+
+def perform(ctx: click.Context, given: Given, places: Sequence[str], run: Run, *, dry_run: bool = False) -> None:
+    """Run `run`, which transfers between `places`, with a Storage and a listener; never returns."""
+    told = Told(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
+    with _endpoint(given, places) as endpoint:
+        settings = _settings(given, endpoint)
+        with watching(told, quiet=given["quiet"], as_json=given["as_json"]) as watch:
+            try:
+                summary = asyncio.run(_run(settings, watch, run))
+            except KeyboardInterrupt:
+                summary = None
+            except TransferError as error:
+                raise Problem(plain(str(error)), None if error.hint is None else plain(error.hint)) from None
+            except aiohttp.ClientError as error:
+                raise Problem(plain(str(error)), UNREACHABLE) from None
+            except ValueError as error:
+                raise BadInput(plain(str(error))) from None
+        if summary is not None:
+            told.summary(summary)
+    if summary is None:
+        tell(_interrupted(watch))
+        ctx.exit(130)
+    ctx.exit(0 if summary.ok else 1)
+
+
+def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str | None]:
+    if not given["embedded"]:
+        return nullcontext(given["endpoint"])
+    from forbear.cli.transfers.embedded import embedded  # needs h11
+
+    return embedded(places, given["storm"])
+
+
+async def _run(settings: Settings, watch: Watch, run: Run) -> Summary:
+    async with settings.storage() as storage:
+        return await run(storage, watch)
+
+
+def _settings(given: Given, endpoint: str | None) -> Settings:
+    policy = cloud_storage.policy
+    limits, backoff = laid_over(policy.limits, policy.backoff, given)
+    credentials = None
+    if given["anonymous"] or given["credentials"] or given["impersonate"]:
+        file = given["credentials"]
+        credentials = Credentials(None if file is None else str(file), given["impersonate"], given["anonymous"])
+    return Settings(
+        endpoint=endpoint,
+        credentials=credentials,
+        policy=policy.with_limits(limits).with_backoff(backoff),
+        connections=max(given["parallel"] or 0, CONNECTIONS),
+        stall_timeout=given["stall_timeout"] or STALL_TIMEOUT,
+        user_project=given["user_project"],
+    )
+
+
+def _interrupted(watch: Watch) -> str:
+    done, items = watch.progress.done, watch.progress.items
+    return f"interrupted: {done} of {of_count(items, 'file')} done; run it again: it continues where it stopped"

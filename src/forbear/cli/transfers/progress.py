@@ -1,0 +1,111 @@
+"""How far a run of transfers has come, as the engine tells it: figures only. Nothing is shown here."""
+
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from forbear.core.events import Scheduled
+from forbear.transfer.items import Item, Outcome, Status
+
+_WINDOW = 10.0
+"""Seconds whose bytes make the speed: fewer would make it jump, more would hide that it has changed."""
+
+
+@dataclass(slots=True)
+class Flight:
+    """One transfer under way."""
+
+    item: Item
+    moved: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Retry:
+    """A retry of one item, which is to begin at `due` on the clock of the progress."""
+
+    item: Item
+    reason: str
+    due: float
+
+
+class Progress:
+    """The figures so far. It is written by one thread and may be read by another at any moment."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.clock = clock
+        self.began_at = clock()
+        self.moved_at = self.began_at
+        self.items = 0
+        self.size: int | None = 0
+        self.is_planned = False
+        self.done = 0
+        self.skipped = 0
+        self.failed = 0
+        self.retries = 0
+        self.retry: Retry | None = None
+        self._flights: dict[int, Flight] = {}
+        self._settled = 0
+        self._flying = 0
+        self._samples = deque([(self.began_at, 0)])
+
+    def planned(self, items: int, size: int | None, complete: bool) -> None:
+        """So many there are, as far as is known."""
+        self.items, self.size, self.is_planned = items, size, complete
+
+    def began(self, item: Item) -> None:
+        """A transfer begins."""
+        self._flights[id(item)] = Flight(item)
+
+    def moved(self, item: Item, count: int) -> None:
+        """Bytes of it are across, or, where `count` is negative, must go again."""
+        flight = self._flights.get(id(item))
+        if flight is not None:
+            flight.moved += count
+            self._flying += count
+            self.moved_at = self.clock()
+
+    def retried(self, item: Item, event: Scheduled) -> None:
+        """Something of it failed, and will be tried again."""
+        self.retries += 1
+        self.retry = Retry(item, event.failure.text, self.clock() + event.delay)
+
+    def ended(self, outcome: Outcome) -> None:
+        """It is over."""
+        flight = self._flights.pop(id(outcome.item), None)
+        if flight is not None:
+            self._flying -= flight.moved
+        self._settled += outcome.item.size or outcome.bytes
+        self.moved_at = self.clock()
+        self.done += outcome.status is Status.DONE
+        self.skipped += outcome.status is Status.SKIPPED
+        self.failed += outcome.status is Status.FAILED
+
+    @property
+    def ended_items(self) -> int:
+        """How many are over, whatever came of them."""
+        return self.done + self.skipped + self.failed
+
+    @property
+    def across(self) -> int:
+        """The bytes across, with those of what is over."""
+        return max(self._settled + self._flying, 0)
+
+    @property
+    def share(self) -> float | None:
+        """Of all bytes, how many are across, from 0 to 1; None while nobody knows how many there are."""
+        return min(self.across / self.size, 1.0) if self.size and self.is_planned else None
+
+    def largest(self, count: int, at_least: int) -> list[Flight]:
+        """The largest transfers under way."""
+        found = [flight for flight in list(self._flights.values()) if (flight.item.size or flight.moved) >= at_least]
+        return sorted(found, key=lambda flight: -(flight.item.size or flight.moved))[:count]
+
+    def speed(self) -> float:
+        """Bytes a second, of late; to be asked often, since it remembers when it was asked."""
+        now, across = self.clock(), self.across
+        self._samples.append((now, across))
+        while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
+            self._samples.popleft()
+        before, base = self._samples[0]
+        return max(across - base, 0) / (now - before) if now > before else 0.0

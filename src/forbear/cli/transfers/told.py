@@ -1,0 +1,104 @@
+"""What is said of outcomes, besides the progress: failures and the end on stderr, JSON lines on stdout."""
+
+import json
+import select
+import sys
+from collections import Counter
+
+import click
+
+from forbear.cli.output import advise, report, tell
+from forbear.cli.transfers import records
+from forbear.cli.transfers.wording import of_bytes, of_count, of_span, plain
+from forbear.core.report import Report
+from forbear.transfer.items import STREAM, Action, Item, Outcome, Status, Summary
+
+_KINDS = 4
+_LEAST = 1024 * 1024
+"""Bytes from which a speed means something."""
+_CANNOT_CONNECT = "Cannot connect to host"
+UNREACHABLE = "check the network; another service than the real one is named by --endpoint or STORAGE_EMULATOR_HOST"
+
+
+class Told:
+    """Says one outcome after the other, and in the end what came of all.
+
+    `quiet` leaves out what is no failure; after a `dry_run`, outcomes are what would be done, and go to stdout.
+    """
+
+    def __init__(self, *, as_json: bool, quiet: bool, dry_run: bool = False) -> None:
+        self._as_json = as_json
+        self._quiet = quiet
+        self._dry_run = dry_run
+        self._unread = False
+
+    def outcome(self, outcome: Outcome) -> None:
+        """Say a failure, and why something was left out that was not to be expected."""
+        item = outcome.item
+        if self._as_json:
+            click.echo(json.dumps(records.of_outcome(outcome)))
+        if outcome.status is Status.FAILED:
+            self._unread = item.target == STREAM and reader_is_gone()
+            if not self._unread:
+                _failure(outcome)
+        elif item.action is Action.SKIP:
+            if not self._quiet:
+                tell(f"left out: {plain(str(item.source))}: {plain(item.note)}")
+        elif self._dry_run and not self._as_json:
+            click.echo(plain(f"{item.action.value} {_both(item)}"))
+
+    def summary(self, summary: Summary) -> None:
+        """Say what came of all."""
+        if self._as_json:
+            click.echo(json.dumps(records.of_summary(summary)))
+        if not self._quiet and not self._unread:
+            tell("this was a dry run: nothing was done" if self._dry_run else _total(summary))
+
+
+def _total(summary: Summary) -> str:
+    """All of it in one line: "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed"."""
+    if not any(summary.outcomes.values()):
+        return "nothing to do"
+    done = of_count(summary.done - summary.deleted, "file")
+    speed = f", {of_bytes(summary.bytes / summary.seconds)}/s" if summary.seconds and summary.bytes >= _LEAST else ""
+    counts = (
+        (summary.deleted, f"{summary.deleted} deleted"),
+        (summary.retries, of_count(summary.retries, "retry", "retries")),
+        (summary.skipped, f"{summary.skipped} skipped"),
+        (summary.failed, f"{summary.failed} failed"),
+    )
+    rest = (text for count, text in counts if count)
+    return "; ".join((f"{done}, {of_bytes(summary.bytes)} in {of_span(summary.seconds)}{speed}", *rest))
+
+
+def _failure(outcome: Outcome) -> None:
+    item, error = outcome.item, plain(outcome.error or "")
+    name = plain(str(item.target if item.action is Action.DELETE else item.source))
+    report(error if name in error else f"{name}: {error}")
+    if outcome.report is not None:
+        tell(f"tried: {plain(_tried(outcome.report, outcome.error or ''))}")
+    cure = outcome.hint or (UNREACHABLE if _CANNOT_CONNECT in error else None)
+    if cure is not None:
+        advise(plain(cure))
+
+
+def _tried(report: Report, error: str) -> str:
+    """How often it was tried, for how long, and what the answers were, unless all were that one."""
+    answers = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
+    texts = [f"{text} ({count} times)" if count > 1 else text for text, count in answers]
+    said = len(answers) == 1 and answers[0][0] in error
+    return "; ".join((report.note.partition(": ")[2], *(() if said else (", ".join(texts),))))
+
+
+def _both(item: Item) -> str:
+    return str(item.target) if item.action is Action.DELETE else f"{item.source} -> {item.target}"
+
+
+def reader_is_gone() -> bool:
+    """Whether who read stdout has seen enough, and closed the pipe; where that cannot be known it is still there."""
+    try:
+        poll = select.poll()
+        poll.register(sys.stdout.fileno(), 0)
+        return any(event & select.POLLERR for _, event in poll.poll(0))
+    except (AttributeError, OSError, ValueError):
+        return False

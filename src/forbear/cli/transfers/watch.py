@@ -1,0 +1,89 @@
+"""Watching transfers: live lines where stderr is a terminal, else hardly a word until something fails."""
+
+import os
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+
+from forbear.cli.output import tell
+from forbear.cli.transfers.progress import Progress
+from forbear.cli.transfers.told import Told
+from forbear.cli.transfers.wording import of_span, plain
+from forbear.core.events import Scheduled
+from forbear.transfer.items import Item, Outcome
+
+_FRAMES = 8
+"""A second."""
+_PATIENT = 30.0
+"""Seconds without any progress after which it is said, even where nobody watches, what keeps being tried again."""
+
+
+class Watch:
+    """A listener that keeps the figures and says what is to be said; the lines that a terminal shows are another's."""
+
+    def __init__(self, told: Told, progress: Progress) -> None:
+        self._told = told
+        self.progress = progress
+
+    def planned(self, items: int, size: int | None, complete: bool) -> None:
+        """More are known of."""
+        self.progress.planned(items, size, complete)
+
+    def began(self, item: Item) -> None:
+        """One begins."""
+        self.progress.began(item)
+
+    def moved(self, item: Item, count: int) -> None:
+        """Bytes of it are across."""
+        self.progress.moved(item, count)
+
+    def retried(self, item: Item, event: Scheduled) -> None:
+        """Something of it will be tried again."""
+        self.progress.retried(item, event)
+
+    def ended(self, outcome: Outcome) -> None:
+        """It is over."""
+        self.progress.ended(outcome)
+        self._told.outcome(outcome)
+
+
+class Plain(Watch):
+    """Where nobody watches: says, now and then, why nothing moves."""
+
+    def __init__(self, told: Told, progress: Progress) -> None:
+        super().__init__(told, progress)
+        self._said = progress.began_at
+
+    def retried(self, item: Item, event: Scheduled) -> None:
+        """Say so if nothing has moved for long."""
+        super().retried(item, event)
+        now = self.progress.clock()
+        still = now - max(self.progress.moved_at, self._said)
+        if still >= _PATIENT:
+            self._said = now
+            reason = plain(event.failure.text)
+            tell(f"nothing moved for {of_span(now - self.progress.moved_at)}: {reason}; again in {event.delay:.1f} s")
+
+
+@contextmanager
+def watching(told: Told, *, quiet: bool, as_json: bool) -> Generator[Watch]:
+    """What suits stderr. While lines are live on it, what others write to it appears above them."""
+    progress = Progress()
+    if quiet:
+        yield Watch(told, progress)
+        return
+    if not sys.stderr.isatty() or (as_json and sys.stdout.isatty()):  # JSON lines would run into live ones
+        yield Plain(told, progress)
+        return
+    from rich.console import Console
+    from rich.live import Live
+
+    from forbear.cli.transfers.screen import Screen
+
+    console = Console(stderr=True, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+    if not console.is_terminal or console.is_dumb_terminal or not console.encoding.startswith("utf"):
+        yield Plain(told, progress)
+        return
+    shown = Screen(progress)
+    with Live(shown, console=console, refresh_per_second=_FRAMES, transient=True, redirect_stdout=False):
+        yield Watch(told, progress)

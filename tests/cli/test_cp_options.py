@@ -1,0 +1,68 @@
+"""`forbear cp` and `forbear rsync`: what is refused before anything is connected to, and how quickly they start."""
+
+import subprocess
+import sys
+
+import pytest
+
+from tests.cli.conftest import Invoke
+
+UP = ("here.txt", "gs://bkt/")
+BAD = [
+    (("cp",), "error: missing argument 'SOURCE...'\nhint: see `forbear cp --help`\n"),
+    (("cp", "--parallel", "0", *UP), "error: invalid value for '--parallel': 0 is not in the range x>=1"),
+    (("cp", "--storm", "1", *UP), "error: `--storm` is for the embedded cloud only\nhint: add --embedded"),
+    (("cp", "--anonymous", "--credentials", "key.json", *UP), "error: `--anonymous` does not go with `--credentials`"),
+    (("cp", "--anonymous", "--impersonate", "a@b", *UP), "error: `--anonymous` does not go with `--impersonate`"),
+    (
+        ("cp", "--embedded", "--endpoint", "http://localhost:1", *UP),
+        "error: `--embedded` does not go with `--endpoint`",
+    ),
+    (("cp", "--embedded", "--user-project", "p", *UP), "error: `--embedded` does not go with `--user-project`"),
+    (("cp", "--exclude", "*.tmp", *UP), "error: `--exclude` must be a regular expression: nothing to repeat"),
+    (
+        ("cp", "--attempts", "none", "--timeout", "none", *UP),
+        "error: `--attempts` and `--timeout` must not both be none",
+    ),
+    (("cp", "--constant", "1", "--initial", "1", *UP), "error: `--constant` does not go with `--initial`"),
+    (("cp", "-r", "-", "gs://bkt/a"), "error: `-` does not go with `-r`\nhint: a stream is one file, not a folder\n"),
+    (("cp", "-", "a", "gs://bkt/a"), "error: `-` must be the only source\nhint: "),
+    (("cp", "--json", "gs://bkt/a", "-"), "error: `--json` does not go with `-` as the target\nhint: both would write"),
+    (("cp", "--manifest", "done.csv", "-", "gs://bkt/a"), "error: `--manifest` does not go with `-`"),
+    (("rsync", "a"), "error: missing argument 'TARGET'"),
+    (("rsync", "a", "b", "gs://bkt/"), "error: got unexpected extra argument (gs://bkt/)"),
+    (("rsync", "-d", "a", "b", "gs://bkt/"), "error: got unexpected extra argument (gs://bkt/)"),
+    (("rsync", "-", "gs://bkt/"), "error: `-` is no folder\nhint: `forbear cp` copies streams\n"),
+]
+
+
+@pytest.mark.parametrize(("args", "text"), BAD, ids=[" ".join(args) for args, _ in BAD])
+def test_what_cannot_be(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
+    """Options that do not go together are refused in words, with exit code 2."""
+    done = invoke(*args)
+    assert (done.exit_code, done.stdout) == (2, "")
+    assert text in done.stderr
+
+
+@pytest.mark.parametrize("command", ["cp", "rsync"])
+def test_help_loads_no_engine(command: str) -> None:
+    """Help and refusals cost no more than those of other commands."""
+    script = f"import sys; import forbear.cli.{command}; print(*sorted(sys.modules))"
+    loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert not {"rich", "asyncio", "aiohttp", "google_crc32c", "h11", "forbear.transfer"} & set(loaded)
+
+
+@pytest.mark.parametrize(
+    ("module", "args", "hint"),
+    [
+        ("aiohttp", ("cp", "a", "gs://bkt/"), 'hint: pip install "forbear[transfer]"'),
+        ("google.auth", ("cp", "a", "gs://bkt/"), 'hint: pip install "forbear[transfer]"'),
+        ("h11", ("cp", "--embedded", "a", "gs://bkt/"), 'hint: pip install "forbear[cloud]"'),
+    ],
+)
+def test_a_missing_package(module: str, args: tuple[str, ...], hint: str, env: dict[str, str]) -> None:
+    """Where an optional package is missing, two lines say which and how to install it, and the exit code is 2."""
+    script = f"import sys; sys.modules[{module!r}] = None; from forbear.cli import main; main()"
+    done = subprocess.run([sys.executable, "-c", script, *args], env=env, capture_output=True, text=True, check=False)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[1:] == [hint]

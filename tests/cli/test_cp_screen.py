@@ -1,0 +1,186 @@
+"""What is shown of transfers while they run: the figures, the words for them, and lines that fit the terminal."""
+
+import io
+from dataclasses import dataclass
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from forbear.cli.transfers.progress import Progress
+from forbear.cli.transfers.screen import Screen
+from forbear.cli.transfers.wording import of_bytes, of_clock, of_span, plain
+from forbear.core.events import Scheduled
+from forbear.core.report import Attempt
+from forbear.transfer.items import Item, Outcome, Status
+
+MIB = 1024 * 1024
+
+
+@dataclass
+class Clock:
+    """A clock that a test sets."""
+
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def item(name: str, size: int | None = 100 * MIB) -> Item:
+    """An upload."""
+    return Item(name, f"gs://bkt/{name}", size=size)
+
+
+def unavailable(delay: float = 2.1) -> Scheduled:
+    """A retry because of a 503."""
+    return Scheduled("upload", 2, 1.0, delay, Attempt(1, "HTTP 503", "503 Service Unavailable", 1.0, delay))
+
+
+def lines(progress: Progress, width: int = 100, *, color: bool = False) -> list[str]:
+    """What a terminal of that width shows."""
+    console = Console(file=io.StringIO(), width=width, force_terminal=color, color_system="standard" if color else None)
+    with console.capture() as captured:
+        console.print(Screen(progress))
+    return captured.get().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1024, "1.0 KiB"),
+        (1023 * 1024, "1.0 MiB"),
+        (1.25 * 2**30, "1.2 GiB"),
+        (2**62, "4096.0 PiB"),
+    ],
+)
+def test_sizes(count: float, text: str) -> None:
+    """A size has the unit in which it is short."""
+    assert of_bytes(count) == text
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"), [(0, "0:00"), (59.6, "1:00"), (61, "1:01"), (3_723, "1:02:03"), (200_000, "2 days")]
+)
+def test_times_to_wait(seconds: float, text: str) -> None:
+    """A time to wait is as on a clock."""
+    assert of_clock(seconds) == text
+
+
+@pytest.mark.parametrize(("seconds", "text"), [(0.24, "0.2 s"), (42, "42 s"), (119.6, "120 s"), (150, "2:30")])
+def test_times_that_have_passed(seconds: float, text: str) -> None:
+    """A time that has passed is in seconds, unless it was long."""
+    assert of_span(seconds) == text
+
+
+@given(st.text())
+def test_no_name_can_command_the_terminal(name: str) -> None:
+    """Whatever is in a name, what is shown of it is one line of printable characters, and what is printable stays."""
+    shown = plain(name)
+    assert shown.isprintable()
+    if name.isprintable():
+        assert shown == name
+
+
+def test_what_is_spelt_out() -> None:
+    """Newlines, escape sequences, reversed writing and bytes that are no text are spelt out."""
+    assert plain("a\nb\x1b[31m\u202e\udcff é") == r"a\nb\x1b[31m\u202e\udcff é"
+
+
+def test_the_figures_of_transfers() -> None:
+    """Bytes across are those of what is over and of what is under way; bytes that must go again are taken back."""
+    progress, one, two = Progress(Clock()), item("one"), item("two", 50 * MIB)
+    progress.planned(2, 150 * MIB, True)
+    for each in (one, two):
+        progress.began(each)
+    progress.moved(one, 40 * MIB)
+    progress.moved(one, -10 * MIB)
+    progress.moved(two, 25 * MIB)
+    assert progress.across == 55 * MIB
+    progress.ended(Outcome(two, Status.DONE, bytes=50 * MIB))
+    assert (progress.across, progress.done, progress.ended_items) == (80 * MIB, 1, 1)
+    assert progress.share == pytest.approx(80 / 150)
+    assert [flight.item.source for flight in progress.largest(4, 1)] == ["one"]
+
+
+def test_the_speed_is_that_of_late() -> None:
+    """What counts for the speed are the last seconds, so that it follows what the network does now."""
+    clock = Clock()
+    progress, big = Progress(clock), item("big")
+    progress.began(big)
+    for second in range(1, 21):
+        clock.now = second
+        progress.moved(big, MIB if second <= 10 else 4 * MIB)
+        progress.speed()
+    assert progress.speed() == pytest.approx(4 * MIB, rel=0.01)
+
+
+def test_the_share_is_not_known_before_all_is_planned() -> None:
+    """While the listing goes on there is no share, and no time left."""
+    progress = Progress(Clock())
+    progress.planned(10, 100, False)
+    assert progress.share is None
+    assert lines(progress)[0].startswith("0 of 10+ files  0 B/s  0 B")
+
+
+def test_a_line_for_each_large_transfer_the_total_and_the_last_retry() -> None:
+    """On a wide terminal all of it is there."""
+    clock = Clock()
+    progress, big, small = Progress(clock), item("folder/big.bin"), item("small.txt", 10)
+    progress.planned(3, 100 * MIB + 10, True)
+    for each in (big, small):
+        progress.began(each)
+    clock.now = 5
+    progress.moved(big, 50 * MIB)
+    progress.retried(big, unavailable())
+    shown = lines(progress, 120)
+    assert shown[0] == "folder/big.bin  50 %  50.0 MiB of 100.0 MiB"
+    assert shown[1].startswith("━━━━━")
+    assert shown[1].endswith("  0 of 3 files  49 %  10.0 MiB/s  0:05 left  1 retry  50.0 MiB of 100.0 MiB")
+    assert shown[2] == "folder/big.bin: 503 Service Unavailable, again in 2.1 s"
+    clock.now = 8
+    assert lines(progress, 120)[2].endswith(", tried again")
+    clock.now = 80
+    assert len(lines(progress, 120)) == 2
+
+
+def test_failures_stand_out() -> None:
+    """What failed is counted in red, on a terminal that has colours."""
+    progress = Progress(Clock())
+    progress.planned(2, 20, True)
+    progress.ended(Outcome(item("a", 10), Status.FAILED, error="no"))
+    progress.ended(Outcome(item("b", 10), Status.SKIPPED, error="there"))
+    assert "1 failed" in lines(progress)[0]
+    assert "1 skipped" in lines(progress)[0]
+    assert "\x1b[1;31m1 failed" in lines(progress, color=True)[0]
+
+
+def test_of_a_long_name_the_end_is_shown() -> None:
+    """Of a path the end tells most, of a failure its reason."""
+    progress, big = Progress(Clock()), item(f"{'long/' * 30}big.bin")
+    progress.began(big)
+    progress.retried(big, unavailable())
+    shown = lines(progress, 60)
+    assert shown[0].startswith("…")
+    assert shown[0].endswith("long/big.bin  0 %  0 B of 100.0 MiB")
+    assert shown[2].startswith("…")
+    assert shown[2].endswith("/big.bin: 503 Service Unavailable, again in 2.1 s")
+
+
+@given(st.integers(10, 200), st.text(min_size=1), st.integers(0, 2**50))
+def test_lines_fit(width: int, name: str, size: int) -> None:
+    """No line is longer than the terminal is wide, and no figure makes two lines of one."""
+    clock = Clock()
+    progress, big = Progress(clock), item(name, size + 8 * MIB)
+    progress.planned(1, size + 8 * MIB, True)
+    progress.began(big)
+    clock.now = 3
+    progress.moved(big, 8 * MIB)
+    progress.retried(big, unavailable())
+    shown = lines(progress, width)
+    assert len(shown) == 3
+    assert all(cell_len(line) <= width for line in shown)
