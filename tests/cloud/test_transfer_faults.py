@@ -100,6 +100,7 @@ def test_a_hash_sent_along_finds_it(cloud: Cloud, http: httpx.Client) -> None:
     session = start(http)
     assert cloud.pending_faults == 1
     assert http.put(session, content=b"hello", headers={"x-goog-hash": "crc32c=mnG7TA=="}).status_code == 400
+    assert http.put(session, headers={"Content-Range": "bytes */5"}).status_code == 410
     cloud.fault(Fault.corrupt_upload())
     assert http.post(f"{BASE}?uploadType=multipart", content=b"hello").status_code == 400
     assert len(cloud.effects) == 0
