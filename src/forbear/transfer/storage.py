@@ -8,7 +8,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, urlencode, urlsplit
+from urllib.request import getproxies, proxy_bypass
 
 try:
     import aiohttp
@@ -99,7 +100,7 @@ class Storage:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "forbear", "Accept-Encoding": "identity"},
-            trust_env=True,
+            proxy=_proxy(self.endpoint),
         )
         return self
 
@@ -308,6 +309,12 @@ def _checked(endpoint: str) -> str:
     if not url.startswith(("http://", "https://")):
         raise ValueError(f"`endpoint` must be an http or https URL, such as {ENDPOINT}, got {endpoint!r}")
     return url
+
+
+def _proxy(endpoint: str) -> str | None:
+    """The proxy that the environment names; aiohttp's `trust_env` would look for it, in a thread, at each request."""
+    url = urlsplit(endpoint)
+    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 def _heard(policy: Policy) -> Policy:
