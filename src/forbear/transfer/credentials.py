@@ -1,10 +1,19 @@
 """Credentials: who asks. google-auth finds and refreshes them; here they are named, and made into a header."""
 
 import asyncio
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from forbear.core.report import attach, report
+from forbear.policy import Policy
+from forbear.transfer.errors import NoCredentials
+
+_LOG_IN = (
+    "log in with `gcloud auth application-default login`, name a key file, or, for public data and emulators, go "
+    "without: Credentials(anonymous=True)"
+)
 SCOPE = "https://www.googleapis.com/auth/devstorage.full_control"
 
 
@@ -52,11 +61,18 @@ class NoTokens:
         return False
 
 
-class GoogleTokens:
-    """The tokens of one of google-auth's credentials; however many tasks ask, one refresh is under way at a time."""
+NO_TOKENS = NoTokens()
 
-    def __init__(self, credentials: Any) -> None:
+
+class GoogleTokens:
+    """The tokens of one of google-auth's credentials; however many tasks ask, one refresh is under way at a time.
+
+    What passes, such as a token server that is not there for a moment, is tried again under `policy`.
+    """
+
+    def __init__(self, credentials: Any, policy: Policy) -> None:
         self._credentials = credentials
+        self._policy = policy.with_on(_is_passing).with_repeatable(True).with_name("refresh the credentials")
         self._lock = asyncio.Lock()
 
     async def headers(self) -> Mapping[str, str]:
@@ -65,41 +81,79 @@ class GoogleTokens:
             async with self._lock:
                 if not self._credentials.valid:
                     await self._refresh()
-        found: dict[str, str] = {}
-        self._credentials.apply(found)
-        return found
+        return self._applied()
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
         """Refresh, unless another task has done so meanwhile."""
         async with self._lock:
-            found: dict[str, str] = {}
-            self._credentials.apply(found)
-            if found == rejected:
+            if self._applied() == rejected:
                 await self._refresh()
         return True
 
+    def _applied(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        self._credentials.apply(found)
+        return found
+
     async def _refresh(self) -> None:
+        from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import Request
 
-        await asyncio.to_thread(self._credentials.refresh, Request())
+        async def refresh() -> None:
+            await asyncio.to_thread(self._credentials.refresh, Request())
+
+        try:
+            await self._policy.acall(refresh)
+        except GoogleAuthError as error:
+            failure = NoCredentials(f"no token is to be had for the credentials: {_text(error)}", _LOG_IN)
+            tried = report(error)
+            if tried is not None:
+                attach(failure, tried)
+            raise failure from error
 
 
-def tokens(wanted: Credentials) -> Tokens:
-    """The source of tokens that `wanted` describes; google-auth's DefaultCredentialsError where there is none."""
+async def tokens(wanted: Credentials, policy: Policy) -> Tokens:
+    """The source of tokens that `wanted` describes; NoCredentials where there is none."""
     if wanted.anonymous:
-        return NoTokens()
+        return NO_TOKENS
     try:
-        import google.auth
-        from google.auth import impersonated_credentials
+        from google.auth.exceptions import GoogleAuthError
     except ModuleNotFoundError as error:
         text = 'credentials need google-auth; install it with: pip install "forbear[transfer]"'
         raise ModuleNotFoundError(text, name="google.auth") from error
+    try:
+        found = await asyncio.to_thread(_found, wanted)
+    except (GoogleAuthError, OSError, ValueError) as error:
+        where = "no credentials were found" if wanted.file is None else f"cannot use the credentials in {wanted.file}"
+        raise NoCredentials(f"{where}: {_text(error)}", _LOG_IN) from error
+    return GoogleTokens(found, policy)
+
+
+def _found(wanted: Credentials) -> Any:
+    """What google-auth makes of it."""
+    import google.auth
+    from google.auth import impersonated_credentials
+
     load: Any = google.auth
     if wanted.file is None:
         found = load.default(scopes=[SCOPE])[0]
     else:
-        found = load.load_credentials_from_file(wanted.file, scopes=[SCOPE])[0]
+        with warnings.catch_warnings():
+            # It warns of files that come from others; this one was named by the user.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            found = load.load_credentials_from_file(wanted.file, scopes=[SCOPE])[0]
     if wanted.impersonate is not None:
         act: Any = impersonated_credentials
         found = act.Credentials(found, wanted.impersonate, [SCOPE])
-    return GoogleTokens(found)
+    return found
+
+
+def _is_passing(error: Exception) -> bool:
+    from google.auth.exceptions import GoogleAuthError, TransportError
+
+    return isinstance(error, TransportError) or (isinstance(error, GoogleAuthError) and error.retryable)
+
+
+def _text(error: Exception) -> str:
+    """The first part of an error of google-auth, which may have the whole reply for a second one."""
+    return str(error.args[0] if error.args else error).split("\n", 1)[0]

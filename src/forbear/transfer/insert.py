@@ -17,6 +17,8 @@ from forbear.transfer.storage import Storage
 from forbear.transfer.verify import is_refusal, mismatch, verified
 
 _TRIES = 3
+_BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur in any data
+_KIND = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
 
 
 async def insert(
@@ -26,7 +28,7 @@ async def insert(
     moved = meter.get().moved
     data = source.read() if isinstance(source, File) and size <= PIECE else None
     crc = await source.crc32c() if data is None else crc32c_of(data)
-    kind, opening, ending = _multipart({**resource, "crc32c": crc})
+    opening, ending = _around({**resource, "crc32c": crc})
     body: bytes | Body
     if data is not None:
         body = b"".join((opening, data, ending))
@@ -37,7 +39,7 @@ async def insert(
         query = {"uploadType": "multipart", **claim.query, "fields": FIELDS}
         try:
             reply = await storage.call(
-                f"upload {source.name}", "POST", claim.target.upload_path, query, headers=kind, body=body
+                f"upload {source.name}", "POST", claim.target.upload_path, query, headers=_KIND, body=body
             )
         except HttpError as error:
             if error.status == 412:
@@ -58,15 +60,13 @@ async def insert(
         return found
 
 
-def _multipart(resource: Mapping[str, Any]) -> tuple[Mapping[str, str], bytes, bytes]:
-    """The header that names the boundary, and what stands before and after the data."""
-    boundary = secrets.token_hex(16)
+def _around(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """What stands before and after the data."""
     opening = (
-        f"--{boundary}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(resource)}\r\n"
-        f"--{boundary}\r\nContent-Type: {resource['contentType']}\r\n\r\n"
+        f"--{_BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(resource)}\r\n"
+        f"--{_BOUNDARY}\r\nContent-Type: {resource['contentType']}\r\n\r\n"
     )
-    kind = {"Content-Type": f"multipart/related; boundary={boundary}"}
-    return kind, opening.encode(), f"\r\n--{boundary}--\r\n".encode()
+    return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
 
 
 def _in_doubt(error: HttpError) -> bool:

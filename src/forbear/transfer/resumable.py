@@ -1,4 +1,4 @@
-"""Resumable: sends a source through sessions, step by step as `uploading` says. Where they are kept, it does not know."""
+"""Resumable: sends a source through sessions, step by step as `uploading` says. It keeps nothing on disk."""
 
 import asyncio
 import json

@@ -1,15 +1,14 @@
 """Storage: the connections to Cloud Storage that transfers share. It knows requests and replies, but no transfer."""
 
-import asyncio
 import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
-from urllib.parse import quote, urlencode, urlsplit
-from urllib.request import getproxies, proxy_bypass
+from urllib.parse import quote
 
 try:
     import aiohttp
@@ -29,7 +28,8 @@ from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.transfer.address import Url
 from forbear.transfer.body import Body
-from forbear.transfer.credentials import ANONYMOUS, Credentials, Tokens, tokens
+from forbear.transfer.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
+from forbear.transfer.endpoint import ENDPOINT, checked, is_private, proxy
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.meter import hear
 from forbear.transfer.objects import FIELDS, Object
@@ -37,7 +37,6 @@ from forbear.transfer.objects import FIELDS, Object
 if TYPE_CHECKING:
     from forbear.http.request import Service
 
-ENDPOINT = "https://storage.googleapis.com"
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64
 STALL_TIMEOUT = 60.0
@@ -65,8 +64,9 @@ class Storage:
 
     `endpoint` is a URL; without one it is $STORAGE_EMULATOR_HOST or the real service. `credentials` are the application
     default ones; an emulator gets none unless they are named. `policy` is the patience of every request, and must be
-    one of Cloud Storage. `connections` is how many there may be at a time (64), `stall_timeout` for how many seconds no
-    byte may move (60). `user_project` pays for requests to buckets whose requester pays.
+    one of Cloud Storage; its attempt_timeout does not hold for data. `connections` is how many there may be at a time
+    (64), `stall_timeout` for how many seconds no byte may move (60). `user_project` pays for requests to buckets whose
+    requester pays.
     """
 
     def __init__(
@@ -80,11 +80,16 @@ class Storage:
         user_project: str | None = None,
     ) -> None:
         emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
-        self.endpoint = _checked(emulator or ENDPOINT)
+        self.endpoint = checked(emulator or ENDPOINT)
         self.connections = connections
         self.policy = _heard(policy or cloud_storage.policy)
         self._service = _service(self.policy)
         self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
+        if not self._credentials.anonymous and not is_private(self.endpoint):
+            raise ValueError(
+                f"`credentials` must be anonymous where the endpoint is {self.endpoint}: over plain http anybody on "
+                "the way could read them; use https, or leave them out for an emulator"
+            )
         self.stall_timeout = stall_timeout
         self._project = {} if user_project is None else {"userProject": user_project}
         self._session: aiohttp.ClientSession | None = None
@@ -92,7 +97,7 @@ class Storage:
         self._middlewares: tuple[Any, ...] = ()
 
     async def __aenter__(self) -> Self:
-        self._tokens = await asyncio.to_thread(tokens, self._credentials)
+        self._tokens = await tokens(self._credentials, self.policy)
         self._middlewares = (RetryMiddleware(self.policy), _Authorized(self._tokens))
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self.connections),
@@ -100,7 +105,7 @@ class Storage:
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
             headers={"User-Agent": "forbear", "Accept-Encoding": "identity"},
-            proxy=_proxy(self.endpoint),
+            proxy=proxy(self.endpoint),
         )
         return self
 
@@ -151,9 +156,10 @@ class Storage:
         """Make one attempt of a request for data, or with data, and hand out the reply whatever its status.
 
         Whether there is another is the caller's to decide. Only a reply that the credentials have expired (401) is
-        answered here, once, by sending the request anew, with a new `body`: that one was not executed.
+        answered here, once, by sending the request anew, with a new `body`: that one was not executed. Other hosts,
+        to which a session's own URL may lead, are not shown the credentials.
         """
-        source = self._source
+        source = self._source if url.startswith(f"{self.endpoint}/") else NO_TOKENS
         authorised = await source.headers()
         response = await self._attempt(method, url, {**headers, **authorised}, body)
         if response.status == 401 and await source.renew(authorised):
@@ -164,8 +170,8 @@ class Storage:
 
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> URL:
         """The URL of a request: `path` is percent-encoded, `query` is not."""
-        given = {name: str(value) for name, value in (query or {}).items() if value is not None}
-        text = urlencode({**given, **self._project}, quote_via=quote)
+        given = (*(query or {}).items(), *self._project.items())
+        text = "&".join(f"{name}={_quoted(str(value))}" for name, value in given if value is not None)
         return URL(f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}", encoded=True)
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
@@ -265,6 +271,12 @@ class _Authorized:
         return await handler(request)
 
 
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    """Percent-encoded; most parameters have the same few values, one of them long."""
+    return quote(text, safe="")
+
+
 def _cause(error: aiohttp.ClientError, body: bytes | Body | None) -> Exception | None:
     """What was behind the error of a request: a body that cannot be read, or that the server does not take."""
     if not isinstance(body, Body):
@@ -300,21 +312,6 @@ def _message(body: bytes) -> str:
         return str(json.loads(body)["error"]["message"])
     except (ValueError, RecursionError, KeyError, TypeError):
         return ""
-
-
-def _checked(endpoint: str) -> str:
-    """An endpoint without a slash at its end; emulators are often named without a scheme."""
-    url = endpoint.rstrip("/")
-    url = url if "://" in url else f"http://{url}"
-    if not url.startswith(("http://", "https://")):
-        raise ValueError(f"`endpoint` must be an http or https URL, such as {ENDPOINT}, got {endpoint!r}")
-    return url
-
-
-def _proxy(endpoint: str) -> str | None:
-    """The proxy that the environment names; aiohttp's `trust_env` would look for it, in a thread, at each request."""
-    url = urlsplit(endpoint)
-    return None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
 
 
 def _heard(policy: Policy) -> Policy:
