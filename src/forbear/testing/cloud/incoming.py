@@ -1,5 +1,6 @@
 """Requests off the wire: h11 reads heads and chunks, and bodies of known length go past it untouched."""
 
+import re
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -14,6 +15,7 @@ from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.stream import Stream
 from forbear.testing.cloud.wire import Request, read_request
 
+_CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
@@ -47,22 +49,19 @@ class Incoming:
             return None
         self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
         headers = _headers(head)
-        size = int(headers.get("content-length", 0))
+        size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers
         # Refused before the body is asked for: a client waiting for "100 Continue" need not send it.
         self._check(size)
-        method, target = _text(head.method), _text(head.target)
+        if http.they_are_waiting_for_100_continue and (size or chunked) and not http.trailing_data[0]:
+            await self._stream.write(_GO_ON)
+        method, target = _text(head.method), head.target.decode("latin-1")
         pieces: list[bytes] = []
         try:
-            if "transfer-encoding" in headers:
-                await self._chunks(http, pieces)
-            elif size:
-                await self._exactly(http, size, pieces)
-            else:
-                self._stream.put_back(http.trailing_data[0])
+            await (self._chunks(http, pieces) if chunked else self._exactly(http, size, pieces))
         except (OSError, h11.RemoteProtocolError):
             self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
             raise
-        self.lasting = self.takes_chunks and "close" not in headers.get("connection", "").lower()
+        self.lasting = self.takes_chunks and not _CLOSE.search(headers.get("connection", ""))
         return read_request(method, target, headers, Content(pieces), self._host)
 
     async def _event(self, http: h11.Connection) -> object:
@@ -73,8 +72,6 @@ class Incoming:
     async def _exactly(self, http: h11.Connection, size: int, pieces: list[bytes]) -> None:
         """Take a body of known length as it comes."""
         self._stream.put_back(http.trailing_data[0])
-        if http.they_are_waiting_for_100_continue and not self._stream.holds:
-            await self._stream.write(_GO_ON)
         await self._stream.read_into(pieces, size)
         have = sum(map(len, pieces))
         if have < size:
@@ -82,8 +79,6 @@ class Incoming:
 
     async def _chunks(self, http: h11.Connection, pieces: list[bytes]) -> None:
         """Take a body that ends when it says so."""
-        if http.they_are_waiting_for_100_continue and not http.trailing_data[0]:
-            await self._stream.write(_GO_ON)
         size = 0
         while isinstance(event := await self._event(http), h11.Data):
             size += len(event.data)

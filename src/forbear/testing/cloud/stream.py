@@ -80,11 +80,6 @@ class Stream(asyncio.BufferedProtocol):
         host, port = self._transport.get_extra_info("sockname")[:2]
         return host, port
 
-    @property
-    def holds(self) -> bool:
-        """Whether there is something to read at once."""
-        return bool(self._pieces)
-
     async def read(self) -> bytes:
         """The next piece, b"" at the end; OSError when the connection broke."""
         await self._until(1)
