@@ -11,7 +11,6 @@ from typing import BinaryIO
 import aiohttp
 
 from forbear.core.verdict import TRANSIENT
-from forbear.http.request import Request
 from forbear.transfer.address import Url
 from forbear.transfer.decoding import Gunzip
 from forbear.transfer.errors import HttpError, SourceChanged, TransferError
@@ -63,7 +62,7 @@ async def download(
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
     terms = Terms(no_clobber, slices, decode)
-    return await _Download(storage, source, target, terms, state or default_directory()).run()
+    return await _Download(storage, source, target, terms, state).run()
 
 
 class _Download:
@@ -75,7 +74,7 @@ class _Download:
         source: Url | Object,
         target: str | os.PathLike[str] | BinaryIO,
         terms: Terms,
-        directory: Path,
+        directory: Path | None,
     ) -> None:
         self._storage = storage
         self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
@@ -134,8 +133,9 @@ class _Download:
             return sink.decoded
 
     async def _large(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
+        directory = self._directory or default_directory()
         with (
-            State(self._directory, "download", *self._parts, place.absolute) as state,
+            State(directory, "download", *self._parts, place.absolute) as state,
             Part.kept(place, *self._parts) as part,
         ):
             return await Large(fetch, place, part, state, self._terms).run(reply, self._storage.connections)
@@ -175,8 +175,7 @@ class _Download:
                 if response.status != 200:
                     raise await refusal(what, response)
             except FAILURES as error:
-                request = Request("GET", url.host or "", url.raw_path_qs)
-                await patience.after(error, storage.verdict(error, request))
+                await patience.after(error, storage.verdict(error))
                 continue
             patience.progressed()
             item = described(self._url, response.headers)

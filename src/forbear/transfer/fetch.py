@@ -6,7 +6,6 @@ After a break it goes on from the byte where the sink is. Replies are joined onl
 import aiohttp
 
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.http.request import Request
 from forbear.transfer.errors import HttpError, Stalled, TransferError
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import Object
@@ -41,7 +40,7 @@ class Fetch:
         self.what = f"download {item.url}"
         self.policy = storage.policy
         self._storage = storage
-        self._url = storage.url(item.url.path, {"alt": "media", "generation": item.generation})
+        self._url = str(storage.url(item.url.path, {"alt": "media", "generation": item.generation}))
         self._decode = decode
         self._encoding = GZIP
         self._ranges_ignored = 0
@@ -56,7 +55,7 @@ class Fetch:
         while True:
             try:
                 if reply is None:
-                    async with self._storage.stream("GET", str(self._url), self._headers(sink)) as response:
+                    async with self._storage.stream("GET", self._url, self._headers(sink)) as response:
                         ended = await self._receive(response, sink)
                 else:
                     response, reply = reply, None
@@ -131,11 +130,9 @@ class Fetch:
             self._encoding = "identity"
         if isinstance(error, WrongReply):
             return TRANSIENT
-        if isinstance(error, HttpError):
-            if error.status == 416:  # the byte is there, by what was said of the object
-                _start_over(sink)
-                return TRANSIENT
-            return self._storage.verdict(error, Request("GET", self._url.host or "", self._url.raw_path_qs))
+        if isinstance(error, HttpError) and error.status == 416:  # the byte is there, by what was said of the object
+            _start_over(sink)
+            return TRANSIENT
         return self._storage.verdict(error)
 
 

@@ -79,7 +79,8 @@ class Large:
         return sink.decoded
 
     async def _in_slices(self, layout: Layout, reply: aiohttp.ClientResponse | None, *, restarts: int) -> None:
-        with Slices(self._part.descriptor, self._place.path, layout, self._save) as slices:
+        at_once = self._terms.slices is not None
+        with Slices(self._part.descriptor, self._place.path, layout, self._save, at_once=at_once) as slices:
             await slices.look(layout)
             meter.get().moved(slices.position)
             self._goods = slices

@@ -10,6 +10,7 @@ from typing import Self
 
 import aiohttp
 
+from forbear.run.runtime import current
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.meter import meter
@@ -23,6 +24,8 @@ MOST = 4
 _LEAST = 1024 * 1024
 _ALIGNED = 256 * 1024
 _SAVED_EVERY = 8 * 1024 * 1024
+_ALONE = 0.5  # seconds
+_WORTHWHILE = 4  # times as long
 
 Layout = list[list[int]]
 """Of each slice: where it starts, where it ends (not included), and how many of its bytes are on disk."""
@@ -44,19 +47,23 @@ def layout_for(size: int, slices: int | None, connections: int) -> Layout | None
 class Slices:
     """The slices of an object, and a context in which it is put on disk how far they have come.
 
-    That happens now and then, first their bytes and then the word of it, by `save`: so it never claims bytes that are
-    not there, whether the process dies or the machine.
+    Where they do not come side by side `at_once`, one connection takes them one after the other, and others join in
+    unless it is fast: then the limit is elsewhere, and several would only get into each other's way.
+
+    How far they have come is saved now and then, first their bytes and then the word of it, by `save`: so it never
+    claims bytes that are not there, whether the process dies or the machine.
     """
 
     decoded = False
 
-    def __init__(self, descriptor: int, name: str, layout: Layout, save: Save) -> None:
+    def __init__(self, descriptor: int, name: str, layout: Layout, save: Save, *, at_once: bool) -> None:
         self._sinks = [
             FileSink(descriptor, name, end, start=start, checksum=Crc32c(), wrote=self._wrote)
             for start, end, _ in layout
         ]
         self._descriptor = descriptor
         self._save = save
+        self._at_once = at_once
         self._unsaved = 0
         self._lock = threading.Lock()
         self._left = False
@@ -94,12 +101,26 @@ class Slices:
 
     async def fill(self, fetch: Fetch, reply: aiohttp.ClientResponse | None) -> None:
         """Bring what is missing; `reply` has the object from its beginning, if it is there already."""
+        missing = iter([sink for sink in self._sinks if sink.position < sink.end])
         failure: BaseException | None = None
+
+        async def work() -> None:
+            nonlocal reply
+            for sink in missing:
+                first, reply = reply, None
+                await fetch.fill(sink, first if sink.position == 0 else None)
+
+        async def join_in() -> None:
+            if not self._at_once and not await self._is_slow():
+                return
+            for _ in self._sinks[1:]:
+                group.create_task(work())
+
         try:
             async with asyncio.TaskGroup() as group:
-                for sink in self._sinks:
-                    if sink.position < sink.end:
-                        group.create_task(fetch.fill(sink, reply if sink.position == 0 else None))
+                joining = group.create_task(join_in())
+                await work()
+                joining.cancel()
         except BaseExceptionGroup as failures:
             failure = _most_telling(failures)
         if failure is not None:
@@ -114,6 +135,13 @@ class Slices:
         """Begin anew."""
         for sink in self._sinks:
             sink.restart()
+
+    async def _is_slow(self) -> bool:
+        """Whether one connection, which begins alone, would take much longer than it has had so far."""
+        before = self.position
+        await current.get().asleep(_ALONE)
+        left = self._sinks[-1].end - self.position
+        return left > (self.position - before) * _WORTHWHILE
 
     @property
     def _layout(self) -> Layout:
