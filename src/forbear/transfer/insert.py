@@ -5,6 +5,8 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
+import aiohttp
+
 from forbear.core.report import report
 from forbear.transfer.body import PIECE, Body
 from forbear.transfer.checksum import crc32c_of
@@ -54,6 +56,10 @@ async def insert(
                 continue
             else:
                 raise
+        except aiohttp.ClientError as error:
+            found = await storage.stat(claim.target) if _in_doubt(error) else None
+            if found is None or (found.size, found.crc32c) != (size, crc):
+                raise  # else it was answered, and is there, but the answer broke off
         else:
             found = await verified(storage, Object.of(reply.json()), size, crc, source.name)
         moved(size - (body.told if isinstance(body, Body) else 0))
@@ -69,7 +75,7 @@ def _around(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
     return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
 
 
-def _in_doubt(error: HttpError) -> bool:
+def _in_doubt(error: Exception) -> bool:
     """Whether an earlier attempt may have worked."""
     tried = report(error)
     return tried is not None and tried.maybe_done
