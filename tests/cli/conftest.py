@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forbear.cli.app import app
+from forbear.cli.demo.killed import Killed
 
 FORBEAR = (sys.executable, "-m", "forbear.cli")
 
@@ -83,6 +84,18 @@ def start(env: dict[str, str]) -> Iterator[Start]:
             return process
 
         yield call
+
+
+UPLOADED = Killed(
+    size=50_331_648,
+    kept=32_505_856,
+    continued_at=32_505_856,
+    sent=50_515_968,
+    generations=1,
+    equal=True,
+    codes=(-9, 0),
+)
+"""How the part of the demo about transfers should come out."""
 
 
 def replay(results: list[T]) -> Callable[..., Iterator[T]]:

@@ -5,6 +5,7 @@ import io
 import json
 from collections import Counter
 from collections.abc import Callable, Iterator
+from dataclasses import asdict, replace
 from typing import Any
 
 import httpx
@@ -15,10 +16,11 @@ from rich.live import Live
 
 from forbear.cli.app import app
 from forbear.cli.demo import contest as contest_module
-from forbear.cli.demo import counters, grants, uploads
+from forbear.cli.demo import counters, grants, killed, uploads
 from forbear.cli.demo.ask import Ask, Operation, Send
 from forbear.cli.demo.contenders import ATTEMPTS, once
 from forbear.cli.demo.contest import Moment, contest
+from forbear.cli.demo.killed import Killed
 from forbear.cli.demo.referee import Claim, Deed, Outcome, Score, judge, score
 from forbear.cli.demo.screen import Rows
 from forbear.cli.demo.site import UPLOAD, Site, live
@@ -28,7 +30,7 @@ from forbear.cli.demo.workload import KINDS, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.store import Store
-from tests.cli.conftest import Invoke, replay
+from tests.cli.conftest import UPLOADED, Invoke, replay
 
 OUTCOMES = [outcome.value for outcome in Outcome]
 
@@ -52,6 +54,7 @@ def seven() -> Result:
     """One run for several tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contest_module, "contest", recorded)
+        patch.setattr(killed, "kill_and_run_again", lambda _: UPLOADED)
         return demo(7, "--json")
 
 
@@ -88,10 +91,12 @@ def test_forbear_breaks_nothing_and_blind_repeats_do(seven: Result, seed: int) -
 def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     """For people there is a table of each part with the same figures, what it shows, and why something failed."""
     monkeypatch.setattr(contest_module, "contest", replay(RESULTS))
+    monkeypatch.setattr(killed, "kill_and_run_again", lambda _: UPLOADED)
     shown = demo(7)
     assert shown.exit_code == 0
     lines, told = shown.stdout.splitlines(), json.loads(seven.stdout)
-    assert told.keys() == {"contenders", "iam", "redis"}
+    assert told.keys() == {"contenders", "iam", "redis", "upload"}
+    assert told["upload"] == {**asdict(UPLOADED), "codes": [-9, 0]}
     for title, expected in (
         ("Cloud Storage", counts(told["contenders"])),
         ("IAM", {name: list(figures.values()) for name, figures in told["iam"].items()}),
@@ -103,6 +108,8 @@ def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.Mon
     assert "repeating what is safe broke none." in shown.stdout
     assert "that forbear left failed" in shown.stdout
     assert "unsafe to repeat" in shown.stdout
+    assert "the same command, run again, sent from byte   32 505 856\n" in shown.stdout
+    assert "kill -9 cost 0.37 % of the file" in shown.stdout
     assert "Read on: " in shown.stdout
 
 
@@ -123,24 +130,32 @@ BUG = "that is a bug, please report it with --seed 5"
 
 
 @pytest.mark.parametrize(
-    ("storage", "iam", "redis", "code", "said"),
+    ("storage", "iam", "redis", "upload", "code", "said"),
     [
-        (GOOD, RIGHT, RIGHT, 0, ["broke none.", "each is, once.", "the counters are right."]),
-        (GOOD, SHORT, SHORT, 0, ["broke none.", "gave up 3 times, told so, and broke nothing."]),
-        (BAD, RIGHT, RIGHT, 1, [BUG, "1 are not, and failed on all attempts", "each is, once."]),
-        (GOOD, TWICE, RIGHT, 1, ["broke none.", BUG, "the counters are right."]),
-        (GOOD, RIGHT, LOST, 1, ["broke none.", "each is, once.", BUG]),
+        (GOOD, RIGHT, RIGHT, UPLOADED, 0, ["broke none.", "each is, once.", "the counters are right.", "there once"]),
+        (GOOD, SHORT, SHORT, UPLOADED, 0, ["broke none.", "gave up 3 times, told so, and broke nothing."]),
+        (BAD, RIGHT, RIGHT, UPLOADED, 1, [BUG, "1 are not, and failed on all attempts", "each is, once."]),
+        (GOOD, TWICE, RIGHT, UPLOADED, 1, ["broke none.", BUG, "the counters are right."]),
+        (GOOD, RIGHT, LOST, UPLOADED, 1, ["broke none.", "each is, once.", BUG]),
+        (GOOD, RIGHT, RIGHT, replace(UPLOADED, continued_at=0), 1, ["the counters are right.", "sent from byte", BUG]),
     ],
-    ids=["all-right", "given-up", "storage", "iam", "redis"],
+    ids=["all-right", "given-up", "storage", "iam", "redis", "upload"],
 )
 def test_a_broken_promise_is_said_and_ends_in_1(
-    storage: Score, iam: Tally, redis: Tally, code: int, said: list[str], monkeypatch: pytest.MonkeyPatch
+    storage: Score,
+    iam: Tally,
+    redis: Tally,
+    upload: Killed,
+    code: int,
+    said: list[str],
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Had forbear broken anything, or given up on what is safe, the output and the exit code would say so."""
     names = ("none", "naive", "forbear")
     monkeypatch.setattr(contest_module, "contest", replay([(name, storage, 1.0) for name in names]))
     monkeypatch.setattr(grants, "contest", replay([(name, iam) for name in names]))
     monkeypatch.setattr(counters, "contest", replay([(name, redis) for name in names]))
+    monkeypatch.setattr(killed, "kill_and_run_again", lambda _: upload)
     shown = demo(5)
     assert shown.exit_code == code
     places = [shown.stdout.index(text) for text in said]

