@@ -74,7 +74,8 @@ class Copies:
     @property
     def depends(self) -> bool:
         """Whether what is at the target decides on names, so that a second run might decide otherwise."""
-        return self.recursive and not self.several and not self.target.endswith(("/", os.sep))
+        written = names_folder(self.target) if is_cloud(self.target) else self.target.endswith(("/", os.sep))
+        return self.recursive and not self.several and not written
 
 
 @dataclass(frozen=True, slots=True)

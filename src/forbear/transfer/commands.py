@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -180,7 +180,7 @@ async def arsync(
         return fleet.summary
 
 
-async def _undeleted(sync: Sync, target: str) -> AsyncIterator[Item]:
+async def _undeleted(sync: Sync, target: str) -> AsyncGenerator[Item]:
     if sync.extras:
         note = f"nothing is deleted before all else has gone well; there are {sync.extras} to delete"
         yield Item(target, target, Action.SKIP, size=0, note=note)

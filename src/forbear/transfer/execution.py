@@ -1,6 +1,6 @@
 """Execution: items on any executor, here, in other processes or on other machines. It knows no rule of any item."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
 
@@ -73,8 +73,14 @@ def perform_batch(items: Sequence[Item], settings: Settings, state: Path | None 
 
 async def _run(storage: Storage, items: Sequence[Item], state: Path | None) -> list[Outcome]:
     collected = _Collected()
-    await Fleet(storage, parallel=min(len(items), storage.connections), listener=collected, state=state).run(items)
+    fleet = Fleet(storage, parallel=min(len(items), storage.connections), listener=collected, state=state)
+    await fleet.run(_each(items))
     return collected.outcomes
+
+
+async def _each(items: Sequence[Item]) -> AsyncGenerator[Item]:
+    for item in items:
+        yield item
 
 
 def _batch(count: int) -> int:

@@ -5,7 +5,8 @@ many there are. One that fails stops no other.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from pathlib import Path
 
 from forbear.run.runtime import current
@@ -44,14 +45,14 @@ class Fleet:
         self._items = 0
         self._size: int | None = 0
 
-    async def run(self, items: AsyncIterator[Item] | Iterable[Item], *, complete: bool = True) -> None:
+    async def run(self, items: AsyncGenerator[Item], *, complete: bool = True) -> None:
         """Do all items; `complete=False` if there will be others."""
         runtime = current.get()
         start = runtime.monotonic()
         self._limiter.lifted = False
         queue: asyncio.Queue[Item | None] = asyncio.Queue(_AHEAD)
         try:
-            async with asyncio.TaskGroup() as group:
+            async with aclosing(items), asyncio.TaskGroup() as group:
                 for number in range(self._maximum):
                     group.create_task(self._work(number, queue))
                 await self._plan(items, queue, complete=complete)
@@ -60,10 +61,8 @@ class Fleet:
         finally:
             self.summary.seconds += runtime.monotonic() - start
 
-    async def _plan(
-        self, items: AsyncIterator[Item] | Iterable[Item], queue: asyncio.Queue[Item | None], *, complete: bool
-    ) -> None:
-        async for item in items if isinstance(items, AsyncIterator) else _each(items):
+    async def _plan(self, items: AsyncGenerator[Item], queue: asyncio.Queue[Item | None], *, complete: bool) -> None:
+        async for item in items:
             self._items += 1
             if self._size is not None:
                 self._size = None if item.size is None else self._size + item.size
@@ -97,8 +96,3 @@ class Fleet:
     def _ended(self, outcome: Outcome) -> None:
         self.summary.add(outcome)
         self._listener.ended(outcome)
-
-
-async def _each(items: Iterable[Item]) -> AsyncIterator[Item]:
-    for item in items:
-        yield item

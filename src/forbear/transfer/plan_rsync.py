@@ -61,13 +61,12 @@ class Sync:
             yield refused(Item(self._source, self._goal.at), error)
             return
         if empty and self._extras:
-            yield refused(
-                Item(self._source, self._goal.at),
-                TransferError(
-                    f"there is nothing in {self._source}, and so all in {self._goal.at} would be deleted",
-                    "check the name of the source, or delete it all by other means",
-                ),
-            )
+            text = f"there is nothing in {self._source}, and so all in {self._goal.at} would be deleted"
+            cure = "check the name of the source, or delete it all by other means"
+            yield refused(Item(self._source, self._goal.at), TransferError(text, cure))
+        elif empty and isinstance(self._source, Url) and self._source.name:
+            text = f"there is nothing below {self._source}"
+            yield refused(Item(self._source, self._goal.at), TransferError(text, "check the name of the source"))
 
     @property
     def extras(self) -> int:

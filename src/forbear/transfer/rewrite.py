@@ -1,7 +1,7 @@
 """Copies within the cloud: the service rewrites an object, in as many calls as it takes; no byte passes through here.
 
 The source is pinned to one version, and the target to what is there, as for uploads. The token of a rewrite that takes
-several calls is kept, so that the next process goes on with it.
+several calls is kept, so that the next process goes on with it. A source that is replaced meanwhile is copied anew.
 """
 
 from contextlib import ExitStack
@@ -10,11 +10,13 @@ from typing import Any
 from urllib.parse import quote
 
 from forbear.core.report import report
+from forbear.core.verdict import TRANSIENT
 from forbear.transfer.address import Url
 from forbear.transfer.claim import Claim
 from forbear.transfer.errors import ChecksumMismatch, HttpError
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import FIELDS, Object
+from forbear.transfer.patience import Patience
 from forbear.transfer.state import State, default_directory
 from forbear.transfer.storage import Storage
 
@@ -36,31 +38,34 @@ async def copy(
     `generation` is the version that the target must have: 0 for none (TargetExists), a number for that one
     (TargetChanged), None for whatever is there. `state` is the folder for what the next process needs to go on,
     `at_once` how many bytes the service may rewrite in one call (a multiple of 1 MiB; by default it decides).
-    Raises HttpError, ChecksumMismatch, Locked; SourceChanged cannot happen, for the version is pinned.
+    Raises HttpError, ChecksumMismatch, Locked.
     """
     found = source if isinstance(source, Object) else await storage.stat(source)
     if found is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
+    pinned = isinstance(source, Url) and source.generation is not None
     with ExitStack() as stack:
         kept: State | None = None
         if found.size > _LARGE:
-            directory = state or default_directory()
-            kept = stack.enter_context(State(directory, "rewrite", storage.endpoint, str(found.url), str(target)))
-        return await _Rewrite(storage, found, target, Claim(storage, target, generation), kept, at_once).run()
+            parts = str(Url(found.bucket, found.name)), str(target)
+            kept = stack.enter_context(State(state or default_directory(), "rewrite", storage.endpoint, *parts))
+        claim = Claim(storage, target, generation)
+        return await _Rewrite(storage, found, claim, kept, pinned=pinned, at_once=at_once).run()
 
 
 class _Rewrite:
     """One copy; `run` it once."""
 
     def __init__(
-        self, storage: Storage, source: Object, target: Url, claim: Claim, kept: State | None, at_once: int | None
+        self, storage: Storage, source: Object, claim: Claim, kept: State | None, *, pinned: bool, at_once: int | None
     ) -> None:
         self._storage = storage
         self._source = source
-        self._target = target
         self._claim = claim
         self._kept = kept
+        self._pinned = pinned
         self._at_once = at_once
+        self._patience = Patience(storage.policy, "storage.objects.rewrite")
         self._moved = 0
         self._token: str | None = None
         self._in_doubt = False
@@ -68,9 +73,9 @@ class _Rewrite:
     async def run(self) -> Object:
         """Rewrite until it is done."""
         saved = {} if self._kept is None else self._kept.load()
-        if saved:
+        if saved and saved["source"] == self._source.generation:
             self._token = saved["token"]
-            self._claim.generation = saved["generation"]
+            self._claim.generation = saved["target"]
             self._in_doubt = True  # the process may have died while the last reply was on its way
         while True:
             made: Object | None = None
@@ -79,6 +84,8 @@ class _Rewrite:
             except HttpError as error:
                 if error.status == 412:
                     made = await self._refused(error)
+                elif error.status == 404 and not self._pinned:
+                    await self._look_again(error)
                 elif self._token is None or error.status not in {400, 410}:
                     raise
                 if made is None:  # a token holds for one condition, and not for ever
@@ -97,9 +104,17 @@ class _Rewrite:
         sent = (source.size, source.crc32c or "") if in_doubt else None
         return await self._claim.refused(error, wanted, sent)
 
+    async def _look_again(self, error: HttpError) -> None:
+        """Take the version that has replaced the source."""
+        found = await self._storage.stat(Url(self._source.bucket, self._source.name))
+        if found is None or found.generation == self._source.generation:
+            raise error
+        await self._patience.after(error, TRANSIENT)
+        self._source = found
+
     async def _rewritten(self) -> Object:
         """Call until the service is done."""
-        source, target = self._source, self._target
+        source, target = self._source, self._claim.target
         path = f"{source.url.path}/rewriteTo/b/{quote(target.bucket, safe='')}/o/{quote(target.name, safe='')}"
         while True:
             query = {
@@ -116,7 +131,7 @@ class _Rewrite:
                 return Object.of(answer["resource"])
             self._token = str(answer["rewriteToken"])
             if self._kept is not None:
-                self._kept.save({"token": self._token, "generation": self._claim.generation})
+                self._kept.save({"source": source.generation, "token": self._token, "target": self._claim.generation})
 
     def _moved_to(self, count: int) -> None:
         meter.get().moved(count - self._moved)

@@ -3,9 +3,10 @@
 Symbolic links to files are followed, and those to folders too unless they lead back to a folder that they lie in.
 """
 
-# ruff: noqa: PTH116, PTH118 - a Path for each of a million files would take seconds
+# ruff: noqa: PTH114, PTH116, PTH118 - a Path for each of a million files would take seconds
 
 import asyncio
+import errno
 import os
 import re
 import stat
@@ -50,45 +51,56 @@ def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterato
 
 def _walk(folder: str, prefix: str, above: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
     try:
-        with os.scandir(folder) as entries:
-            found = [(entry, *_looked_at(entry)) for entry in entries]
+        with os.scandir(folder) as entries:  # names only: there may be a million
+            names = sorted(f"{entry.name}/" if _is_folder(entry) else entry.name for entry in entries)
     except OSError as error:
         yield Entry(folder, prefix, problem=_text(error))
         return
-    found.sort(key=lambda one: f"{one[0].name}/" if _is_folder(one[1]) else one[0].name)
-    for entry, seen, problem in found:
-        name = prefix + entry.name
-        if seen is None:
-            yield Entry(entry.path, name, problem=problem)
-        elif stat.S_ISREG(seen.st_mode):
-            note = "a part of an unfinished download" if _PART.fullmatch(entry.name) else ""
-            yield Entry(entry.path, name, seen.st_size, seen.st_mtime, note)
-        elif stat.S_ISLNK(seen.st_mode):
-            yield Entry(entry.path, name, note="a symbolic link to nothing")
-        elif not stat.S_ISDIR(seen.st_mode):
-            yield Entry(entry.path, name, note="neither a file nor a folder")
-        elif not recursive:
-            continue
-        elif entry.is_symlink() and not follow:
-            yield Entry(entry.path, name, note="a symbolic link to a folder")
-        elif _identity(seen) in above:
-            yield Entry(entry.path, name, note="a symbolic link to a folder that it lies in")
-        else:
-            inside = [*above, _identity(seen)]
-            yield from _walk(entry.path, f"{name}/", inside, follow=follow, recursive=recursive)
-
-
-def _looked_at(entry: os.DirEntry[str]) -> tuple[os.stat_result | None, str]:
-    """What an entry is, through links; the link itself where it leads nowhere."""
-    try:
-        return entry.stat(), ""
-    except FileNotFoundError:
+    for slashed in names:
+        name = slashed.removesuffix("/")
+        path = os.path.join(folder, name)
         try:
-            return entry.stat(follow_symlinks=False), ""
+            seen = _stat(path)
+        except FileNotFoundError:  # removed meanwhile
+            continue
         except OSError as error:
-            return None, _text(error)
+            yield Entry(path, prefix + name, problem=_text(error))
+            continue
+        if not stat.S_ISDIR(seen.st_mode):
+            yield Entry(path, prefix + name, seen.st_size, seen.st_mtime, _note(name, seen))
+        elif recursive and not follow and os.path.islink(path):
+            yield Entry(path, prefix + name, note="a symbolic link to a folder")
+        elif recursive and _identity(seen) in above:
+            yield Entry(path, prefix + name, note="a symbolic link to a folder that it lies in")
+        elif recursive:
+            inside = [*above, _identity(seen)]
+            yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
+
+
+def _stat(path: str) -> os.stat_result:
+    """What is there, through links; the link itself where it leads nowhere."""
+    try:
+        return os.stat(path)
     except OSError as error:
-        return None, _text(error)
+        if error.errno not in {errno.ENOENT, errno.ELOOP}:
+            raise
+        return os.lstat(path)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _note(name: str, seen: os.stat_result) -> str:
+    """Why something is not to be copied."""
+    if stat.S_ISLNK(seen.st_mode):
+        return "a symbolic link to nothing"
+    if not stat.S_ISREG(seen.st_mode):
+        return "neither a file nor a folder"
+    return "a part of an unfinished download" if _PART.fullmatch(name) else ""
 
 
 def expand(pattern: str) -> Iterator[str]:
@@ -116,7 +128,7 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
         matching = compiled(first)
         try:
             with os.scandir(start or os.curdir) as entries:
-                names = sorted(entry.name for entry in entries if entry.is_dir() or not rest)
+                names = sorted(entry.name for entry in entries if not rest or _is_folder(entry))
         except OSError:
             return
         for name in names:
@@ -134,10 +146,6 @@ async def batched(found: Iterable[_T]) -> AsyncGenerator[_T]:
 
 def _identity(seen: os.stat_result) -> tuple[int, int]:
     return seen.st_dev, seen.st_ino
-
-
-def _is_folder(seen: os.stat_result | None) -> bool:
-    return seen is not None and stat.S_ISDIR(seen.st_mode)
 
 
 def _text(error: OSError) -> str:
