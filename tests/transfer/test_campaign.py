@@ -1,0 +1,125 @@
+"""Plans of faults: whatever goes wrong, a transfer ends with the right bytes and one new generation, or fails clearly.
+
+`make test` tries a sample of the plans, `make soak` thousands. What is checked is in `campaign/judge.py`; a plan that
+fails is told in full, and `plan_of(SEED)` makes it again.
+"""
+
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from forbear.testing.cloud import Cloud
+from tests.transfer.campaign.plans import CHUNK, INSERT, KIB, Direction, Json, Plan, plan_of
+from tests.transfer.campaign.trial import try_plan
+
+SAMPLE, SOAK, TOGETHER = 60, 5_000, 100
+
+LOST: Json = {"action": "reset", "when": "after", "nth": 1}
+BROKEN: Json = {"action": "truncate", "keep": 700 * KIB, "data": True, "nth": 1}
+
+UPLOADS: dict[str, tuple[int, tuple[Json, ...]]] = {
+    "a small one whose reply is lost": (1_000, ({**LOST, "operation": INSERT},)),
+    "a small one whose reply is an error, though it was done": (
+        1_000,
+        ({"action": "status", "code": 503, "when": "after", "operation": INSERT},),
+    ),
+    "a small one whose reply breaks off": (1_000, ({"action": "truncate", "keep": 20, "operation": INSERT},)),
+    "an empty one whose reply is lost": (0, ({**LOST, "operation": INSERT},)),
+    "a small one with a byte flipped on the way": (1_000, ({"action": "corrupt_upload", "at": 7},)),
+    "a lost session start": (900 * KIB, ({**LOST, "operation": f"{INSERT}.start"},)),
+    "308 without Range: nothing was kept": (900 * KIB, ({"action": "partial", "keep": 0, "status": 308, "nth": 2},)),
+    "308 with a lower Range": (900 * KIB, ({"action": "partial", "keep": 70_000, "status": 308, "nth": 2},)),
+    "a break after a part of a chunk": (900 * KIB, ({"action": "partial", "keep": 70_000, "nth": 2},)),
+    "429 after a part of a chunk": (900 * KIB, ({"action": "partial", "keep": 70_000, "status": 429, "nth": 2},)),
+    "acknowledged bytes forgotten": (900 * KIB, ({"action": "rewind", "to": CHUNK, "nth": 3},)),
+    "all bytes forgotten": (900 * KIB, ({"action": "rewind", "to": 0, "nth": 3},)),
+    "a session gone (410)": (900 * KIB, ({"action": "expire_session", "status": 410, "nth": 3},)),
+    "a session gone (404)": (900 * KIB, ({"action": "expire_session", "status": 404, "nth": 3},)),
+    "a session gone when asked": (
+        900 * KIB,
+        (
+            {"action": "reset", "operation": f"{INSERT}.send", "nth": 2},
+            {"action": "expire_session", "operation": f"{INSERT}.query"},
+        ),
+    ),
+    "a lost final reply": (900 * KIB, ({**LOST, "operation": f"{INSERT}.send", "nth": 4},)),
+    "a chunk with a byte flipped on the way": (900 * KIB, ({"action": "corrupt_upload", "at": 7, "nth": 2},)),
+    "a server that stops answering": (900 * KIB, ({"action": "stall", "operation": f"{INSERT}.send", "nth": 4},)),
+}
+
+DOWNLOADS: dict[str, tuple[Json, ...]] = {
+    "a break": (BROKEN,),
+    "bytes corrupted on the way": ({"action": "corrupt", "at": 99, "data": True, "nth": 1},),
+    "bytes corrupted on the way after a break": (BROKEN, {"action": "corrupt", "at": 99, "data": True, "nth": 2}),
+    "another object in its place after a break": (BROKEN, {"action": "replace_object", "data": True, "nth": 2}),
+    "200 where a range was asked for": (BROKEN, {"action": "ignore_range"}),
+    "another range than asked for": (BROKEN, {"action": "other_range", "first": 5}),
+    "416 where a range was asked for": (BROKEN, {"action": "refuse_range"}),
+    "a stall": ({"action": "stall", "keep": 300 * KIB, "data": True},),
+}
+
+
+def plan(direction: Direction, size: int, faults: tuple[Json, ...], *, older: bool, versioned: bool = False) -> Plan:
+    """A plan of the names below."""
+    return Plan(0, direction, size, older, versioned, faults)
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["nothing there", "older there"])
+@pytest.mark.parametrize("name", UPLOADS)
+def test_uploads_are_done_once(cloud: Cloud, tmp_path: Path, name: str, older: bool) -> None:
+    """Exactly one new generation, with the right bytes, whether or not there was one before."""
+    size, faults = UPLOADS[name]
+    if older and faults[0].get("operation") == INSERT and "nth" not in faults[0]:
+        faults = ({**faults[0], "nth": 2}, *faults[1:])  # the first attempt only finds out that there is one
+    assert try_plan(plan("up", size, faults, older=older, versioned=True), cloud, tmp_path / "trial") == "done"
+
+
+@pytest.mark.parametrize("direction", ["down", "sliced"])
+@pytest.mark.parametrize("name", DOWNLOADS)
+def test_downloads_are_right(cloud: Cloud, tmp_path: Path, name: str, direction: Direction) -> None:
+    """The bytes of one version, all of them, and nothing beside them."""
+    for versioned in (False, True):
+        given = plan(direction, 1_500 * KIB, DOWNLOADS[name], older=True, versioned=versioned)
+        assert try_plan(given, cloud, tmp_path / "trial") == "done"
+        cloud.reset()
+
+
+@pytest.mark.parametrize("code", [400, 403])
+def test_a_failed_download_leaves_the_older_file(cloud: Cloud, tmp_path: Path, code: int) -> None:
+    """Until all is right nothing is touched; the next run does it."""
+    faults: tuple[Json, ...] = (BROKEN, {"action": "status", "code": code, "data": True, "times": 9})
+    given = replace(plan("down", 1_500 * KIB, faults, older=True), excuses=frozenset({"a permanent error"}))
+    assert try_plan(given, cloud, tmp_path / "trial") == "failed: HttpError"
+
+
+@pytest.mark.parametrize("direction", ["up", "down"])
+def test_patience_ends_and_the_next_run_goes_on(cloud: Cloud, tmp_path: Path, direction: Direction) -> None:
+    """With one attempt each run fails at the first fault, and the last one sends only what is missing."""
+    faults: tuple[Json, ...] = (BROKEN,) if direction == "down" else ({"action": "partial", "keep": 1, "nth": 4},)
+    given = replace(plan(direction, 1_500 * KIB, faults, older=True), attempts=1, excuses=frozenset({"patience"}))
+    assert try_plan(given, cloud, tmp_path / "trial").startswith("failed: ")
+    assert cloud.requests.received() < 1_500 * KIB + CHUNK + 10 * KIB
+
+
+@pytest.mark.parametrize("first", range(0, SAMPLE, 20))
+def test_a_sample_of_plans(cloud: Cloud, tmp_path: Path, first: int) -> None:
+    """A few plans of each kind of transfer."""
+    _try_plans(cloud, tmp_path, range(first, first + 20))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("first", range(SAMPLE, SAMPLE + SOAK, TOGETHER))
+def test_thousands_of_plans(cloud: Cloud, tmp_path: Path, first: int) -> None:
+    """All of them; most transfers end well, or the faults would prove little."""
+    ends = _try_plans(cloud, tmp_path, range(first, first + TOGETHER))
+    assert ends["done"] > TOGETHER / 2
+
+
+def _try_plans(cloud: Cloud, folder: Path, seeds: range) -> Counter[str]:
+    ends = Counter[str]()
+    for seed in seeds:
+        cloud.reset()
+        ends[try_plan(plan_of(seed), cloud, folder / "trial")] += 1
+    return ends
