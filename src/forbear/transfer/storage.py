@@ -13,7 +13,7 @@ from urllib.parse import quote
 try:
     import aiohttp
 except ModuleNotFoundError as error:
-    text = 'forbear.transfer needs aiohttp>=3.12; install it with: pip install "forbear[transfer]"'
+    text = 'forbear.transfer needs aiohttp>=3.12.7; install it with: pip install "forbear[transfer]"'
     raise ModuleNotFoundError(text, name="aiohttp") from error
 
 from aiohttp.client_middlewares import ClientHandlerType
