@@ -1,0 +1,123 @@
+"""What the tests of downloads share: one call that takes no time, a meter that acts at a byte, servers that are odd."""
+
+import asyncio
+import os
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from forbear.core.events import Scheduled
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud
+from forbear.transfer.address import Url
+from forbear.transfer.download import download
+from forbear.transfer.meter import meter
+from forbear.transfer.objects import Object
+from forbear.transfer.storage import Storage
+
+MIB = 1024 * 1024
+URL = Url("bkt", "folder/name")
+
+
+class Count:
+    """A meter that counts, and does something once so many bytes are across."""
+
+    def __init__(self, at: int | None = None, act: Callable[[], object] = lambda: None) -> None:
+        self.bytes = 0
+        self.retries: list[str] = []
+        self._at = at
+        self._act = act
+
+    def moved(self, count: int) -> None:
+        self.bytes += count
+        if self._at is not None and self.bytes >= self._at:
+            self._at = None
+            self._act()
+
+    def retried(self, event: Scheduled) -> None:
+        self.retries.append(event.failure.error)
+
+    def throttled(self) -> None:
+        pass
+
+
+async def fetched(
+    where: Cloud | str,
+    target: str | os.PathLike[str] | BinaryIO,
+    source: Url | Object = URL,
+    *,
+    count: Count | None = None,
+    stall_timeout: float = 60,
+    **options: Any,
+) -> Object:
+    """Download in virtual time."""
+    meter.set(count or Count())
+    url = where if isinstance(where, str) else where.url
+    with virtual_time(seed=1):
+        async with Storage(endpoint=url, stall_timeout=stall_timeout) as storage:
+            return await download(storage, source, target, **options)
+
+
+async def looked_up(cloud: Cloud, source: Url = URL) -> Object:
+    """What a listing would say of an object."""
+    async with Storage(endpoint=cloud.url) as storage:
+        found = await storage.stat(source)
+    assert found is not None
+    return found
+
+
+def random_bytes(size: int) -> bytes:
+    """Bytes that no compression and no mix-up of places can hide."""
+    return os.urandom(size)
+
+
+def put(cloud: Cloud, data: bytes, fields: dict[str, Any] | None = None) -> int:
+    """Have an object at URL; its generation."""
+    return cloud.store.put(URL.bucket, URL.name, data, fields).generation
+
+
+def names(folder: Path) -> list[str]:
+    """What is in a folder."""
+    return sorted(os.listdir(folder))
+
+
+def ranges(cloud: Cloud) -> list[str]:
+    """The ranges of an object's bytes that were asked for, in order; "" for all of it."""
+    return [each.headers.get("range", "") for each in cloud.requests if "alt=media" in each.query]
+
+
+@asynccontextmanager
+async def odd_server(*replies: bytes) -> AsyncGenerator[str]:
+    """A server that answers every request with the next of some replies, as they are, and hangs up."""
+    left = list(replies)
+
+    async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(left.pop(0) if len(left) > 1 else left[0])
+        await writer.drain()
+        writer.close()
+        await writer.wait_closed()
+
+    server = await asyncio.start_server(answer, "127.0.0.1", 0)
+    try:
+        host, port = server.sockets[0].getsockname()
+        yield f"http://{host}:{port}"
+    finally:
+        server.close()
+        await server.wait_closed()
+
+
+def reply(status: str, body: bytes, *headers: str) -> bytes:
+    """A reply as it goes over the wire."""
+    return "\r\n".join((f"HTTP/1.1 {status}", *headers, "", "")).encode() + body
+
+
+def described(data: bytes, crc32c: str) -> Sequence[str]:
+    """The headers by which a reply says of what object it is."""
+    return (
+        "x-goog-generation: 7",
+        f"x-goog-hash: crc32c={crc32c}",
+        f"x-goog-stored-content-length: {len(data)}",
+        "x-goog-stored-content-encoding: identity",
+    )
