@@ -92,8 +92,9 @@ coverage: $(DEV) ## branch coverage of core and http by their own tests: 100 %
 	@$(BIN)/coverage report
 
 .PHONY: bench
-bench: $(DEV) ## measure against hand-written loops and other retry libraries
+bench: $(DEV) ## measure against hand-written loops, other retry libraries and other tools for transfers
 	@$(PY) -m benchmarks
+	@$(PY) -m benchmarks transfers
 
 .PHONY: docs
 docs: $(DEV) ## run the examples in the documentation, check that its reference pages are up to date

@@ -1,4 +1,7 @@
-"""The command line: which benchmarks to run, how thoroughly, and how to print what they found."""
+"""The command line: which benchmarks to run, how thoroughly, and how to print what they found.
+
+Those of transfers take longer and have options of their own: `python -m benchmarks transfers --help`.
+"""
 
 import argparse
 import json
@@ -11,6 +14,7 @@ from benchmarks import adapters, blocks, building, calls, classify, imports, mem
 from benchmarks.contenders import SETUP
 from benchmarks.measure import FULL, QUICK, Effort
 from benchmarks.table import Table
+from benchmarks.transfers.__main__ import main as transfers
 
 BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "happy": calls.happy,
@@ -37,11 +41,14 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
+    given = sys.argv[1:] if arguments is None else arguments
+    if given and given[0] == "transfers":
+        return transfers(given[1:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", metavar="NAME", action="append", help="one of " + ", ".join(BENCHMARKS))
     parser.add_argument("--quick", action="store_true", help="fewer rounds: for a look, not for a claim")
     parser.add_argument("--json", action="store_true", help="print JSON instead of tables")
-    options = parser.parse_args(arguments)
+    options = parser.parse_args(given)
     names: list[str] = options.only or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:

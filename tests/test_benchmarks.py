@@ -4,7 +4,10 @@ import asyncio
 import gc
 import json
 import time
+from collections.abc import Iterator
+from pathlib import Path
 
+import httpx
 import pytest
 
 from benchmarks.__main__ import BENCHMARKS, main
@@ -12,6 +15,14 @@ from benchmarks.contenders import CONTENDERS, Waits
 from benchmarks.measure import Effort, no_gc, race
 from benchmarks.napping import no_sleeping
 from benchmarks.table import OURS, PEERS, Outcome, Table, Target
+from benchmarks.transfers import runs
+from benchmarks.transfers.cases import CASES, Plan
+from benchmarks.transfers.contenders import RAW
+from benchmarks.transfers.files import checksums, make_small
+from benchmarks.transfers.report import Found
+from benchmarks.transfers.service import Service, service
+from benchmarks.transfers.task import BUCKET, Task
+from benchmarks.transfers.task import Outcome as Transferred
 from benchmarks.work import KEY, aflaky, flaky
 from forbear.run.runtime import current
 
@@ -100,3 +111,98 @@ def test_the_command_names_the_benchmarks_there_are(capsys: pytest.CaptureFixtur
     with pytest.raises(SystemExit):
         main(["--only", "speed"])
     assert "there is no benchmark 'speed'; there are happy," in capsys.readouterr().err
+
+
+@pytest.fixture(scope="module")
+def cloud() -> Iterator[Service]:
+    """The embedded cloud in a process of its own."""
+    with service() as running:
+        yield running
+
+
+def staged(cloud: Service, folder: Path, *, up: bool) -> runs.Stage:
+    """A case with three small files in fair weather."""
+    make_small(folder / "files", 3)
+    return runs.Stage(cloud, folder / "files", up=up, weather="fair", share=0, peers="false", home=folder)
+
+
+def test_transfers_are_compared_in_every_case(capsys: pytest.CaptureFixture[str]) -> None:
+    """The floor moves all files in all of them, and says what the server saw; nobody is ahead of himself."""
+    options = ["--size", "1", "--files", "3", "--rounds", "1", "--faults", "0.5", "--json", "--only", RAW]
+    assert main(["transfers", *options]) == 0
+    cases = json.loads(capsys.readouterr().out)["cases"]
+    assert [case["name"] for case in cases] == [case.name for case in CASES if case.weather != "lost"]
+    for case in cases:
+        [run] = case["runs"][RAW]
+        assert run["right"], run
+        needed = {"large-up": 2, "large-down": 1, "small-up": 3, "small-down": 3}[case["name"].removesuffix("-503")]
+        assert run["requests"] - run["faults"] == needed
+        assert not run["faults"] or case["name"].endswith("-503")
+        assert case["ratios"] == {RAW: 1.0}
+
+
+@pytest.mark.parametrize("up", [True, False])
+@pytest.mark.parametrize("name", [OURS, "google-cloud-storage", "transfer_manager"])
+def test_every_contender_moves_all_files(cloud: Service, tmp_path: Path, name: str, up: bool) -> None:
+    """Those of other environments are left to those who have them."""
+    run = staged(cloud, tmp_path, up=up).run(name)
+    assert run.right, run
+    assert run.outcome.seconds > 0
+    assert run.outcome.cpu > 0
+
+
+def test_what_is_lost_doubled_or_left_behind_is_seen(
+    cloud: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of three files one arrives twice, one with other bytes and one not at all, and a fourth thing appears."""
+
+    def careless(_name: str, task: Task, _peers: str, _home: Path) -> Transferred:
+        first, second, _ = task.names
+        for name, data in [(first, None), (first, None), (second, b"other"), ("stray", b"")]:
+            params = {"uploadType": "media", "name": task.object(name)}
+            content = task.file(name).read_bytes() if data is None else data
+            httpx.post(f"{task.url}/upload/storage/v1/b/{BUCKET}/o", params=params, content=content)
+        return Transferred(1.0)
+
+    monkeypatch.setattr(runs, "work", careless)
+    run = staged(cloud, tmp_path, up=True).run(OURS)
+    assert (run.wrong, run.again, run.strays, run.right) == (2, 1, 1, False)
+    case = CASES[2]
+    text = Found(case, Plan(1, 3, 1, 0.0, ""), {OURS: [run], RAW: [run]}).as_text()
+    assert "2 of 3 missing or wrong; 1 generations too many; 1 things left behind" in text
+    assert "target MISSED" in text
+
+
+def test_a_download_of_nothing_is_seen(cloud: Service, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The files are looked for in the folder, and what a client says of itself does not count."""
+
+    def idle(_name: str, _task: Task, _peers: str, _home: Path) -> Transferred:
+        return Transferred(1.0)
+
+    monkeypatch.setattr(runs, "work", idle)
+    run = staged(cloud, tmp_path, up=False).run(OURS)
+    assert (run.wrong, run.requests, run.right) == (3, 0, False)
+    assert len(checksums(tmp_path / "files")) == 3
+
+
+def test_a_contender_that_fails_is_told_of(tmp_path: Path) -> None:
+    """Whether it says so, dies or is not there."""
+    task = Task("http://127.0.0.1:9", "up/", str(tmp_path), ["x"], True)
+    (tmp_path / "x").touch()
+    refused = runs.work(RAW, task, "false", tmp_path)
+    assert (refused.failed, refused.error[:22]) == (None, "ConnectionRefusedError")
+    assert runs.work("rclone", task, "false", tmp_path).error == "it died without a word"
+    assert runs.version("rclone", "false", tmp_path) == (False, "it died without a word")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [(["--only", "ftp"], "there is no contender 'ftp'"), (["--files", "0"], "--files must be at least 1")],
+)
+def test_the_command_for_transfers_says_what_it_cannot_do(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    """Before anything is started."""
+    with pytest.raises(SystemExit):
+        main(["transfers", *arguments])
+    assert said in capsys.readouterr().err
