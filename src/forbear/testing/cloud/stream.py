@@ -118,6 +118,8 @@ class Stream(asyncio.BufferedProtocol):
         if self._error is not None:
             raise self._error
         self._transport.write(data)
+        if self._transport.is_closing():  # it failed, which is told later: more of it would be in vain
+            raise ConnectionResetError("the connection is closed")
         if self._writer is not None:
             await self._writer
             if self._error is not None:
