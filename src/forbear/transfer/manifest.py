@@ -94,7 +94,12 @@ class Manifest:
                 values = dict(zip(header, row, strict=False))
                 if self._skips and values.get("Result") in _DONE:
                     self._done.add(_key(values["Source"], values["Destination"]))
-        if end < self._path.stat().st_size:
+            rest = file.tell() - end
+            if rest and not header:
+                file.seek(0)
+                if not _line(COLUMNS).startswith(file.read()):
+                    self._headed([])
+        if rest:
             os.truncate(self._path, end)
 
     def _headed(self, row: list[str]) -> list[str]:
@@ -107,15 +112,19 @@ class Manifest:
         """Write a line at once, so that what is there is whole whenever the process dies."""
         if self._file is None:
             raise RuntimeError("a Manifest must be entered before it is used: `with Manifest(path) as manifest:`")
-        text = io.StringIO(newline="")
-        csv.writer(text, lineterminator="\n").writerow(row)
-        data = text.getvalue().encode("utf-8", "surrogateescape")
+        data = _line(row)
         try:
             written = os.write(self._file.fileno(), data)
         except OSError as error:
             raise TransferError(f"cannot write the manifest {self._path}: {error.strerror or error}") from error
         if written < len(data):
             raise TransferError(f"cannot write the manifest {self._path}: the disk is full")
+
+
+def _line(row: Sequence[object]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(row)
+    return text.getvalue().encode("utf-8", "surrogateescape")
 
 
 def _rows(file: BinaryIO) -> Iterator[bytes]:
