@@ -192,15 +192,21 @@ def small_thresholds() -> Generator[None]:
     with (
         patch("forbear.transfer.download.SMALL", SMALL),
         patch("forbear.transfer.rewrite._LARGE", SMALL),
-        patch("forbear.testing.cloud.api.copies.query_integer", _limited),
         patch("forbear.transfer.storage.tokens", _tokens),
+        rewrites_in_steps(),
     ):
         yield
 
 
-def _limited(query: Mapping[str, str], name: str) -> int | None:
-    """What a rewrite asks for; a cloud of several places copies only so much in one call."""
-    return 1024 * KIB if name == "maxBytesRewrittenPerCall" else query_integer(query, name)
+@contextmanager
+def rewrites_in_steps() -> Generator[None]:
+    """Have the cloud copy no more than a mebibyte in one call, as one of several places may."""
+
+    def limited(query: Mapping[str, str], name: str) -> int | None:
+        return 1024 * KIB if name == "maxBytesRewrittenPerCall" else query_integer(query, name)
+
+    with patch("forbear.testing.cloud.api.copies.query_integer", limited):
+        yield
 
 
 def _check_kind(error: Exception) -> None:
