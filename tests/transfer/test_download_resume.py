@@ -1,0 +1,312 @@
+"""Downloads that end halfway and go on: in the same process after a fault, and in the next one after a death."""
+
+import asyncio
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+import pytest
+
+from forbear.testing.cloud import Cloud, Fault
+from forbear.transfer import large
+from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.errors import ChecksumMismatch, HttpError, Locked
+from tests.transfer.downloads import (
+    MIB,
+    URL,
+    Count,
+    described,
+    fetched,
+    looked_up,
+    names,
+    odd_server,
+    put,
+    random_bytes,
+    ranges,
+    reply,
+)
+
+SIZE = 9 * MIB
+ROOT = Path(__file__).parents[2]
+
+
+def states() -> list[str]:
+    """What is kept on disk of transfers that are not over."""
+    return names(Path(os.environ["FORBEAR_STATE_DIR"]))
+
+
+async def stopped_at(cloud: Cloud, target: Path, size: int, **options: Any) -> None:
+    """Begin a download, and cancel it once so many bytes are across."""
+    task = asyncio.current_task()
+    assert task is not None
+    with pytest.raises(asyncio.CancelledError):
+        await fetched(cloud, target, count=Count(size, task.cancel), **options)
+    task.uncancel()
+
+
+REST = f"bytes={4 * MIB}-"
+FAULTS = {
+    "end": ([], ["", REST]),
+    "reset": ([Fault.reset()], ["", "bytes="]),
+    "503": ([Fault.status(503)], ["", REST, REST]),
+    "429": ([Fault.status(429)], ["", REST, REST]),
+    "all again": ([Fault.ignore_range()], ["", REST]),
+    "416": ([Fault.refuse_range()], ["", REST, ""]),
+    "other": ([Fault.other_range(5)], ["", REST, REST]),
+    "twice": ([Fault.truncate(MIB)], ["", REST, f"bytes={5 * MIB}-"]),
+    "close": ([Fault.close()], ["", REST]),
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("size", [SIZE, 6 * MIB], ids=["large", "small"])
+async def test_a_fault_is_survived(cloud: Cloud, tmp_path: Path, size: int, kind: str) -> None:
+    """Each is followed by a request for the rest where that is safe, and by one for everything where it is not."""
+    data = random_bytes(size)
+    put(cloud, data)
+    faults, asked = FAULTS[kind]
+    cloud.fault(Fault.truncate(4 * MIB, reset=kind == "reset"), *faults)
+    count = Count()
+    await fetched(cloud, tmp_path / "file", count=count)
+    assert (tmp_path / "file").read_bytes() == data
+    assert names(tmp_path) == ["file"]
+    assert states() == []
+    assert count.bytes == size
+    found = ranges(cloud)
+    assert len(found) >= len(asked)
+    assert all(each.startswith(begin) for each, begin in zip(found, asked, strict=False))
+
+
+async def test_progress_renews_the_patience(cloud: Cloud, tmp_path: Path) -> None:
+    """A download that gets on may break as often as it likes."""
+    data = random_bytes(60_000)
+    put(cloud, data)
+    cloud.fault(Fault.truncate(1000, times=59))
+    count = Count()
+    await fetched(cloud, tmp_path / "file", count=count)
+    assert (tmp_path / "file").read_bytes() == data
+    assert len(count.retries) == 59
+
+
+async def test_no_progress_ends_the_patience(tmp_path: Path) -> None:
+    """Bytes that come again and again, and no others, are no progress."""
+    short = reply("200 OK", b"da", "content-length: 4", *described(b"data", crc32c_of(b"data")))
+    async with odd_server(short) as url:
+        with pytest.raises(aiohttp.ClientPayloadError, match="received 2 of 4 bytes") as caught:
+            await fetched(url, tmp_path / "file")
+    assert "gave up after" in caught.value.__notes__[-1]
+    assert names(tmp_path) == []
+
+
+async def test_a_stall_is_left(cloud: Cloud, tmp_path: Path) -> None:
+    """A reply that falls silent is given up, and the rest asked for."""
+    data = random_bytes(100_000)
+    put(cloud, data)
+    cloud.fault(Fault.stall(40_000))
+    await fetched(cloud, tmp_path / "file", stall_timeout=0.1)
+    assert (tmp_path / "file").read_bytes() == data
+    assert ranges(cloud) == ["", "bytes=40000-"]
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path, known: bool) -> None:
+    """What was on disk when a large download was cancelled does not come again."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    target = tmp_path / "file"
+    target.write_bytes(b"older")
+    await stopped_at(cloud, target, 5 * MIB)
+    assert target.read_bytes() == b"older"
+    (part,) = [name for name in names(tmp_path) if name.endswith(".forbear")]
+    kept = (tmp_path / part).stat().st_size
+    assert kept >= 5 * MIB
+    assert part.startswith(".file.")
+    assert [Path(name).suffix for name in states()] == [".json", ".lock"]
+    count = Count()
+    await fetched(cloud, target, await looked_up(cloud) if known else URL, count=count)
+    assert target.read_bytes() == data
+    assert ranges(cloud)[-1] == f"bytes={kept}-"
+    assert names(tmp_path) == ["file"]
+    assert states() == []
+    assert count.bytes == SIZE
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+async def test_a_run_that_only_lacked_its_end_asks_for_no_bytes(cloud: Cloud, tmp_path: Path, slices: int) -> None:
+    """Where all bytes are on disk, they are checked and put in their place."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    await stopped_at(cloud, tmp_path / "file", SIZE, slices=slices)
+    before = len(ranges(cloud))
+    await fetched(cloud, tmp_path / "file", slices=slices)
+    assert (tmp_path / "file").read_bytes() == data
+    assert len(ranges(cloud)) == before
+
+
+async def test_bytes_of_another_version_are_not_gone_on_with(cloud: Cloud, tmp_path: Path) -> None:
+    """An object that was replaced between two runs is begun anew."""
+    put(cloud, random_bytes(SIZE))
+    await stopped_at(cloud, tmp_path / "file", 5 * MIB)
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    await fetched(cloud, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == data
+    assert ranges(cloud)[-1] == ""
+
+
+async def test_a_part_is_cleared_away_when_the_object_is_small_now(cloud: Cloud, tmp_path: Path) -> None:
+    """Nothing stays of a large download that nobody can go on with."""
+    put(cloud, random_bytes(SIZE))
+    await stopped_at(cloud, tmp_path / "file", 5 * MIB)
+    put(cloud, b"small")
+    await fetched(cloud, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == b"small"
+    assert names(tmp_path) == ["file"]
+    assert states() == []
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+async def test_bytes_that_went_wrong_on_disk_come_again(cloud: Cloud, tmp_path: Path, slices: int) -> None:
+    """A checksum that is wrong after going on says nothing of the server: everything comes once more."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    await stopped_at(cloud, tmp_path / "file", 5 * MIB, slices=slices)
+    (part,) = names(tmp_path)
+    with (tmp_path / part).open("r+b") as file:
+        file.write(bytes([data[0] ^ 1]))
+    cloud.fault(Fault.corrupt(5, path="alt=media", nth=2 if slices == 1 else 4))
+    count = Count()
+    await fetched(cloud, tmp_path / "file", count=count, slices=slices)
+    assert (tmp_path / "file").read_bytes() == data
+    assert "ChecksumMismatch" in count.retries
+    assert count.bytes == SIZE
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+async def test_bytes_that_stay_wrong_leave_nothing(cloud: Cloud, tmp_path: Path, slices: int) -> None:
+    """After the last mismatch there is nothing to go on from."""
+    put(cloud, random_bytes(SIZE))
+    await stopped_at(cloud, tmp_path / "file", 5 * MIB, slices=slices)
+    cloud.fault(Fault.corrupt(5, path="alt=media", times=None))
+    with pytest.raises(ChecksumMismatch):
+        await fetched(cloud, tmp_path / "file", slices=slices)
+    assert names(tmp_path) == []
+    assert states() == []
+
+
+@pytest.mark.parametrize("slices", [1, 3])
+async def test_what_came_stays_when_the_patience_is_over(cloud: Cloud, tmp_path: Path, slices: int) -> None:
+    """A server that is away for long does not cost what it gave before."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    source = await looked_up(cloud)
+    cloud.fault(Fault.truncate(2 * MIB, path="alt=media"))
+    cloud.fault(Fault.status(503, path="alt=media", times=None))
+    with pytest.raises(HttpError, match="503"):
+        await fetched(cloud, tmp_path / "file", source, slices=slices)
+    assert len(names(tmp_path)) == 1
+    cloud.clear_faults()
+    count = Count()
+    await fetched(cloud, tmp_path / "file", source, slices=slices, count=count)
+    assert (tmp_path / "file").read_bytes() == data
+    asked = ranges(cloud)[-slices:]
+    assert any(each.startswith(f"bytes={2 * MIB}-") for each in asked)
+
+
+@pytest.mark.parametrize("spoil", ["state", "part", "both", "longer"])
+async def test_what_was_tampered_with_is_begun_anew(cloud: Cloud, tmp_path: Path, spoil: str) -> None:
+    """A state without its part, a part without its state, or one that is too long: nothing to go on from."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    await stopped_at(cloud, tmp_path / "file", 5 * MIB)
+    (part,) = names(tmp_path)
+    state = states()[0]
+    if spoil in ("part", "both"):
+        (tmp_path / part).unlink()
+    if spoil in ("state", "both"):
+        (Path(os.environ["FORBEAR_STATE_DIR"]) / state).write_text("{")
+    if spoil == "longer":
+        (tmp_path / part).write_bytes(bytes(SIZE + 1))
+    await fetched(cloud, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == data
+    assert ranges(cloud)[-1] == ""
+    assert states() == []
+
+
+@pytest.mark.parametrize("layout", [[[0, 5, 1]], [[0, SIZE, -1]], [[0, SIZE, SIZE + 1]], [[1, SIZE, 0]], "x", [[0]], 3])
+def test_slices_that_make_no_sense_are_begun_anew(layout: object) -> None:
+    """What stands in a state is not believed blindly."""
+    assert not large._covers(layout, SIZE)
+    assert large._covers([[0, MIB, 5], [MIB, SIZE, 0]], SIZE)
+
+
+async def test_the_part_removed_in_mid_download_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> None:
+    """Somebody who clears the folder gets to know, and the next run brings the file."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+
+    def clear() -> None:
+        for name in names(tmp_path):
+            (tmp_path / name).unlink()
+
+    with pytest.raises(Exception, match=r"cannot write .*No such file"):
+        await fetched(cloud, tmp_path / "file", count=Count(5 * MIB, clear))
+    await fetched(cloud, tmp_path / "file")
+    assert (tmp_path / "file").read_bytes() == data
+    assert states() == []
+
+
+async def test_two_at_one_large_file_exclude_each_other(cloud: Cloud, tmp_path: Path) -> None:
+    """The second one is told, and the first one is not disturbed."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    results = await asyncio.gather(
+        *(fetched(cloud, tmp_path / "file") for _ in range(2)),
+        return_exceptions=True,
+    )
+    assert sorted(type(each).__name__ for each in results) == ["Locked", "Object"]
+    assert (tmp_path / "file").read_bytes() == data
+    assert any(isinstance(each, Locked) for each in results)
+
+
+async def test_two_at_one_small_file_are_both_right(cloud: Cloud, tmp_path: Path) -> None:
+    """Each has a part file of its own, and the last one stays."""
+    put(cloud, b"data")
+    await asyncio.gather(*(fetched(cloud, tmp_path / "file") for _ in range(5)))
+    assert (tmp_path / "file").read_bytes() == b"data"
+    assert names(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("slices", [1, 4])
+def test_sigkill_loses_no_more_than_was_in_flight(cloud: Cloud, tmp_path: Path, slices: int) -> None:
+    """A process that is killed leaves what it has written, and the next one asks for the rest only."""
+    size = 40 * MIB
+    data = random_bytes(size)
+    put(cloud, data)
+    target = tmp_path / "file"
+    killed = subprocess.run(
+        [sys.executable, "-m", "tests.transfer.download_child", cloud.url, target, str(slices), str(size * 3 // 4)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=False,
+    )
+    assert killed.returncode == -signal.SIGKILL
+    assert not target.exists()
+    count = Count()
+    asyncio.run(fetched(cloud, target, count=count))
+    assert target.read_bytes() == data
+    assert names(tmp_path) == ["file"]
+    assert states() == []
+    assert count.bytes == size
+    again = sum(missing(each, size) for each in ranges(cloud)[slices:])
+    assert again <= size // 4 + (0 if slices == 1 else 12 * MIB)
+
+
+def missing(asked: str, size: int) -> int:
+    """How many bytes a request asked for."""
+    first, _, last = asked.removeprefix("bytes=").partition("-")
+    return (int(last) + 1 if last else size) - int(first or 0)
