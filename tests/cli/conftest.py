@@ -13,6 +13,9 @@ from click.testing import CliRunner, Result
 
 from forbear.cli.app import app
 from forbear.cli.demo.killed import Killed
+from tests.transfer.conftest import cloud, own_states, running_cloud
+
+__all__ = ["cloud", "own_states", "running_cloud"]
 
 FORBEAR = (sys.executable, "-m", "forbear.cli")
 

@@ -105,6 +105,20 @@ def test_the_figures_of_transfers() -> None:
     assert (progress.across, progress.done, progress.ended_items) == (80 * MIB, 1, 1)
     assert progress.share == pytest.approx(80 / 150)
     assert [flight.item.source for flight in progress.largest(4, 1)] == ["one"]
+    progress.ended(Outcome(one, Status.FAILED, error="no"))
+    assert (progress.across, progress.size, progress.share) == (50 * MIB, 50 * MIB, 1.0)
+
+
+def test_what_was_there_before_has_no_speed() -> None:
+    """The first bytes of a transfer that is continued are across, but did not come quickly now."""
+    clock = Clock()
+    progress, big = Progress(clock), item("big")
+    progress.began(big)
+    progress.moved(big, 90 * MIB)
+    clock.now = 2
+    progress.moved(big, 2 * MIB)
+    assert progress.speed() == MIB
+    assert progress.across == 92 * MIB
 
 
 def test_the_speed_is_that_of_late() -> None:
@@ -135,7 +149,8 @@ def test_a_line_for_each_large_transfer_the_total_and_the_last_retry() -> None:
     for each in (big, small):
         progress.began(each)
     clock.now = 5
-    progress.moved(big, 50 * MIB)
+    for _ in range(50):
+        progress.moved(big, MIB)
     progress.retried(big, unavailable())
     shown = lines(progress, 120)
     assert shown[0] == "folder/big.bin  50 %  50.0 MiB of 100.0 MiB"

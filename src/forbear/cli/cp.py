@@ -1,5 +1,6 @@
 """`forbear cp`: its arguments. How it is carried out is not known here."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 import click
@@ -52,7 +53,10 @@ def command(
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, given)
     from forbear.cli.transfers.perform import perform  # needs aiohttp
+    from forbear.transfer.asked import Copies
     from forbear.transfer.commands import acp
+
+    asked = partial(Copies.of, sources, target, recursive=recursive, no_clobber=no_clobber, exclude=given["exclude"])
 
     async def run(storage: "Storage", watch: "Watch") -> "Summary":
         return await acp(
@@ -67,7 +71,7 @@ def command(
             listener=watch,
         )
 
-    perform(ctx, given, (*sources, target), run)
+    perform(ctx, given, (*sources, target), asked, run)
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, given: Given) -> None:

@@ -1,5 +1,6 @@
 """`forbear rsync`: its arguments. How it is carried out is not known here."""
 
+from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
 import click
@@ -52,7 +53,12 @@ def command(
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
     from forbear.cli.transfers.perform import perform  # needs aiohttp
+    from forbear.transfer.asked import Mirror
     from forbear.transfer.commands import arsync
+
+    asked = partial(
+        Mirror.of, source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=given["exclude"]
+    )
 
     async def run(storage: "Storage", watch: "Watch") -> "Summary":
         return await arsync(
@@ -69,4 +75,4 @@ def command(
             listener=watch,
         )
 
-    perform(ctx, given, (source, target), run, dry_run=dry_run)
+    perform(ctx, given, (source, target), asked, run, dry_run=dry_run)

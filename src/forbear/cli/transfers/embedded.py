@@ -14,8 +14,8 @@ _LARGEST_BODY = 256 * 1024 * 1024
 
 
 @contextmanager
-def embedded(places: Sequence[str], storm: int | None) -> Generator[str]:
-    """Run a cloud with the buckets of `places` and yield its URL; say in the end what it held."""
+def embedded(places: Sequence[str], storm: int | None, *, quiet: bool) -> Generator[str]:
+    """Run a cloud with the buckets of `places` and yield its URL; say in the end what it held, unless `quiet`."""
     buckets = sorted({_bucket(place) for place in places if is_cloud(place)})
     if not buckets:
         raise BadInput("`--embedded` needs a bucket to create", "name one, such as gs://demo/")
@@ -25,6 +25,8 @@ def embedded(places: Sequence[str], storm: int | None) -> Generator[str]:
         if storm is not None:
             running.fault(cloud.storm(storm))
         yield running.url
+        if quiet:
+            return
         for bucket in buckets:
             _describe(running.store, bucket)
         if storm is not None:
@@ -41,8 +43,12 @@ def _bucket(place: str) -> str:
 
 def _describe(store: Store, name: str) -> None:
     objects = list(store.bucket(name).versions())
-    total = sum(len(item.content) for item in objects)
-    tell(f"gs://{name} held {of_count(len(objects), 'object')}, {of_bytes(total)}{':' if objects else ''}")
+    if not objects:
+        tell(f"gs://{name} held nothing: an embedded cloud is empty when it starts")
+        return
+    tell(
+        f"gs://{name} held {of_count(len(objects), 'object')}, {of_bytes(sum(len(item.content) for item in objects))}:"
+    )
     for item in objects[:_SHOWN]:
         tell(f"  {plain(item.name)}  {of_bytes(len(item.content))}")
     if len(objects) > _SHOWN:

@@ -1,6 +1,5 @@
 """The options that `forbear cp` and `forbear rsync` share, and what they mean together. No engine is loaded here."""
 
-import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
@@ -77,11 +76,6 @@ def check(given: Given) -> None:
             raise BadInput(f"`{_spelt(first)}` does not go with `{_spelt(second)}`", "leave one of them out")
     if given["storm"] is not None and not given["embedded"]:
         raise BadInput("`--storm` is for the embedded cloud only", "add --embedded, or start `forbear cloud --storm`")
-    if given["exclude"] is not None:
-        try:
-            re.compile(given["exclude"])
-        except re.error as error:
-            raise BadInput(f"`--exclude` must be a regular expression: {error}") from None
 
 
 def _spelt(name: str) -> str:

@@ -15,16 +15,36 @@ from forbear.cli.transfers.watch import Watch, watching
 from forbear.cli.transfers.wording import of_count, plain
 from forbear.services import cloud_storage
 from forbear.transfer.credentials import Credentials
-from forbear.transfer.errors import TransferError
+from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import Summary
 from forbear.transfer.settings import Settings
 from forbear.transfer.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 
 Run = Callable[[Storage, Watch], Awaitable[Summary]]
 
+_NO_CREDENTIALS = (
+    "log in with `gcloud auth application-default login`, name a key file with --credentials, or go without, for "
+    "public data, with --anonymous; --embedded needs none"
+)
 
-def perform(ctx: click.Context, given: Given, places: Sequence[str], run: Run, *, dry_run: bool = False) -> None:
-    """Run `run`, which transfers between `places`, with a Storage and a listener; never returns."""
+
+def perform(
+    ctx: click.Context,
+    given: Given,
+    places: Sequence[str],
+    check: Callable[[], object],
+    run: Run,
+    *,
+    dry_run: bool = False,
+) -> None:
+    """Run `run`, which transfers between `places`, with a Storage and a listener; never returns.
+
+    `check` comes before: it raises ValueError where what was asked for makes no sense.
+    """
+    try:
+        check()
+    except ValueError as error:
+        raise BadInput(plain(str(error))) from None
     told = Told(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
     with _endpoint(given, places) as endpoint:
         settings = _settings(given, endpoint)
@@ -33,6 +53,8 @@ def perform(ctx: click.Context, given: Given, places: Sequence[str], run: Run, *
                 summary = asyncio.run(_run(settings, watch, run))
             except KeyboardInterrupt:
                 summary = None
+            except NoCredentials as error:
+                raise Problem(plain(str(error)), _NO_CREDENTIALS) from None
             except TransferError as error:
                 raise Problem(plain(str(error)), None if error.hint is None else plain(error.hint)) from None
             except aiohttp.ClientError as error:
@@ -52,7 +74,7 @@ def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str
         return nullcontext(given["endpoint"])
     from forbear.cli.transfers.embedded import embedded  # needs h11
 
-    return embedded(places, given["storm"])
+    return embedded(places, given["storm"], quiet=given["quiet"])
 
 
 async def _run(settings: Settings, watch: Watch, run: Run) -> Summary:

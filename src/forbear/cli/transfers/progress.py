@@ -11,6 +11,9 @@ from forbear.transfer.items import Item, Outcome, Status
 _WINDOW = 10.0
 """Seconds whose bytes make the speed: fewer would make it jump, more would hide that it has changed."""
 
+_LARGEST_STEP = 4 * 1024 * 1024
+"""Bytes that may come at once over a network; what comes in a larger step was there before, and has no speed."""
+
 
 @dataclass(slots=True)
 class Flight:
@@ -37,7 +40,6 @@ class Progress:
         self.began_at = clock()
         self.moved_at = self.began_at
         self.items = 0
-        self.size: int | None = 0
         self.is_planned = False
         self.done = 0
         self.skipped = 0
@@ -45,13 +47,16 @@ class Progress:
         self.retries = 0
         self.retry: Retry | None = None
         self._flights: dict[int, Flight] = {}
+        self._planned: int | None = 0
+        self._dropped = 0
         self._settled = 0
         self._flying = 0
+        self._moved = 0
         self._samples = deque([(self.began_at, 0)])
 
     def planned(self, items: int, size: int | None, complete: bool) -> None:
         """So many there are, as far as is known."""
-        self.items, self.size, self.is_planned = items, size, complete
+        self.items, self._planned, self.is_planned = items, size, complete
 
     def began(self, item: Item) -> None:
         """A transfer begins."""
@@ -63,6 +68,8 @@ class Progress:
         if flight is not None:
             flight.moved += count
             self._flying += count
+            if count <= _LARGEST_STEP:
+                self._moved += count
             self.moved_at = self.clock()
 
     def retried(self, item: Item, event: Scheduled) -> None:
@@ -75,7 +82,10 @@ class Progress:
         flight = self._flights.pop(id(outcome.item), None)
         if flight is not None:
             self._flying -= flight.moved
-        self._settled += outcome.item.size or outcome.bytes
+        if outcome.status is Status.DONE:
+            self._settled += outcome.item.size or outcome.bytes
+        else:
+            self._dropped += outcome.item.size or 0
         self.moved_at = self.clock()
         self.done += outcome.status is Status.DONE
         self.skipped += outcome.status is Status.SKIPPED
@@ -92,9 +102,15 @@ class Progress:
         return max(self._settled + self._flying, 0)
 
     @property
+    def size(self) -> int | None:
+        """The bytes of all that has not failed or been skipped, as far as is known; None where that is not known."""
+        return None if self._planned is None else self._planned - self._dropped
+
+    @property
     def share(self) -> float | None:
         """Of all bytes, how many are across, from 0 to 1; None while nobody knows how many there are."""
-        return min(self.across / self.size, 1.0) if self.size and self.is_planned else None
+        size = self.size
+        return min(self.across / size, 1.0) if size and self.is_planned else None
 
     def largest(self, count: int, at_least: int) -> list[Flight]:
         """The largest transfers under way."""
@@ -103,9 +119,9 @@ class Progress:
 
     def speed(self) -> float:
         """Bytes a second, of late; to be asked often, since it remembers when it was asked."""
-        now, across = self.clock(), self.across
-        self._samples.append((now, across))
+        now = self.clock()
+        self._samples.append((now, self._moved))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
             self._samples.popleft()
         before, base = self._samples[0]
-        return max(across - base, 0) / (now - before) if now > before else 0.0
+        return max(self._moved - base, 0) / (now - before) if now > before else 0.0

@@ -46,19 +46,19 @@ class Screen:
 
     def _texts(self) -> list[tuple[str, str]]:
         """The figures with their styles, the most important ones first."""
-        told, share, speed = self._progress, self._progress.share, self._progress.speed()
+        told, size, share, speed = self._progress, self._progress.size, self._progress.share, self._progress.speed()
         more = "" if told.is_planned else "+"
-        texts = [(f"{told.ended_items} of {told.items}{more} files", "")]
+        texts = [(f"{told.ended_items} of {told.items}{more} files" if told.items else "listing", "")]
         if share is not None:
             texts.append((f"{int(share * 100)} %", ""))
         if told.failed:
             texts.append((f"{told.failed} failed", "bold red"))
         texts.append((f"{of_bytes(speed)}/s", ""))
-        if told.size and share is not None and speed:
-            texts.append((f"{of_clock((told.size - told.across) / speed)} left" if share < 1 else "0:00 left", ""))
+        if size and share is not None and speed:
+            texts.append((f"{of_clock(max(size - told.across, 0) / speed)} left", ""))
         if told.retries:
             texts.append((of_count(told.retries, "retry", "retries"), "yellow"))
-        of_all = f" of {of_bytes(told.size)}" if told.size and told.is_planned else ""
+        of_all = f" of {of_bytes(size)}" if size and told.is_planned else ""
         texts.append((f"{of_bytes(told.across)}{of_all}", ""))
         if told.skipped:
             texts.append((f"{told.skipped} skipped", "dim"))
