@@ -1,0 +1,184 @@
+"""Downloads in slices: which parts are asked for, faults in each of them, and servers that serve none."""
+
+import asyncio
+import itertools
+import os
+from pathlib import Path
+
+import pytest
+
+from forbear.testing.cloud import Cloud, Fault
+from forbear.transfer import slices as sliced
+from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.errors import HttpError
+from forbear.transfer.slices import layout_for
+from tests.transfer.downloads import MIB, URL, Count, fetched, looked_up, names, put, random_bytes, ranges
+
+SIZE = 9 * MIB + 12345
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
+async def test_the_parts_make_the_whole(cloud: Cloud, tmp_path: Path, count: int) -> None:
+    """As many parts as wanted are asked for, of one generation, and joined without a gap."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    item = await looked_up(cloud)
+    meter = Count()
+    found = await fetched(cloud, tmp_path / "file", item, slices=count, count=meter)
+    assert (tmp_path / "file").read_bytes() == data
+    assert found == item
+    assert len(ranges(cloud)) == count
+    assert meter.bytes == SIZE
+    assert meter.retries == []
+    assert all(f"generation={item.generation}" in each.query for each in cloud.requests if "alt=media" in each.query)
+
+
+async def test_the_first_reply_serves_the_first_slice(cloud: Cloud, tmp_path: Path) -> None:
+    """Where nothing was known of the object, the request that tells its size is not wasted."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    await fetched(cloud, tmp_path / "file", slices=3)
+    assert (tmp_path / "file").read_bytes() == data
+    asked = ranges(cloud)
+    assert len(asked) == 3
+    assert asked[0] == ""
+
+
+@pytest.mark.parametrize(
+    ("size", "slices", "connections", "count"),
+    [
+        (149 * MIB, None, 64, 1),
+        (150 * MIB, None, 64, 4),
+        (150 * MIB, None, 2, 2),
+        (150 * MIB, None, 1, 1),
+        (1024 * MIB, None, 64, 4),
+        (1024 * MIB, 16, 64, 16),
+        (1024 * MIB, 1, 64, 1),
+        (3 * MIB + 1, 16, 64, 3),
+        (0, 4, 64, 1),
+    ],
+)
+def test_how_many_slices_there_are(size: int, slices: int | None, connections: int, count: int) -> None:
+    """By the size, unless the caller says so, and no more than there are connections and MiB."""
+    layout = layout_for(size, slices, connections)
+    assert (1 if layout is None else len(layout)) == count
+    if layout is not None:
+        assert layout[0][0] == 0
+        assert layout[-1][1] == size
+        assert all(one[1] == two[0] for one, two in itertools.pairwise(layout))
+        assert all(start < end and done == 0 for start, end, done in layout)
+
+
+FAULTS = {
+    "truncate": [Fault.truncate(MIB, times=5)],
+    "reset": [Fault.truncate(MIB, reset=True, times=3), Fault.reset(times=2)],
+    "503": [Fault.status(503, times=6)],
+    "429": [Fault.status(429, times=3), Fault.truncate(5)],
+    "416": [Fault.truncate(MIB), Fault.refuse_range()],
+    "all": [Fault.ignore_range()],
+    "always all": [Fault.ignore_range(times=None)],
+    "other": [Fault.other_range(5)],
+    "corrupt": [Fault.corrupt(7)],
+    "corrupt later": [Fault.corrupt(7, header=("range", f"{SIZE // 3 // MIB}"))],
+}
+
+
+@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("known", [False, True])
+async def test_faults_of_slices_are_survived(cloud: Cloud, tmp_path: Path, kind: str, known: bool) -> None:
+    """Each slice goes on by itself; one that cannot be had leads to the whole in one."""
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    source = await looked_up(cloud) if known else URL
+    cloud.fault(*FAULTS[kind])
+    count = Count()
+    await fetched(cloud, tmp_path / "file", source, slices=3, count=count)
+    assert (tmp_path / "file").read_bytes() == data
+    assert names(tmp_path) == ["file"]
+    assert count.bytes == SIZE
+
+
+@pytest.mark.parametrize("known", [False, True])
+async def test_slices_are_of_one_version(cloud: Cloud, tmp_path: Path, known: bool) -> None:
+    """When the object is replaced, all slices begin anew."""
+    new = random_bytes(SIZE)
+    put(cloud, random_bytes(SIZE))
+    source = await looked_up(cloud) if known else URL
+    cloud.fault(Fault.replace_object(new, header=("range", "bytes"), nth=2))
+    count = Count()
+    found = await fetched(cloud, tmp_path / "file", source, slices=3, count=count)
+    assert (tmp_path / "file").read_bytes() == new
+    assert found.crc32c == crc32c_of(new)
+    assert count.bytes == SIZE
+
+
+async def test_one_slice_that_fails_ends_the_others(cloud: Cloud, tmp_path: Path) -> None:
+    """The error is the slice's own, not a group of them."""
+    put(cloud, random_bytes(SIZE))
+    item = await looked_up(cloud)
+    cloud.fault(Fault.status(403, path="alt=media", times=None))
+    with pytest.raises(HttpError, match="403"):
+        await fetched(cloud, tmp_path / "file", item, slices=4)
+    assert names(tmp_path) == []
+
+
+async def test_a_fast_connection_takes_all_slices_alone(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Slices that nobody asked for come one after the other, unless that takes long."""
+    monkeypatch.setattr(sliced, "SLICED_FROM", MIB)
+    monkeypatch.setattr(sliced, "_WORTHWHILE", float("inf"))
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    await fetched(cloud, tmp_path / "file", await looked_up(cloud))
+    assert (tmp_path / "file").read_bytes() == data
+    firsts = [int(each.removeprefix("bytes=").partition("-")[0]) for each in ranges(cloud)]
+    assert len(firsts) == 4
+    assert firsts == sorted(firsts)
+
+
+async def test_others_join_in_where_one_is_slow(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A connection that gets nowhere is not waited for."""
+    monkeypatch.setattr(sliced, "SLICED_FROM", MIB)
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    item = await looked_up(cloud)
+    cloud.fault(Fault.stall(1000, path="alt=media"))
+    count = Count()
+    await fetched(cloud, tmp_path / "file", item, stall_timeout=0.5, count=count)
+    assert (tmp_path / "file").read_bytes() == data
+    assert len(count.retries) == 1
+    assert len(ranges(cloud)) == 5
+    assert ranges(cloud)[-1].startswith("bytes=1000-")
+
+
+async def test_what_is_noted_of_slices_is_on_disk(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The state is saved on the way, after the bytes that it speaks of; a cancelled download leaves all it has."""
+    monkeypatch.setattr(sliced, "_SAVED_EVERY", MIB)
+    saved: list[int] = []
+    original = sliced.Slices._put_on_disk
+
+    def put_on_disk(self: sliced.Slices, layout: sliced.Layout) -> None:
+        saved.append(sum(done for _, _, done in layout))
+        original(self, layout)
+
+    monkeypatch.setattr(sliced.Slices, "_put_on_disk", put_on_disk)
+    data = random_bytes(SIZE)
+    put(cloud, data)
+    task = asyncio.current_task()
+    assert task is not None
+    count = Count(6 * MIB, task.cancel)
+    with pytest.raises(asyncio.CancelledError):
+        await fetched(cloud, tmp_path / "file", await looked_up(cloud), slices=3, count=count)
+    task.uncancel()
+    assert saved[-1] == count.bytes
+    assert len(saved) >= 2
+    again = Count()
+    before = len(ranges(cloud))
+    await fetched(cloud, tmp_path / "file", slices=3, count=again)
+    assert (tmp_path / "file").read_bytes() == data
+    asked = [each.removeprefix("bytes=").split("-") for each in ranges(cloud)[before:]]
+    assert sum(int(last or SIZE - 1) + 1 - int(first) for first, last in asked) == SIZE - count.bytes
+    assert names(Path(os.environ["FORBEAR_STATE_DIR"])) == []
