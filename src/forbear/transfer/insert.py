@@ -11,7 +11,7 @@ from forbear.core.report import report
 from forbear.transfer.body import PIECE, Body
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.claim import Claim
-from forbear.transfer.errors import HttpError
+from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import FIELDS, Object
 from forbear.transfer.sources import File, Stream
@@ -29,7 +29,10 @@ async def insert(
     """Upload a source of `size` bytes; `resource` is what else the object is to have."""
     moved = meter.get().moved
     data = source.read() if isinstance(source, File) and size <= PIECE else None
-    crc = await source.crc32c() if data is None else crc32c_of(data)
+    if data is None:
+        crc = await source.crc32c()
+    else:
+        size, crc = len(data), crc32c_of(data)
     opening, ending = _around({**resource, "crc32c": crc})
     body: bytes | Body
     if data is not None:
@@ -56,7 +59,7 @@ async def insert(
                 continue
             else:
                 raise
-        except aiohttp.ClientError as error:
+        except (aiohttp.ClientError, Stalled) as error:
             found = await storage.stat(claim.target) if _in_doubt(error) else None
             if found is None or (found.size, found.crc32c) != (size, crc):
                 raise  # else it was answered, and is there, but the answer broke off

@@ -16,10 +16,12 @@ class Patience:
         self._run: Run | None = None
 
     def progressed(self) -> None:
-        """Something came across: what fails next is the first failure again."""
+        """Something came across: what fails next is the first failure again, and the policy's budget has earned."""
         run, self._run = self._run, None
         if run is not None:
             run.succeeded()
+        elif self._policy.budget is not None:
+            self._policy.budget.put(retried=False)
 
     async def after(self, error: Exception, verdict: Verdict) -> None:
         """Wait for as long as the policy says, then return; raises `error`, with a report, if it allows no more."""

@@ -102,6 +102,7 @@ class Resumable:
             if turn is Turn.DONE:
                 made = _object(reply)
                 if made is not None:
+                    patience.progressed()
                     return await self._verified(made)
                 state.broken()
                 failure = TransferError(f"{self._what}: the server's reply does not tell what it has made")

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import stat
+import sys
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from typing import Any, BinaryIO, Protocol, Self, TypeVar
@@ -47,8 +48,8 @@ class File:
         self.name = os.fspath(path)
         try:
             self._descriptor = os.open(self.name, _OPEN)
-        except OSError as error:
-            raise unreadable(self.name, error) from error
+        except (OSError, ValueError) as error:
+            raise _unreadable(self.name, error) from error
         self.stat = os.fstat(self._descriptor)
         if not stat.S_ISREG(self.stat.st_mode):
             os.close(self._descriptor)
@@ -80,13 +81,13 @@ class File:
         return [self.stat.st_size, self.stat.st_mtime_ns, self.stat.st_ino]
 
     def read(self) -> bytes:
-        """All of it, for a small one."""
+        """All of it, for a small one; one of the system's own, such as those in /proc, has more than it says."""
         size = self.stat.st_size
-        data = os.read(self._descriptor, size + 1)
-        while len(data) < size and (more := os.read(self._descriptor, size - len(data))):
+        data = self._read(size + 1, 0)
+        while len(data) != size and (more := self._read(PIECE, len(data))):
             data += more
         self.check()
-        if len(data) != size:
+        if len(data) != size and size:
             raise self._changed()
         return data
 
@@ -99,7 +100,7 @@ class File:
         """The bytes from `first` to `end`; SourceChanged where the file is shorter than it was."""
         crc = self._crc
         while first < end:
-            piece = os.pread(self._descriptor, min(PIECE, end - first), first)
+            piece = self._read(min(PIECE, end - first), first)
             if not piece:
                 raise self._changed()
             if first == crc.size:
@@ -123,6 +124,12 @@ class File:
         now = os.fstat(self._descriptor)
         if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
             raise self._changed()
+
+    def _read(self, count: int, first: int) -> bytes:
+        try:
+            return _pread(self._descriptor, count, first)
+        except OSError as error:
+            raise _unreadable(self.name, error) from error
 
     def _hash(self, end: int) -> None:
         for _ in self.pieces(self._crc.size, end):
@@ -207,12 +214,17 @@ def iterated(source: AsyncIterable[bytes]) -> Stream:
 
 def opened(source: BinaryIO) -> Stream:
     """The stream of what can be read from a file object, from where it stands."""
+    if not callable(getattr(source, "read", None)):
+        raise TypeError(f"`source` must be a path, an async iterable of bytes or a binary file, got {source!r}")
     name = getattr(source, "name", None)
+    is_seekable = getattr(source, "seekable", None)
+    origin = source.tell() if is_seekable is not None and is_seekable() else None
 
     async def read() -> bytes:
-        return _bytes(await in_thread(source.read, PIECE * 4)) or b""
-
-    origin = source.tell() if source.seekable() else None
+        piece = _bytes(await in_thread(source.read, PIECE * 4))
+        if piece is None:
+            raise TransferError("the source has nothing to read yet", "open it in blocking mode")
+        return piece
 
     def seek(place: int) -> None:
         source.seek((origin or 0) + place)
@@ -246,9 +258,11 @@ async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
     return await outcome
 
 
-def unreadable(path: str, error: OSError) -> TransferError:
-    """The error for a file that cannot be opened."""
-    return TransferError(f"cannot read {path}: {error.strerror or error}", _OPENING.get(type(error)))
+def _unreadable(path: str, error: Exception) -> TransferError:
+    """The error for a file that cannot be opened, or read."""
+    return TransferError(
+        f"cannot read {path!r}: {getattr(error, 'strerror', None) or error}", _OPENING.get(type(error))
+    )
 
 
 def _bytes(piece: Any) -> bytes | None:
@@ -263,7 +277,17 @@ _CURES = {
     "a folder": "upload it with recursive=True (-r)",
     "neither a file nor a folder": "read it yourself and pipe it: ... | forbear cp - gs://bucket/name",
 }
-_OPENING: dict[type[OSError], str] = {
+_OPENING: dict[type[Exception], str] = {
     FileNotFoundError: "check the path",
     PermissionError: "ask for the permission to read it",
 }
+
+
+if sys.platform == "win32":
+
+    def _pread(descriptor: int, count: int, first: int, /) -> bytes:
+        os.lseek(descriptor, first, os.SEEK_SET)
+        return os.read(descriptor, count)
+
+else:
+    _pread = os.pread

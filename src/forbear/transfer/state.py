@@ -44,10 +44,7 @@ class State:
             self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._lock.take()
         except OSError as error:
-            raise TransferError(
-                f"cannot keep the state of the transfer in {self._path.parent}: {error.strerror or error}",
-                f"name a folder that can be written to: {DIRECTORY_VARIABLE}=/path",
-            ) from error
+            raise self._unkept(error) from error
         return self
 
     def __exit__(
@@ -66,16 +63,28 @@ class State:
     def save(self, values: dict[str, Any]) -> None:
         """Put `values` on disk: either all of them are there afterwards, or what was there before."""
         temporary = self._path.with_suffix(".new")
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"version": _VERSION, "values": values}, file)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(self._path)
+        try:
+            temporary.unlink(missing_ok=True)  # another process may have died here
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+                json.dump({"version": _VERSION, "values": values}, file)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(self._path)
+        except OSError as error:
+            with suppress(OSError):
+                temporary.unlink(missing_ok=True)
+            raise self._unkept(error) from error
 
     def forget(self) -> None:
         """Delete what was saved: the transfer is over."""
         self._path.unlink(missing_ok=True)
+
+    def _unkept(self, error: OSError) -> TransferError:
+        return TransferError(
+            f"cannot keep the state of the transfer in {self._path.parent}: {error.strerror or error}",
+            f"name a folder that can be written to: {DIRECTORY_VARIABLE}=/path",
+        )
 
 
 class _Lock:

@@ -144,7 +144,7 @@ class Storage:
                     raise await refusal(what, response)
                 return Reply(response.status, lowered(response), await response.read())
         except aiohttp.ClientError as error:
-            cause = _cause(error, body)
+            cause = _cause(error, body, self.stall_timeout)
             if cause is None:
                 raise
             raise cause from None
@@ -248,7 +248,7 @@ class Storage:
                 middlewares=(),
             )
         except aiohttp.ClientError as error:
-            cause = _cause(error, data)
+            cause = _cause(error, data, self.stall_timeout)
             if cause is None:
                 raise
             raise cause from None
@@ -277,13 +277,17 @@ def _quoted(text: str) -> str:
     return quote(text, safe="")
 
 
-def _cause(error: aiohttp.ClientError, body: bytes | Body | None) -> Exception | None:
-    """What was behind the error of a request: a body that cannot be read, or that the server does not take."""
-    if not isinstance(body, Body):
-        return None
-    if body.failure is not None or not isinstance(error.__cause__, Stalled):
+def _cause(error: aiohttp.ClientError, body: bytes | Body | None, limit: float) -> Exception | None:
+    """What was behind the error of a request: a body that cannot be read, or a server that has stalled."""
+    if isinstance(body, Body) and body.failure is not None:
         return body.failure
-    stalled, tried = Stalled(str(error.__cause__)), report(error)
+    if isinstance(error, aiohttp.SocketTimeoutError):
+        stalled = Stalled(f"the server has not answered for {limit:g} s")
+    elif isinstance(error.__cause__, Stalled):
+        stalled = error.__cause__
+    else:
+        return None
+    tried = report(error)
     if tried is not None:
         attach(stalled, tried)
     return stalled

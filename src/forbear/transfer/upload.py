@@ -49,7 +49,7 @@ async def upload(
     where it was when its process died, by what lies in the folder `state` ($FORBEAR_STATE_DIR, or forbear/transfers
     among the user's states). Raises TransferError, or what the last attempt raised when patience ran out.
     """
-    _check(target, chunk_size)
+    _check(target, generation, chunk_size)
     claim = Claim(storage, target, generation)
     if isinstance(source, str | os.PathLike):
         with File(source) as file:
@@ -72,17 +72,17 @@ async def _kept(
 ) -> Object:
     """Upload a large file, and keep its session on disk until it is over."""
     with State(directory, "upload", storage.endpoint, str(claim.target), file.path) as kept:
-        upload = {"source": file.stamp, "resource": resource, "asked": claim.asked}
+        this = {"source": file.stamp, "resource": resource, "asked": claim.asked}
 
         def keep(session: str) -> None:
-            kept.save({**upload, "session": session, "generation": claim.generation})
+            kept.save({**this, "session": session, "generation": claim.generation})
 
         work = Resumable(storage, file, claim, resource, chunk_size, keep)
         earlier = kept.load()
-        if earlier:
-            session, held = earlier.pop("session"), earlier.pop("generation")
-            if earlier == upload:
-                claim.restore(held)
+        session, generation = earlier.pop("session", None), earlier.pop("generation", None)
+        if isinstance(session, str) and isinstance(generation, int):
+            if earlier == this:
+                claim.restore(generation)
                 work.resume(session)
             else:
                 await cancel(storage, session)
@@ -96,11 +96,13 @@ async def _kept(
         return made
 
 
-def _check(target: Url, chunk_size: int) -> None:
+def _check(target: Url, generation: int | None, chunk_size: int) -> None:
     if not target.name:
         raise ValueError(f"`target` must name an object, such as {target}name, got {target}")
     if target.generation is not None:
         raise ValueError(f"`target` must not name a version, which only the server can make, got {target}")
+    if generation is not None and generation < 0:
+        raise ValueError(f"`generation` must be a version of the target, 0 (nothing) or None (any), got {generation!r}")
     if chunk_size <= 0 or chunk_size % GRAIN:
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
 

@@ -1,0 +1,423 @@
+"""Uploads in one request: exactly one new version, whatever is lost, and never a blind one."""
+
+import os
+import socket
+from collections.abc import AsyncIterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import forbear
+from forbear.services import cloud_storage
+from forbear.testing.cloud import Cloud, Fault
+from forbear.transfer.address import Url
+from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.errors import (
+    ChecksumMismatch,
+    HttpError,
+    SourceChanged,
+    Stalled,
+    TargetChanged,
+    TargetExists,
+    TransferError,
+)
+from forbear.transfer.objects import MTIME
+from forbear.transfer.upload import guessed, upload
+from tests.clients.wire import Answer, Wire, reply
+from tests.transfer.uploads import (
+    INSERT,
+    KIB,
+    MIB,
+    TARGET,
+    When,
+    data_of,
+    file_of,
+    metered,
+    open_files,
+    storing,
+    versions,
+)
+
+pytestmark = pytest.mark.anyio
+
+IN_MEMORY, IN_PIECES = 5 * KIB, 3 * MIB
+SIZES = [0, 1, IN_MEMORY, 256 * KIB, 256 * KIB + 1, IN_PIECES, 8 * MIB]
+BOTH = pytest.mark.parametrize("size", [IN_MEMORY, IN_PIECES])
+LOST: list[Any] = [
+    pytest.param({"action": "reset", "when": "after"}, id="reset"),
+    pytest.param({"action": "close", "when": "after"}, id="close"),
+    pytest.param({"action": "status", "code": 503, "when": "after"}, id="503"),
+    pytest.param({"action": "truncate", "keep": 10}, id="broken reply"),
+    pytest.param({"action": "stall", "keep": 10}, id="stalled reply"),
+]
+UNDONE: list[Any] = [
+    pytest.param({"action": "reset"}, id="reset"),
+    pytest.param({"action": "status", "code": 503}, id="503"),
+    pytest.param({"action": "status", "code": 429, "retry_after": 3}, id="429"),
+]
+
+
+def lose(cloud: Cloud, fault: dict[str, Any], nth: int = 1) -> None:
+    """Have an upload meet a fault."""
+    cloud.fault(Fault.from_json({**fault, "operation": INSERT, "nth": nth}))
+
+
+@pytest.mark.parametrize("size", SIZES)
+async def test_one_request_makes_one_version(cloud: Cloud, tmp_path: Path, size: int) -> None:
+    """The request brings the bytes, their checksum, the kind and the time of the file, and a condition."""
+    path = file_of(tmp_path, size, "notes.txt")
+    os.utime(path, (1, 1_700_000_000.9))
+    with metered() as told:
+        async with storing(cloud) as storage:
+            made = await upload(storage, path, TARGET, metadata={"colour": "red"})
+    assert len(cloud.requests) == 1
+    assert "ifGenerationMatch=0" in cloud.requests[0].query
+    there = cloud.store.object("bkt", "thing")
+    assert there.data == data_of(size)
+    assert (made.generation, made.size, made.crc32c) == (there.generation, size, crc32c_of(data_of(size)))
+    assert made.content_type == "text/plain"
+    assert made.metadata == {MTIME: "1700000000", "colour": "red"}
+    assert made.mtime == 1_700_000_000
+    assert told.bytes == told.most == size
+
+
+@BOTH
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("fault", LOST)
+async def test_a_lost_reply_makes_no_second_version(
+    cloud: Cloud, tmp_path: Path, size: int, older: bool, fault: dict[str, Any]
+) -> None:
+    """Whatever becomes of the reply, the object is written once, over nothing or over another one."""
+    if older:
+        cloud.store.put("bkt", "thing", b"older", {})
+    lose(cloud, fault, nth=2 if older else 1)
+    with metered() as told:
+        async with storing(cloud, stall_timeout=0.2) as storage:
+            made = await upload(storage, file_of(tmp_path, size), TARGET)
+    assert versions(cloud) == 1
+    assert made.generation == cloud.store.object("bkt", "thing").generation
+    assert told.bytes == size
+    assert cloud.pending_faults == 0
+
+
+@BOTH
+@pytest.mark.parametrize("older", [False, True])
+@pytest.mark.parametrize("fault", UNDONE)
+async def test_what_was_not_done_is_done_again(
+    cloud: Cloud, tmp_path: Path, size: int, older: bool, fault: dict[str, Any]
+) -> None:
+    """A first attempt that came to nothing leaves no doubt that keeps the object from being replaced."""
+    if older:
+        cloud.store.put("bkt", "thing", b"older", {})
+    lose(cloud, fault)
+    with metered() as told:
+        async with storing(cloud) as storage:
+            await upload(storage, file_of(tmp_path, size), TARGET)
+    assert cloud.store.object("bkt", "thing").data == data_of(size)
+    assert versions(cloud) == 1
+    assert (told.bytes, told.retries) == (size, 1)
+
+
+async def test_whatever_is_there_is_replaced_under_its_own_condition(cloud: Cloud, tmp_path: Path) -> None:
+    """The first guess is that nothing is there; what is there is looked at, and its version is the condition."""
+    older = cloud.store.put("bkt", "thing", b"older", {})
+    async with storing(cloud) as storage:
+        await upload(storage, file_of(tmp_path, 10), TARGET)
+    assert [each.status for each in cloud.requests] == [412, 200, 200]
+    assert f"ifGenerationMatch={older.generation}" in cloud.requests[2].query
+
+
+async def test_in_a_crowd_it_goes_on_for_a_while(cloud: Cloud, tmp_path: Path) -> None:
+    """Others that write in between delay an upload that replaces anything, but do not stop it."""
+    cloud.store.put("bkt", "thing", b"older", {})
+    cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, times=4))
+    async with storing(cloud) as storage:
+        await upload(storage, file_of(tmp_path, 10), TARGET)
+    assert versions(cloud) == 1
+    assert cloud.store.object("bkt", "thing").data == data_of(10)
+
+
+async def test_a_crowd_that_never_ends_is_given_up(cloud: Cloud, tmp_path: Path) -> None:
+    """Not for ever: then it says why, and nothing of ours is there."""
+    cloud.store.put("bkt", "thing", b"older", {})
+    cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, times=None))
+    async with storing(cloud) as storage:
+        with pytest.raises(TargetChanged, match="others keep writing"):
+            await upload(storage, file_of(tmp_path, 10), TARGET)
+    assert versions(cloud) == 0
+
+
+async def test_what_vanishes_in_between_is_no_obstacle(cloud: Cloud, tmp_path: Path) -> None:
+    """An object that was there, and then is not, makes room."""
+    cloud.store.put("bkt", "thing", b"older", {})
+    cloud.fault(Fault.delete_object(operation="storage.objects.get"))
+    async with storing(cloud) as storage:
+        await upload(storage, file_of(tmp_path, 10), TARGET)
+    assert versions(cloud) == 1
+
+
+@BOTH
+async def test_nothing_is_clobbered_on_demand(cloud: Cloud, tmp_path: Path, size: int) -> None:
+    """`generation=0` leaves what is there alone."""
+    cloud.store.put("bkt", "thing", b"older", {})
+    async with storing(cloud) as storage:
+        with pytest.raises(TargetExists, match="gs://bkt/thing exists already"):
+            await upload(storage, file_of(tmp_path, size), TARGET, generation=0)
+    assert versions(cloud) == 0
+
+
+@pytest.mark.parametrize("fault", LOST)
+async def test_ones_own_work_is_not_taken_for_anothers(cloud: Cloud, tmp_path: Path, fault: dict[str, Any]) -> None:
+    """After a lost reply, `generation=0` finds its own object and says so."""
+    lose(cloud, fault)
+    async with storing(cloud, stall_timeout=0.2) as storage:
+        made = await upload(storage, file_of(tmp_path, 10), TARGET, generation=0)
+    assert made.generation == cloud.store.object("bkt", "thing").generation
+    assert versions(cloud) == 1
+
+
+async def test_anothers_work_is_not_taken_for_ones_own(cloud: Cloud, tmp_path: Path) -> None:
+    """After an attempt that came to nothing, somebody else's object is somebody else's."""
+    cloud.fault(Fault.status(503, operation=INSERT), Fault.replace_object(b"x", operation=INSERT, when="before"))
+    async with storing(cloud) as storage:
+        with pytest.raises(TargetExists):
+            await upload(storage, file_of(tmp_path, 10), TARGET, generation=0)
+    assert versions(cloud) == 0
+
+
+async def test_a_version_that_is_asked_for_is_replaced(cloud: Cloud, tmp_path: Path) -> None:
+    """Just that one, at once."""
+    older = cloud.store.put("bkt", "thing", b"older", {})
+    async with storing(cloud) as storage:
+        await upload(storage, file_of(tmp_path, 10), TARGET, generation=older.generation)
+    assert len(cloud.requests) == 1
+
+
+@pytest.mark.parametrize("doubt", [False, True])
+async def test_a_version_that_has_changed_is_not_replaced(cloud: Cloud, tmp_path: Path, doubt: bool) -> None:
+    """Nor after a lost attempt, if what is there is not ours."""
+    older = cloud.store.put("bkt", "thing", b"older", {})
+    cloud.store.put("bkt", "thing", b"newer", {})
+    if doubt:
+        cloud.fault(Fault.status(503, operation=INSERT))
+    async with storing(cloud) as storage:
+        with pytest.raises(TargetChanged, match=f"is not generation {older.generation} any more"):
+            await upload(storage, file_of(tmp_path, 10), TARGET, generation=older.generation)
+    assert versions(cloud) == 0
+
+
+async def test_replaced_right_after_a_lost_reply_is_told(cloud: Cloud, tmp_path: Path) -> None:
+    """Ours was written and overwritten: a second one of ours over theirs would be one too many."""
+    cloud.store.put("bkt", "thing", b"older", {})
+    lose(cloud, {"action": "status", "code": 503, "when": "after"}, nth=2)
+    cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, nth=2))
+    async with storing(cloud) as storage:
+        with pytest.raises(TargetChanged, match="somebody else wrote"):
+            await upload(storage, file_of(tmp_path, 10), TARGET)
+    assert versions(cloud) == 1
+    assert cloud.store.object("bkt", "thing").data == b"theirs"
+
+
+@BOTH
+async def test_bytes_changed_on_the_way_are_sent_again(cloud: Cloud, tmp_path: Path, size: int) -> None:
+    """The server refuses them by their checksum, so nothing wrong is ever there."""
+    cloud.fault(Fault.corrupt_upload(3, operation=INSERT))
+    async with storing(cloud) as storage:
+        await upload(storage, file_of(tmp_path, size), TARGET)
+    assert [each.status for each in cloud.requests] == [400, 200]
+    assert versions(cloud) == 1
+
+
+async def test_bytes_always_changed_on_the_way_are_an_error(cloud: Cloud, tmp_path: Path) -> None:
+    """After three times it is no accident."""
+    cloud.fault(Fault.corrupt_upload(3, operation=INSERT, times=None))
+    async with storing(cloud) as storage:
+        with pytest.raises(ChecksumMismatch, match="checksums differ"):
+            await upload(storage, file_of(tmp_path, 10), TARGET)
+    assert (len(cloud.requests), versions(cloud)) == (3, 0)
+
+
+async def test_what_a_careless_server_stored_wrong_is_deleted(tmp_path: Path) -> None:
+    """Where the server does not compare, we do; just that version goes."""
+    wrong = b'{"bucket":"bkt","name":"thing","generation":"5","size":"10","crc32c":"AAAAAA=="}'
+    with Wire(reply(200, wrong), reply(204)) as wire:
+        async with storing(wire.url) as storage:
+            with pytest.raises(ChecksumMismatch, match="checksums differ"):
+                await upload(storage, file_of(tmp_path, 10), TARGET)
+    assert wire.seen[1].line == "DELETE /storage/v1/b/bkt/o/thing?generation=5 HTTP/1.1"
+
+
+async def test_an_emulator_that_tells_no_checksum_is_believed(tmp_path: Path) -> None:
+    """There is nothing to compare, but for the size."""
+    with Wire(reply(200, b'{"bucket":"bkt","name":"thing","generation":"5","size":"10"}')) as wire:
+        async with storing(wire.url) as storage:
+            assert (await upload(storage, file_of(tmp_path, 10), TARGET)).generation == 5
+
+
+@pytest.mark.parametrize("code", [400, 403, 404, 501])
+async def test_final_errors_are_final(cloud: Cloud, tmp_path: Path, code: int) -> None:
+    """They come out as they are, after one attempt, and say what was to be done."""
+    cloud.fault(Fault.status(code, message="no such luck", operation=INSERT))
+    path = file_of(tmp_path, 10)
+    async with storing(cloud) as storage:
+        with pytest.raises(HttpError, match=f"upload {path}: .*: no such luck") as caught:
+            await upload(storage, path, TARGET)
+    assert caught.value.status == code
+    assert len(cloud.requests) == 1
+
+
+async def test_patience_ends(cloud: Cloud, tmp_path: Path) -> None:
+    """With a report of what was tried."""
+    cloud.fault(Fault.status(503, operation=INSERT, times=None))
+    async with storing(cloud, policy=cloud_storage.policy.with_attempts(3)) as storage:
+        with pytest.raises(HttpError) as caught:
+            await upload(storage, file_of(tmp_path, 10), TARGET)
+    tried = forbear.report(caught.value)
+    assert tried is not None
+    assert len(tried.attempts) == 3
+
+
+async def test_a_server_that_takes_no_bytes_has_stalled(tmp_path: Path) -> None:
+    """A body of some size waits for the server no longer than it may, and comes again."""
+    with socket.create_server(("127.0.0.1", 0)) as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
+        url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
+        async with storing(url, stall_timeout=0.2, policy=cloud_storage.policy.with_attempts(2)) as storage:
+            with pytest.raises(Stalled, match=r"took no byte for 0\.2 s") as caught:
+                await upload(storage, file_of(tmp_path, 8 * MIB), TARGET)
+    tried = forbear.report(caught.value)
+    assert tried is not None
+    assert len(tried.attempts) == 2
+
+
+@BOTH
+async def test_a_server_that_does_not_answer_has_stalled(tmp_path: Path, size: int) -> None:
+    """All is sent, and nothing comes back."""
+    with Wire(Answer(end="stall")) as wire:
+        async with storing(wire.url, stall_timeout=0.2, policy=cloud_storage.policy.with_attempts(2)) as storage:
+            with pytest.raises(Stalled, match=r"has not answered for 0\.2 s"):
+                await upload(storage, file_of(tmp_path, size), TARGET)
+    assert len(wire.seen) == 2
+
+
+async def test_a_file_that_changes_while_it_is_sent_is_told(cloud: Cloud, tmp_path: Path) -> None:
+    """What the server refuses because the file has changed since its checksum was taken is no fault of the network."""
+    path = file_of(tmp_path, IN_PIECES)
+
+    def change() -> None:
+        path.write_bytes(data_of(IN_PIECES, seed=2))
+        os.utime(path, ns=(1, 1))
+
+    with metered(When(1, change)):
+        async with storing(cloud) as storage:
+            with pytest.raises(SourceChanged, match="was changed during its upload"):
+                await upload(storage, path, TARGET)
+    assert versions(cloud) == 0
+
+
+@pytest.mark.parametrize("size", [0, 2 * MIB])
+async def test_a_file_that_shrinks_while_it_is_sent_is_told(cloud: Cloud, tmp_path: Path, size: int) -> None:
+    """And nothing is there."""
+    path = file_of(tmp_path, IN_PIECES)
+    with metered(When(1, lambda: os.truncate(path, size))):
+        async with storing(cloud) as storage:
+            with pytest.raises(SourceChanged):
+                await upload(storage, path, TARGET)
+    assert versions(cloud) == 0
+
+
+async def test_sources_that_cannot_be_read_are_named(cloud: Cloud, tmp_path: Path) -> None:
+    """Missing, a folder, a FIFO (which nobody waits for), without permission, or with an impossible name."""
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    cases = [(tmp_path / "none", "No such file", "path"), (tmp_path, "it is a folder", "-r"), (fifo, "neither", "pipe")]
+    cases.append((Path("a\0b"), "null", ""))
+    async with storing(cloud) as storage:
+        for path, text, hint in cases:
+            with pytest.raises(TransferError, match=text) as caught:
+                await upload(storage, path, TARGET)
+            assert hint in (caught.value.hint or "")
+    assert len(cloud.requests) == 0
+    assert open_files(tmp_path) == 0
+
+
+async def test_a_file_of_the_system_has_more_than_it_says(cloud: Cloud, tmp_path: Path) -> None:
+    """Those in /proc have the size 0, and are uploaded as what they hold."""
+    system = Path("/proc/version")
+    path = system if system.exists() else file_of(tmp_path, 10)  # noqa: ASYNC240
+    async with storing(cloud) as storage:
+        made = await upload(storage, path, TARGET)
+    assert made.size == len(path.read_bytes()) > 0  # noqa: ASYNC240
+
+
+async def test_targets_are_checked(cloud: Cloud, tmp_path: Path) -> None:
+    """Before anything is sent."""
+    path = file_of(tmp_path, 1)
+    async with storing(cloud) as storage:
+        for target, more, text in [
+            (Url("bkt"), {}, "must name an object"),
+            (Url("bkt", "a", 5), {}, "must not name a version"),
+            (TARGET, {"chunk_size": 1000}, "multiple of 262144"),
+            (TARGET, {"generation": -1}, "`generation` must be"),
+        ]:
+            given: dict[str, Any] = more
+            with pytest.raises(ValueError, match=text):
+                await upload(storage, path, target, **given)
+        wrong: Any = 5
+        with pytest.raises(TypeError, match="`source` must be a path"):
+            await upload(storage, wrong, TARGET)
+    assert len(cloud.requests) == 0
+
+
+@pytest.mark.parametrize("name", ["a b+c%2F", "../x", "ünï/ço∂é", "#?&=", "x" * 1024, "a//b/"])
+async def test_odd_names_arrive_as_they_are(cloud: Cloud, tmp_path: Path, name: str) -> None:
+    """Whatever a name holds, it is the name."""
+    async with storing(cloud) as storage:
+        made = await upload(storage, file_of(tmp_path, 3), Url("bkt", name))
+        assert made.name == name
+        assert await storage.stat(Url("bkt", name)) == made
+
+
+async def test_streams_that_fit_go_at_once(cloud: Cloud) -> None:
+    """Iterables and files in memory, empty ones too; their kind is that of the target's name."""
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"one "
+        yield b""
+        yield b"two"
+
+    async with storing(cloud) as storage:
+        made = await upload(storage, pieces(), Url("bkt", "a.json"))
+        assert (made.size, made.content_type, made.metadata) == (7, "application/json", {})
+        assert (await upload(storage, BytesIO(b"xyz"), TARGET)).size == 3
+        assert (await upload(storage, BytesIO(), Url("bkt", "empty"))).size == 0
+    assert cloud.store.object("bkt", "a.json").data == b"one two"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.txt", "text/plain"),
+        ("/x/y.png", "image/png"),
+        ("a.tar.gz", "application/gzip"),
+        ("a.csv.bz2", "application/x-bzip2"),
+        ("data:a.txt", "text/plain"),
+        ("none", "application/octet-stream"),
+        ("", "application/octet-stream"),
+    ],
+)
+def test_the_kind_is_guessed_by_the_name(name: str, kind: str) -> None:
+    """Of what is compressed, it is the compression: nobody unpacks it on the way."""
+    assert guessed(name) == kind
+
+
+async def test_nothing_is_left_open(cloud: Cloud, tmp_path: Path) -> None:
+    """Neither after success nor after failure."""
+    path = file_of(tmp_path, IN_PIECES)
+    async with storing(cloud) as storage:
+        await upload(storage, path, TARGET)
+        with pytest.raises(TargetExists):
+            await upload(storage, path, TARGET, generation=0)
+    assert open_files(tmp_path) == 0

@@ -1,0 +1,109 @@
+"""What the tests of uploads share: a session in virtual time, files, a meter that adds up, and what the cloud did."""
+
+import contextlib
+import os
+import random
+from collections.abc import AsyncGenerator, Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from forbear.core.events import Scheduled
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud
+from forbear.transfer.address import Url
+from forbear.transfer.meter import meter
+from forbear.transfer.storage import Storage
+
+KIB = 1024
+MIB = 1024 * KIB
+CHUNK = 256 * KIB
+TARGET = Url("bkt", "thing")
+INSERT = "storage.objects.insert"
+START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
+
+
+@contextlib.asynccontextmanager
+async def storing(cloud: Cloud | str, **settings: Any) -> AsyncGenerator[Storage]:
+    """A session with the cloud, or with what listens elsewhere, in virtual time."""
+    with virtual_time(seed=7):
+        async with Storage(endpoint=cloud if isinstance(cloud, str) else cloud.url, **settings) as storage:
+            yield storage
+
+
+def data_of(size: int, seed: int = 1) -> bytes:
+    """Bytes that no two places of have in common."""
+    return random.Random(seed).randbytes(size)
+
+
+def file_of(folder: Path, size: int, name: str = "source.bin", seed: int = 1) -> Path:
+    """A file of so many bytes."""
+    path = folder / name
+    path.write_bytes(data_of(size, seed))
+    return path
+
+
+def stored(cloud: Cloud, name: str = TARGET.name) -> bytes:
+    """What is there now."""
+    return cloud.store.object("bkt", name).data
+
+
+def versions(cloud: Cloud, name: str = TARGET.name) -> int:
+    """How many versions the clients have made."""
+    return cloud.effects.count(resource=f"bkt/{name}")
+
+
+def steps(cloud: Cloud) -> list[str]:
+    """What was asked of sessions, in order, in a word each."""
+    return [each.operation.removeprefix(f"{INSERT}.") for each in cloud.requests if each.operation is not None]
+
+
+class Sum:
+    """A meter that adds up."""
+
+    def __init__(self) -> None:
+        self.bytes = 0
+        self.most = 0
+        self.retries = 0
+
+    def moved(self, count: int) -> None:
+        self.bytes += count
+        self.most = max(self.most, self.bytes)
+
+    def retried(self, event: Scheduled) -> None:
+        self.retries += 1
+
+    def throttled(self) -> None:
+        pass
+
+
+class When(Sum):
+    """A meter that does something as soon as so many bytes have moved."""
+
+    def __init__(self, count: int, act: Callable[[], object]) -> None:
+        super().__init__()
+        self._count = count
+        self._act = act
+
+    def moved(self, count: int) -> None:
+        before = self.bytes
+        super().moved(count)
+        if before < self._count <= self.bytes:
+            self._act()
+
+
+@contextlib.contextmanager
+def metered(told: Sum | None = None) -> Iterator[Sum]:
+    """Add up what moves within the block."""
+    told = told or Sum()
+    token = meter.set(told)
+    try:
+        yield told
+    finally:
+        meter.reset(token)
+
+
+def open_files(folder: Path) -> int:
+    """How many files below a folder this process has open."""
+    descriptors = Path("/proc/self/fd")
+    found = [os.path.realpath(each) for each in descriptors.iterdir()] if descriptors.is_dir() else []
+    return sum(each.startswith(str(folder)) for each in found)
