@@ -1,0 +1,212 @@
+"""Copies within the cloud: one new generation each, whatever happens to the replies."""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import pytest
+
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, Fault
+from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, Url
+from forbear.transfer.meter import Silent, meter
+from forbear.transfer.rewrite import copy
+
+REWRITE = "storage.objects.rewrite"
+MIB = 1024 * 1024
+SOURCE, TARGET = Url("bkt", "from"), Url("bkt", "to/it")
+BIG = b"0123456789abcdef" * (9 * MIB // 16)
+
+
+@pytest.fixture
+def filled(cloud: Cloud) -> Cloud:
+    """A bucket with an object that has some metadata."""
+    fields = {"contentType": "text/plain", "metadata": {"key": "value"}}
+    cloud.store.put("bkt", "from", b"hello", fields)
+    return cloud
+
+
+def content(cloud: Cloud, name: str = "to/it") -> bytes:
+    """What an object holds."""
+    return bytes(cloud.store.object("bkt", name).content)
+
+
+def made(cloud: Cloud) -> int:
+    """How many generations copies have made."""
+    return cloud.effects.count(REWRITE)
+
+
+async def copied(
+    cloud: Cloud, source: Url | Object = SOURCE, generation: int | None = None, at_once: int | None = None
+) -> Object:
+    """Copy in virtual time."""
+    with virtual_time():
+        async with Storage(endpoint=cloud.url) as storage:
+            return await copy(storage, source, TARGET, generation=generation, at_once=at_once)
+
+
+async def test_a_copy_has_the_data_and_the_metadata(filled: Cloud) -> None:
+    """And is one new generation."""
+    made_object = await copied(filled)
+    assert content(filled) == b"hello"
+    assert (made_object.content_type, made_object.metadata) == ("text/plain", {"key": "value"})
+    assert made(filled) == 1
+
+
+async def test_what_is_there_is_replaced_by_its_generation(filled: Cloud) -> None:
+    """Never blindly: the first guess is that there is nothing."""
+    filled.store.put("bkt", "to/it", b"old")
+    await copied(filled)
+    assert content(filled) == b"hello"
+    assert all("ifGenerationMatch=" in one.query for one in filled.requests if one.operation == REWRITE)
+
+
+@pytest.mark.parametrize("lose", [Fault.reset, Fault.close, partial(Fault.status, 503)])
+@pytest.mark.parametrize("there", [False, True])
+async def test_a_lost_reply_makes_no_second_generation(lose: Callable[..., Fault], there: bool, filled: Cloud) -> None:
+    """The repeat is refused by the condition, and what is there is found to be ours."""
+    if there:
+        filled.store.put("bkt", "to/it", b"old")
+    filled.fault(lose(when="after", operation=REWRITE, skip=int(there)))
+    made_object = await copied(filled)
+    assert content(filled) == b"hello"
+    assert made(filled) == 1
+    assert filled.pending_faults == 0
+    assert made_object.generation == filled.store.object("bkt", "to/it").generation
+
+
+async def test_faults_before_it_are_retried(filled: Cloud) -> None:
+    """Under the condition, it may be repeated."""
+    filled.fault(Fault.status(429, operation=REWRITE, times=2), Fault.reset(operation=REWRITE))
+    await copied(filled)
+    assert made(filled) == 1
+
+
+async def test_what_must_not_be_there_stays(filled: Cloud) -> None:
+    """No clobber is a precondition."""
+    filled.store.put("bkt", "to/it", b"old")
+    with pytest.raises(TargetExists):
+        await copied(filled, generation=0)
+    assert content(filled) == b"old"
+
+
+async def test_a_version_that_is_gone_is_not_replaced(filled: Cloud) -> None:
+    """Who names a version means it."""
+    old = filled.store.put("bkt", "to/it", b"old").generation
+    filled.store.put("bkt", "to/it", b"newer")
+    with pytest.raises(TargetChanged):
+        await copied(filled, generation=old)
+    assert content(filled) == b"newer"
+
+
+async def test_a_large_object_takes_several_calls(cloud: Cloud) -> None:
+    """The token leads from one to the next, and the meter hears of each."""
+    cloud.store.put("bkt", "from", BIG)
+    heard: list[int] = []
+
+    class Heard(Silent):
+        def moved(self, count: int) -> None:
+            heard.append(count)
+
+    meter.set(Heard())
+    await copied(cloud, at_once=4 * MIB)
+    assert content(cloud) == BIG
+    assert made(cloud) == 1
+    assert (sum(heard), heard[0]) == (len(BIG), 4 * MIB)
+
+
+async def test_a_source_that_is_replaced_is_copied_anew(cloud: Cloud) -> None:
+    """Never a part of one version and a part of another."""
+    cloud.store.put("bkt", "from", BIG)
+    newer = bytes(reversed(BIG))
+    cloud.fault(Fault.replace_object(newer, operation=REWRITE, skip=1))
+    await copied(cloud, at_once=4 * MIB)
+    assert content(cloud) == newer
+    assert made(cloud) == 1
+
+
+async def test_a_version_that_was_named_is_that_or_nothing(filled: Cloud) -> None:
+    """If it is replaced meanwhile, there is an error."""
+    pinned = Url("bkt", "from", filled.store.object("bkt", "from").generation)
+    filled.fault(Fault.replace_object(operation=REWRITE))
+    with pytest.raises(HttpError, match="404"):
+        await copied(filled, pinned)
+    assert made(filled) == 0
+
+
+@pytest.mark.parametrize("source", [Url("bkt", "nothing"), Url("nowhere", "from")])
+async def test_a_source_that_is_not_there_is_an_error(source: Url, filled: Cloud) -> None:
+    """It says which."""
+    with pytest.raises(HttpError, match=f"copy {source}: 404"):
+        await copied(filled, source)
+
+
+async def test_a_target_bucket_that_is_not_there_is_an_error(filled: Cloud) -> None:
+    """It is told from a source that was replaced."""
+    async with Storage(endpoint=filled.url) as storage:
+        with pytest.raises(HttpError, match="404"):
+            await copy(storage, SOURCE, Url("nowhere", "x"))
+
+
+async def cut_short(cloud: Cloud, calls: int) -> None:
+    """Have a copy die after so many calls, as if the process did."""
+    with virtual_time():
+        async with Storage(endpoint=cloud.url) as storage:
+            task = asyncio.create_task(copy(storage, SOURCE, TARGET, at_once=2 * MIB))
+            while sum(one.operation == REWRITE for one in cloud.requests) < calls:
+                await asyncio.wait([task], timeout=0.001)
+            task.cancel()
+            await asyncio.wait([task])
+
+
+async def test_the_next_run_goes_on_with_the_token(cloud: Cloud) -> None:
+    """What the service has rewritten is not rewritten again."""
+    cloud.store.put("bkt", "from", BIG)
+    cloud.fault(Fault.delay(30, operation=REWRITE, skip=2, when="after"))
+    await cut_short(cloud, 3)
+    cloud.clear_faults()
+    before = len(cloud.requests)
+    await copied(cloud, at_once=2 * MIB)
+    assert content(cloud) == BIG
+    first = next(one for one in list(cloud.requests)[before:] if one.operation == REWRITE)
+    assert "rewriteToken=" in first.query
+    assert made(cloud) == 1
+
+
+async def test_a_copy_that_was_done_when_the_process_died_is_found(cloud: Cloud) -> None:
+    """The next run's token is refused by the condition, and what is there is ours."""
+    cloud.store.put("bkt", "from", BIG)
+    cloud.fault(Fault.delay(30, operation=REWRITE, skip=4, when="after"))
+    await cut_short(cloud, 5)
+    assert made(cloud) == 1
+    cloud.clear_faults()
+    await copied(cloud, at_once=2 * MIB)
+    assert made(cloud) == 1
+
+
+@pytest.mark.parametrize("change", ["source", "token"])
+async def test_a_state_that_does_not_fit_any_more_is_dropped(change: str, cloud: Cloud) -> None:
+    """Another version of the source, or a token that the service has forgotten: the copy begins anew."""
+    cloud.store.put("bkt", "from", BIG)
+    cloud.fault(Fault.delay(30, operation=REWRITE, skip=2, when="after"))
+    await cut_short(cloud, 3)
+    cloud.clear_faults()
+    if change == "source":
+        cloud.store.put("bkt", "from", b"newer" + BIG)
+    else:
+        cloud.store.rewrites.clear()
+    await copied(cloud, at_once=2 * MIB)
+    assert content(cloud) == content(cloud, "from")
+    assert made(cloud) == 1
+
+
+async def test_nothing_stays_on_disk_once_it_is_done(cloud: Cloud, tmp_path: Path) -> None:
+    """Neither of a large copy nor of a small one, which never had anything there."""
+    cloud.store.put("bkt", "from", BIG)
+    async with Storage(endpoint=cloud.url) as storage:
+        await copy(storage, SOURCE, TARGET, state=tmp_path / "states", at_once=4 * MIB)
+        assert list((tmp_path / "states").iterdir()) == []
+        cloud.store.put("bkt", "from", b"small")
+        await copy(storage, SOURCE, TARGET, state=tmp_path / "none")
+    assert not (tmp_path / "none").exists()
