@@ -163,6 +163,16 @@ def test_a_line_for_each_large_transfer_the_total_and_the_last_retry() -> None:
     assert len(lines(progress, 120)) == 2
 
 
+def test_a_long_reason_leaves_room_for_the_wait() -> None:
+    """What was asked for is left out of a reason, and of what is left the end gives way."""
+    progress, big = Progress(Clock()), item("big.bin")
+    text = f"upload big.bin: 503 Service Unavailable: {'please be patient ' * 9}"
+    progress.retried(big, Scheduled("upload", 2, 1.0, 2.1, Attempt(1, "HttpError", text, 1.0, 2.1)))
+    shown = lines(progress, 70)[1]
+    assert shown.startswith("big.bin: 503 Service Unavailable: please be")
+    assert shown.endswith("…, again in 2.1 s")
+
+
 def test_failures_stand_out() -> None:
     """What failed is counted in red, on a terminal that has colours."""
     progress = Progress(Clock())

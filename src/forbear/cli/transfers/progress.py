@@ -1,5 +1,6 @@
 """How far a run of transfers has come, as the engine tells it: figures only. Nothing is shown here."""
 
+import re
 import time
 from collections import deque
 from collections.abc import Callable
@@ -13,6 +14,9 @@ _WINDOW = 10.0
 
 _LARGEST_STEP = 4 * 1024 * 1024
 """Bytes that may come at once over a network; what comes in a larger step was there before, and has no speed."""
+
+_STATUS = re.compile(r": (\d{3} [A-Z].*)", re.DOTALL)
+"""In what a failure says, the reply; before it is what was asked for, which is known where it is shown."""
 
 
 @dataclass(slots=True)
@@ -75,7 +79,8 @@ class Progress:
     def retried(self, item: Item, event: Scheduled) -> None:
         """Something of it failed, and will be tried again."""
         self.retries += 1
-        self.retry = Retry(item, event.failure.text, self.clock() + event.delay)
+        status = _STATUS.search(event.failure.text)
+        self.retry = Retry(item, status[1] if status else event.failure.text, self.clock() + event.delay)
 
     def ended(self, outcome: Outcome) -> None:
         """It is over."""

@@ -74,9 +74,13 @@ def _flight(flight: Flight, width: int) -> Text:
 
 
 def _retry(retry: Retry, now: float, width: int) -> Text:
+    """The wait is shown in any case, then as much of the reason as there is room for, and of the name."""
     left = retry.due - now
-    text = f"{plain(retry.reason)}, {f'again in {left:.1f} s' if left > 0 else 'tried again'}"
-    return _fitting(Text(f"{_name(retry.item, width - cell_len(text) - 2)}: {text}", "yellow"), width)
+    when = f", again in {left:.1f} s" if left > 0 else ", tried again"
+    room = width - len(when)
+    reason = _fitting(Text(plain(retry.reason)), max(room - _SHORTEST_NAME - 2, 0)).plain
+    line = _fitting(Text(f"{_name(retry.item, room - cell_len(reason) - 2)}: {reason}"), max(room, 0))
+    return _fitting(Text(f"{line.plain}{when}", "yellow"), width)
 
 
 def _name(item: Item, room: int) -> str:

@@ -1,0 +1,108 @@
+"""`forbear cp` as a program: Ctrl-C, a terminal to draw on, and a reader who has seen enough."""
+
+import fcntl
+import os
+import pty
+import re
+import signal
+import struct
+import subprocess
+import termios
+import threading
+from pathlib import Path
+
+import pytest
+
+from forbear.testing.cloud import Cloud, Fault
+from tests.cli.conftest import FORBEAR, Finish, Start
+
+MIB = 1024 * 1024
+SEND = "storage.objects.insert.send"
+
+
+@pytest.fixture
+def big(tmp_path: Path) -> Path:
+    """A file that takes several requests."""
+    path = tmp_path / "big.bin"
+    path.write_bytes(os.urandom(12 * MIB))
+    return path
+
+
+def test_interrupted(big: Path, cloud: Cloud, start: Start, finish: Finish) -> None:
+    """Ctrl-C ends it at once with 130 and says how to go on; the same command then does the rest, once."""
+    cloud.fault(Fault.delay(20, operation=SEND, nth=2))
+    command = ("cp", "--endpoint", cloud.url, str(big), "gs://bkt/")
+    process = start(*command)
+    pause = threading.Event()
+    while cloud.pending_faults:
+        pause.wait(0.01)
+    process.send_signal(signal.SIGINT)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out) == (130, "")
+    assert err == "interrupted: 0 of 1 file done; run it again: it continues where it stopped\n"
+    assert finish(*command).returncode == 0
+    assert [item.data for item in cloud.store.bucket("bkt").versions()] == [big.read_bytes()]
+    starts = [request for request in cloud.requests if request.operation == "storage.objects.insert.start"]
+    assert len(starts) == 1
+
+
+def test_a_reader_who_has_seen_enough(cloud: Cloud, env: dict[str, str]) -> None:
+    """When who reads stdout leaves early, nothing is said about it."""
+    cloud.store.put("bkt", "big", os.urandom(2 * MIB))
+    process = subprocess.Popen(
+        [*FORBEAR, "cp", "--endpoint", cloud.url, "gs://bkt/big", "-"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=env,
+    )
+    with process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert len(process.stdout.read(10)) == 10
+        process.stdout.close()
+        assert process.stderr.read() == b""
+    assert process.returncode == 1
+
+
+def on_a_terminal(env: dict[str, str], width: int, *args: str) -> tuple[int, str]:
+    """Run it with a terminal for stderr; returns the exit code and what was written there."""
+    ours, theirs = pty.openpty()
+    fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
+    with subprocess.Popen([*FORBEAR, *args], stdout=subprocess.DEVNULL, stderr=theirs, env=env) as process:
+        os.close(theirs)
+        seen = b""
+        try:
+            while piece := os.read(ours, 65_536):
+                seen += piece
+        except OSError:
+            pass  # Linux says so when the other end is closed
+        os.close(ours)
+    return process.returncode, seen.decode()
+
+
+def test_a_terminal(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
+    """On a terminal there are a bar, a line for the large file and the last retry; in the end the summary is left."""
+    (big.parent / "evil\x1b[2J").write_text("data")
+    cloud.fault(Fault.status(503, operation=SEND, times=1))
+    terminal = env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}
+    args = ("cp", "-r", "--constant", "0.5", "--endpoint", cloud.url, str(big.parent), "gs://bkt/")
+    code, seen = on_a_terminal(terminal, 100, *args)
+    assert code == 0
+    assert re.search(r"/big\.bin  \d+ %  \S+ .?.?B of 12\.0 MiB", seen)
+    assert re.search(r"\x1b\[32m━+.* of 2 files  \d+ %", seen)
+    assert re.search(r"\x1b\[33m\S*/big\.bin: 503 Service Unavailable: This is an \w*.*, again in 0\.\d s", seen)
+    assert "\x1b[2J" not in seen
+    shown = re.split(r"[\r\n]+", re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", seen).strip())
+    assert shown[-1].startswith("2 files, 12.0 MiB in ")
+    assert all(len(line) <= 100 for line in shown)
+
+
+def test_a_terminal_without_colours(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
+    """NO_COLOR leaves out the colours, a dumb terminal all of the drawing."""
+    args = ("cp", "--endpoint", cloud.url, str(big), "gs://bkt/")
+    _, seen = on_a_terminal(env | {"TERM": "xterm-256color", "PYTHONUTF8": "1", "NO_COLOR": "1"}, 40, *args)
+    assert "files" in seen
+    assert not re.search(r"\x1b\[[0-9;]*m", seen)
+    code, plain = on_a_terminal(env | {"TERM": "dumb", "PYTHONUTF8": "1"}, 40, *args)
+    assert code == 0
+    assert re.fullmatch(r"1 file, 12\.0 MiB in .*\r\n", plain)
