@@ -11,6 +11,8 @@ from rich.console import Console
 
 from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.screen import Screen
+from forbear.cli.transfers.told import Told
+from forbear.cli.transfers.watch import Plain
 from forbear.cli.transfers.wording import of_bytes, of_clock, of_span, plain
 from forbear.core.events import Scheduled
 from forbear.core.report import Attempt
@@ -209,3 +211,23 @@ def test_lines_fit(width: int, name: str, size: int) -> None:
     shown = lines(progress, width)
     assert len(shown) == 3
     assert all(cell_len(line) <= width for line in shown)
+
+
+def test_where_nobody_watches_only_a_standstill_is_told(capsys: pytest.CaptureFixture[str]) -> None:
+    """Without a terminal retries are not worth a word, unless nothing has moved for long; then a line now and then."""
+    clock = Clock()
+    watch, big = Plain(Told(as_json=False, quiet=False), Progress(clock)), item("big\n.bin")
+    watch.planned(1, 100 * MIB, True)
+    watch.began(big)
+    told: list[float] = []
+    for second in range(0, 100, 10):
+        clock.now = second
+        watch.retried(big, unavailable())
+        if (line := capsys.readouterr().err) != "":
+            assert line == f"nothing moved for {second} s: 503 Service Unavailable; again in 2.1 s\n"
+            told.append(second)
+    assert told == [30, 60, 90]
+    watch.moved(big, 1)
+    clock.now = 110
+    watch.retried(big, unavailable())
+    assert capsys.readouterr().err == ""

@@ -30,7 +30,7 @@ from forbear.cli.demo.workload import KINDS, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.store import Store
-from tests.cli.conftest import UPLOADED, Invoke, replay
+from tests.cli.conftest import UPLOADED, Invoke, replay, uploaded
 
 OUTCOMES = [outcome.value for outcome in Outcome]
 
@@ -54,7 +54,7 @@ def seven() -> Result:
     """One run for several tests."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(contest_module, "contest", recorded)
-        patch.setattr(killed, "kill_and_run_again", lambda _: UPLOADED)
+        patch.setattr(killed, "kill_and_run_again", uploaded(UPLOADED))
         return demo(7, "--json")
 
 
@@ -91,7 +91,7 @@ def test_forbear_breaks_nothing_and_blind_repeats_do(seven: Result, seed: int) -
 def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     """For people there is a table of each part with the same figures, what it shows, and why something failed."""
     monkeypatch.setattr(contest_module, "contest", replay(RESULTS))
-    monkeypatch.setattr(killed, "kill_and_run_again", lambda _: UPLOADED)
+    monkeypatch.setattr(killed, "kill_and_run_again", uploaded(UPLOADED))
     shown = demo(7)
     assert shown.exit_code == 0
     lines, told = shown.stdout.splitlines(), json.loads(seven.stdout)
@@ -155,7 +155,7 @@ def test_a_broken_promise_is_said_and_ends_in_1(
     monkeypatch.setattr(contest_module, "contest", replay([(name, storage, 1.0) for name in names]))
     monkeypatch.setattr(grants, "contest", replay([(name, iam) for name in names]))
     monkeypatch.setattr(counters, "contest", replay([(name, redis) for name in names]))
-    monkeypatch.setattr(killed, "kill_and_run_again", lambda _: upload)
+    monkeypatch.setattr(killed, "kill_and_run_again", uploaded(upload))
     shown = demo(5)
     assert shown.exit_code == code
     places = [shown.stdout.index(text) for text in said]

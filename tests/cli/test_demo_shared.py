@@ -15,7 +15,7 @@ from forbear.cli.demo import counters, grants, killed
 from forbear.cli.demo.referee import Score
 from forbear.cli.demo.tally import Losses, Tally, Told, tally
 from forbear.testing.valkey import NoValkey
-from tests.cli.conftest import UPLOADED, replay
+from tests.cli.conftest import UPLOADED, replay, uploaded
 
 DONE, FAILED, UNKNOWN = Told.DONE, Told.FAILED, Told.UNKNOWN
 
@@ -113,7 +113,7 @@ def test_no_redis(
     names = ("none", "naive", "forbear")
     monkeypatch.setattr(storage, "contest", replay([(name, stored, 1.0) for name in names]))
     monkeypatch.setattr(grants, "contest", replay([(name, granted) for name in names]))
-    monkeypatch.setattr(killed, "kill_and_run_again", lambda _: UPLOADED)
+    monkeypatch.setattr(killed, "kill_and_run_again", uploaded(UPLOADED))
     lacking(monkeypatch)
     shown = CliRunner().invoke(app, ["demo", *flags], catch_exceptions=False)
     assert shown.exit_code == 0
