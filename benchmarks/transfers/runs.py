@@ -96,9 +96,11 @@ def work(name: str, task: Task, peers: str, home: Path) -> Outcome:
         return Outcome(PATIENCE, failed=None, error=f"stopped after {PATIENCE:.0f} s")
     finally:
         _end(process)
-    if process.returncode:
+    if not answer:
         return Outcome(PATIENCE, failed=None, error=_last_line(said))
-    return Outcome(**json.loads(answer))
+    outcome = Outcome(**json.loads(answer))
+    # All was done by then; but whoever calls such a process would take it for failed.
+    return outcome._replace(error=f"it ended with {process.returncode}") if process.returncode else outcome
 
 
 def version(name: str, peers: str, home: Path) -> tuple[bool, str]:
