@@ -349,7 +349,7 @@ async def test_a_file_of_the_system_has_more_than_it_says(cloud: Cloud, tmp_path
     path = system if system.exists() else file_of(tmp_path, 10)  # noqa: ASYNC240
     async with storing(cloud) as storage:
         made = await upload(storage, path, TARGET)
-    assert made.size == len(path.read_bytes()) > 0  # noqa: ASYNC240
+    assert made.size == len(path.read_bytes()) > 0
 
 
 async def test_targets_are_checked(cloud: Cloud, tmp_path: Path) -> None:

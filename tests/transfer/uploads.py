@@ -3,7 +3,7 @@
 import contextlib
 import os
 import random
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path
 from typing import Any
 
@@ -92,7 +92,7 @@ class When(Sum):
 
 
 @contextlib.contextmanager
-def metered(told: Sum | None = None) -> Iterator[Sum]:
+def metered(told: Sum | None = None) -> Generator[Sum]:
     """Add up what moves within the block."""
     told = told or Sum()
     token = meter.set(told)

@@ -63,11 +63,11 @@ class Resumable:
         self._state = Uploading(self._source.size, resumed=True)
 
     async def run(self) -> Object:
-        """Upload all of it; a session of which nothing can come any more is not left behind."""
+        """Upload all of it; a session with which nobody can go on is not left behind."""
         try:
             made = await self._run()
         except Exception as error:
-            if is_over(self._storage, error) and self._session:
+            if self._session and (self._keep is None or is_over(self._storage, error)):
                 await cancel(self._storage, self._session)
             raise
         self._settle(made.size)

@@ -50,7 +50,7 @@ class State:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._lock.release(clean=not self._path.exists())
+        self._lock.release()
 
     def load(self) -> dict[str, Any]:
         """What was saved last; empty where there is nothing, or nothing of use."""
@@ -111,12 +111,12 @@ class _Lock:
                 if descriptor >= 0:
                     os.close(descriptor)
 
-    def release(self, *, clean: bool) -> None:
-        """Let go; `clean` deletes the file, too."""
+    def release(self) -> None:
+        """Let go, and leave no file behind."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is None:
             return
-        if clean and sys.platform != "win32":  # there an open file cannot be deleted, and the next run finds it free
+        if sys.platform != "win32":  # there an open file cannot be deleted, and the next run finds it free
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
         os.close(descriptor)

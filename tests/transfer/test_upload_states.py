@@ -1,0 +1,317 @@
+"""Uploads that another process goes on with: the session on disk, and what makes it worthless."""
+
+import asyncio
+import json
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from forbear.services import cloud_storage
+from forbear.testing.cloud import Cloud, Fault
+from forbear.transfer.address import Url
+from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChanged, TransferError
+from forbear.transfer.upload import upload
+from tests.transfer.uploads import (
+    CHUNK,
+    QUERY,
+    SEND,
+    TARGET,
+    When,
+    data_of,
+    file_of,
+    metered,
+    steps,
+    stored,
+    storing,
+    versions,
+)
+
+pytestmark = pytest.mark.anyio
+
+SIZE = 8 * CHUNK + 1000
+IMPATIENT = cloud_storage.policy.with_attempts(1)
+
+
+def states() -> list[Path]:
+    """What is kept on disk."""
+    return sorted(Path(os.environ["FORBEAR_STATE_DIR"]).iterdir())
+
+
+async def interrupted(cloud: Cloud, path: Path, nth: int = 4, **settings: Any) -> None:
+    """An upload that gives up at a chunk, and leaves its state."""
+    cloud.fault(Fault.reset(operation=SEND, nth=nth))
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        with pytest.raises(Exception, match=r".") as caught:
+            await upload(storage, path, TARGET, chunk_size=CHUNK, **settings)
+    assert not isinstance(caught.value, TransferError)
+    assert len(states()) == 1
+
+
+async def resumed(cloud: Cloud, path: Path, **settings: Any) -> list[str]:
+    """The next run, and what it asked for."""
+    before = cloud.requests.total
+    with metered() as told:
+        async with storing(cloud) as storage:
+            given: dict[str, Any] = {"chunk_size": CHUNK, **settings}
+            made = await upload(storage, path, TARGET, **given)
+    assert stored(cloud) == path.read_bytes()  # noqa: ASYNC240
+    assert made.generation == cloud.store.object("bkt", "thing").generation
+    assert told.bytes == made.size
+    assert states() == []
+    return steps(cloud)[before:]
+
+
+async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path) -> None:
+    """It asks first, and sends what is missing."""
+    path = file_of(tmp_path, SIZE)
+    await interrupted(cloud, path)
+    assert await resumed(cloud, path) == ["query", *["send"] * 6]
+    assert versions(cloud) == 1
+    assert cloud.requests.received(SEND) < SIZE + 2 * CHUNK
+
+
+async def test_the_state_is_private(cloud: Cloud, tmp_path: Path) -> None:
+    """The session's address is all that is needed to write to it."""
+    await interrupted(cloud, file_of(tmp_path, SIZE))
+    (path,) = states()
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert "upload_id=" in json.loads(path.read_text())["values"]["session"]
+
+
+async def test_a_folder_for_states_can_be_named(cloud: Cloud, tmp_path: Path) -> None:
+    """And is made."""
+    path, own = file_of(tmp_path, SIZE), tmp_path / "deep" / "states"
+    cloud.fault(Fault.reset(operation=SEND, nth=4))
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        with pytest.raises(Exception, match=r"."):
+            await upload(storage, path, TARGET, chunk_size=CHUNK, state=own)
+        assert len(list(own.iterdir())) == 1
+        await upload(storage, path, TARGET, chunk_size=CHUNK, state=own)
+        assert list(own.iterdir()) == []
+    assert states() == []
+
+
+@pytest.mark.parametrize("cut", ["before", "after"])
+async def test_a_run_that_died_at_the_end_is_found_done(cloud: Cloud, tmp_path: Path, cut: Any) -> None:
+    """The object is there already, or only its last part is missing: one version."""
+    path = file_of(tmp_path, SIZE)
+    cloud.fault(Fault.reset(when=cut, operation=SEND, nth=9))
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        with pytest.raises(Exception, match=r"."):
+            await upload(storage, path, TARGET, chunk_size=CHUNK)
+    assert await resumed(cloud, path) == (["query"] if cut == "after" else ["query", "send"])
+    assert versions(cloud) == 1
+
+
+async def test_one_that_was_done_and_forgotten_is_not_done_again(cloud: Cloud, tmp_path: Path) -> None:
+    """The new session's condition tells: it is the one that held for the old one."""
+    path = file_of(tmp_path, SIZE)
+    cloud.fault(Fault.reset(when="after", operation=SEND, nth=9))
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        with pytest.raises(Exception, match=r"."):
+            await upload(storage, path, TARGET, chunk_size=CHUNK)
+    cloud.fault(Fault.expire_session(operation=QUERY))
+    assert await resumed(cloud, path) == ["query", "start", "storage.objects.get"]
+    assert versions(cloud) == 1
+
+
+@pytest.mark.parametrize("code", [404, 410])
+async def test_a_session_that_is_gone_is_begun_anew(cloud: Cloud, tmp_path: Path, code: int) -> None:
+    """After a week there is none."""
+    path = file_of(tmp_path, SIZE)
+    await interrupted(cloud, path)
+    cloud.fault(Fault.expire_session(status=code, operation=QUERY))
+    assert await resumed(cloud, path) == ["query", "start", *["send"] * 9]
+    assert versions(cloud) == 1
+
+
+CHANGES: dict[str, Callable[[Path], object]] = {
+    "bytes": lambda path: path.write_bytes(data_of(SIZE, seed=2)),
+    "size": lambda path: path.write_bytes(data_of(SIZE + 1)),
+    "time": lambda path: os.utime(path, (5, 5)),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+async def test_another_file_is_another_upload(cloud: Cloud, tmp_path: Path, change: str) -> None:
+    """The old session is cancelled, and nothing of it is used."""
+    path = file_of(tmp_path, SIZE)
+    os.utime(path, (1, 1))
+    await interrupted(cloud, path)
+    CHANGES[change](path)
+    assert (await resumed(cloud, path))[:3] == ["cancel", "start", "send"]
+    assert versions(cloud) == 1
+
+
+@pytest.mark.parametrize("settings", [{"metadata": {"a": "b"}}, {"content_type": "text/x"}, {"generation": 0}])
+async def test_another_wish_is_another_upload(cloud: Cloud, tmp_path: Path, settings: dict[str, Any]) -> None:
+    """What a session makes is settled when it begins."""
+    path = file_of(tmp_path, SIZE)
+    await interrupted(cloud, path)
+    assert (await resumed(cloud, path, **settings))[:2] == ["cancel", "start"]
+
+
+async def test_another_chunk_size_is_the_same_upload(cloud: Cloud, tmp_path: Path) -> None:
+    """It may change on the way."""
+    path = file_of(tmp_path, SIZE)
+    await interrupted(cloud, path)
+    assert await resumed(cloud, path, chunk_size=3 * CHUNK) == ["query", "send", "send"]
+
+
+async def test_what_was_put_there_meanwhile_is_not_replaced(cloud: Cloud, tmp_path: Path) -> None:
+    """The condition is that of the first run."""
+    path = file_of(tmp_path, SIZE)
+    await interrupted(cloud, path)
+    cloud.store.put("bkt", "thing", b"theirs", {})
+    async with storing(cloud) as storage:
+        with pytest.raises(TargetChanged):
+            await upload(storage, path, TARGET, chunk_size=CHUNK)
+        assert states() == []
+        await upload(storage, path, TARGET, chunk_size=CHUNK)
+    assert stored(cloud) == data_of(SIZE)
+
+
+@pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 1, "values": {"session": 5}}', "\x00"])
+async def test_a_state_that_makes_no_sense_is_none(cloud: Cloud, tmp_path: Path, text: str) -> None:
+    """The upload begins anew."""
+    path = file_of(tmp_path, SIZE)
+    await interrupted(cloud, path)
+    states()[0].write_text(text)
+    assert (await resumed(cloud, path))[0] == "start"
+
+
+@pytest.mark.parametrize("code", [401, 403])
+async def test_what_the_user_can_mend_ends_no_session(cloud: Cloud, tmp_path: Path, code: int) -> None:
+    """With new credentials it goes on."""
+    path = file_of(tmp_path, SIZE)
+    cloud.fault(Fault.status(code, operation=SEND, nth=4))
+    async with storing(cloud) as storage:
+        with pytest.raises(HttpError) as caught:
+            await upload(storage, path, TARGET, chunk_size=CHUNK)
+    assert caught.value.hint is not None
+    assert (await resumed(cloud, path))[0] == "query"
+
+
+async def test_two_do_not_do_the_same(cloud: Cloud, tmp_path: Path) -> None:
+    """The second one is told; other targets do not matter."""
+    path = file_of(tmp_path, SIZE)
+    async with storing(cloud) as storage:
+        both = await asyncio.gather(
+            *(upload(storage, path, TARGET, chunk_size=CHUNK) for _ in range(2)),
+            upload(storage, path, Url("bkt", "other"), chunk_size=CHUNK),
+            return_exceptions=True,
+        )
+    assert [type(each).__name__ for each in both] == ["Object", "Locked", "Object"]
+    assert isinstance(both[1], Locked)
+    assert versions(cloud) == 1
+    assert states() == []
+
+
+async def test_small_files_leave_no_trace(cloud: Cloud, tmp_path: Path) -> None:
+    """Neither state nor lock, nor a folder for them."""
+    path = file_of(tmp_path, 100)
+    async with storing(cloud) as storage:
+        await upload(storage, path, TARGET, state=tmp_path / "states")
+    assert os.listdir(tmp_path) == ["source.bin"]  # noqa: PTH208
+
+
+async def test_where_no_state_can_be_kept_nothing_is_begun(cloud: Cloud, tmp_path: Path) -> None:
+    """The cure is a folder that can be written to."""
+    path = file_of(tmp_path, SIZE)
+    async with storing(cloud) as storage:
+        with pytest.raises(TransferError, match="cannot keep the state") as caught:
+            await upload(storage, path, TARGET, chunk_size=CHUNK, state=path / "x")
+    assert "FORBEAR_STATE_DIR" in str(caught.value.hint)
+    assert len(cloud.requests) == 0
+
+
+async def test_where_a_state_cannot_be_saved_the_session_is_cancelled(
+    cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A disk that is full, say."""
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    path = file_of(tmp_path, SIZE)
+    monkeypatch.setattr(os, "fsync", full)
+    async with storing(cloud) as storage:
+        with pytest.raises(TransferError, match="No space left"):
+            await upload(storage, path, TARGET, chunk_size=CHUNK)
+    assert steps(cloud) == ["start", "cancel"]
+    assert states() == []
+
+
+async def test_a_cancelled_upload_goes_on_later(cloud: Cloud, tmp_path: Path) -> None:
+    """Cancellation passes through at once, and the state stays."""
+    path = file_of(tmp_path, SIZE)
+
+    async with storing(cloud) as storage:
+        loop = asyncio.get_running_loop()
+        with metered(When(3 * CHUNK, lambda: loop.call_soon(task.cancel))):
+            task = asyncio.create_task(upload(storage, path, TARGET, chunk_size=CHUNK))
+        with pytest.raises(asyncio.CancelledError):
+            await task
+    assert [each.suffix for each in states()] == [".json"]
+    assert "cancel" not in steps(cloud)
+    assert (await resumed(cloud, path))[0] == "query"
+    assert versions(cloud) == 1
+
+
+async def test_a_source_that_changes_in_the_second_run(cloud: Cloud, tmp_path: Path) -> None:
+    """Is no less of an error."""
+    path = file_of(tmp_path, SIZE)
+    await interrupted(cloud, path)
+    with metered(When(6 * CHUNK, lambda: os.utime(path, (9, 9)))):
+        async with storing(cloud) as storage:
+            with pytest.raises(SourceChanged):
+                await upload(storage, path, TARGET, chunk_size=CHUNK)
+    assert versions(cloud) == 0
+    assert states() == []
+
+
+PROGRAM = """
+import asyncio, sys
+from forbear.transfer.address import Url
+from forbear.transfer.meter import meter
+from forbear.transfer.storage import Storage
+from forbear.transfer.upload import upload
+
+class Told:
+    total = 0
+    def moved(self, count):
+        self.total += count
+        if self.total >= int(sys.argv[3]):
+            print("far enough", flush=True)
+            sys.stdin.read()  # blocks the whole process until it is killed
+    def retried(self, event): pass
+    def throttled(self): pass
+
+async def main():
+    meter.set(Told())
+    async with Storage(endpoint=sys.argv[1]) as storage:
+        await upload(storage, sys.argv[2], Url("bkt", "thing"), chunk_size=262144)
+
+asyncio.run(main())
+"""
+
+
+async def test_killed_and_gone_on_with(cloud: Cloud, tmp_path: Path) -> None:
+    """A process that is killed in mid-chunk loses that chunk at most."""
+    path = file_of(tmp_path, SIZE)
+    command = [sys.executable, "-c", PROGRAM, cloud.url, str(path), str(5 * CHUNK)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: ASYNC220
+        assert process.stdout is not None
+        assert process.stdout.readline() == b"far enough\n"
+        process.send_signal(signal.SIGKILL)
+    assert {each.suffix for each in states()} == {".json", ".lock"}
+    assert "start" not in await resumed(cloud, path)
+    assert versions(cloud) == 1
+    assert cloud.requests.received(SEND) <= SIZE + CHUNK
