@@ -9,6 +9,7 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
+from forbear.testing.cloud.wire import Json
 from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, Url
 from forbear.transfer.meter import Silent, meter
 from forbear.transfer.rewrite import copy
@@ -22,7 +23,7 @@ BIG = b"0123456789abcdef" * (9 * MIB // 16)
 @pytest.fixture
 def filled(cloud: Cloud) -> Cloud:
     """A bucket with an object that has some metadata."""
-    fields = {"contentType": "text/plain", "metadata": {"key": "value"}}
+    fields: dict[str, Json] = {"contentType": "text/plain", "metadata": {"key": "value"}}
     cloud.store.put("bkt", "from", b"hello", fields)
     return cloud
 

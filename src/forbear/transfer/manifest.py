@@ -43,11 +43,14 @@ class Manifest:
         try:
             self._read()
             self._file = self._path.open("ab", buffering=0)
-            if self._path.stat().st_size == 0:
-                self._write(COLUMNS)
         except OSError as error:
-            self.__exit__(None, None, None)
-            raise TransferError(f"cannot write the manifest {self._path}: {error.strerror or error}") from error
+            raise self._unwritable(error) from error
+        try:
+            if os.fstat(self._file.fileno()).st_size == 0:
+                self._write(COLUMNS)
+        except BaseException:
+            self._file.close()
+            raise
         return self
 
     def __exit__(
@@ -80,7 +83,7 @@ class Manifest:
 
     def _read(self) -> None:
         """Take in what is there; a line that a dead process has left unfinished is cut off."""
-        if not self._path.exists():
+        if not self._path.is_file():  # not there yet, or a pipe
             return
         end = 0
         header: list[str] = []
@@ -116,9 +119,12 @@ class Manifest:
         try:
             written = os.write(self._file.fileno(), data)
         except OSError as error:
-            raise TransferError(f"cannot write the manifest {self._path}: {error.strerror or error}") from error
+            raise self._unwritable(error) from error
         if written < len(data):
             raise TransferError(f"cannot write the manifest {self._path}: the disk is full")
+
+    def _unwritable(self, error: OSError) -> TransferError:
+        return TransferError(f"cannot write the manifest {self._path}: {error.strerror or error}")
 
 
 def _line(row: Sequence[object]) -> bytes:

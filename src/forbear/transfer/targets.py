@@ -14,10 +14,14 @@ from forbear.transfer.names import object_name, relative_path
 
 @dataclass(frozen=True, slots=True)
 class Goal:
-    """Where copies go: `at` is an address in the cloud, a path, or "-"; `folder` is whether they go below it."""
+    """Where copies go: `at` is an address in the cloud, a path, or "-"; `folder` is whether they go below it.
+
+    `root` is the folder that the user named, where `at` is one below it.
+    """
 
     at: Url | str
     folder: bool
+    root: str | None = None
 
     def below(self, name: str) -> "Goal":
         """The folder of that name in this folder; the folder itself if it is empty. Raises UnsafeName."""
@@ -25,7 +29,7 @@ class Goal:
             return Goal(self.at, folder=True)
         if isinstance(self.at, Url):
             return Goal(Url(self.at.bucket, f"{prefix(self.at)}{name}/"), folder=True)
-        return Goal(os.path.join(self.at, relative_path(name)), folder=True)
+        return Goal(os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
 
     def take(self, item: Item, name: str) -> Item:
         """The item with a target of that name in this folder; a refused one where it can have none."""
@@ -35,7 +39,7 @@ class Goal:
                 target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
                 item = replace(item, target=target)
                 return refused(item, "source and target are the same") if target == item.source else item
-            return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.at)
+            return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.root or self.at)
         except UnsafeName as error:
             return refused(item, error)
 
