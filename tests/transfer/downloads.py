@@ -27,13 +27,13 @@ class Count:
         self.bytes = 0
         self.retries: list[str] = []
         self._at = at
-        self._act = act
+        self.act = act
 
     def moved(self, count: int) -> None:
         self.bytes += count
         if self._at is not None and self.bytes >= self._at:
             self._at = None
-            self._act()
+            self.act()
 
     def retried(self, event: Scheduled) -> None:
         self.retries.append(event.failure.error)

@@ -75,9 +75,7 @@ class Fetch:
 
     def _headers(self, sink: Sink) -> dict[str, str]:
         headers = {"Accept-Encoding": self._encoding}
-        if sink.decoded:
-            _start_over(sink)
-        if sink.position > 0 or sink.end < self.item.size:
+        if not sink.decoded and (sink.position > 0 or sink.end < self.item.size):
             end = "" if sink.end == self.item.size else sink.end - 1
             headers["Range"] = f"bytes={sink.position}-{end}"
         return headers
@@ -116,7 +114,7 @@ class Fetch:
             if not whole:
                 raise Unsliceable
             _start_over(sink, decoded=True)
-        elif promise.first != sink.position:
+        elif sink.decoded or promise.first != sink.position:
             if whole:
                 _start_over(sink)
                 return

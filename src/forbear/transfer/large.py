@@ -58,7 +58,7 @@ class Large:
             self._drop()
             raise
         except BaseException:
-            if self._goods is not None and not self._goods.position:
+            if not (part.size if self._goods is None else self._goods.position):
                 self._drop()  # there is nothing to go on from
             raise
         self._state.forget()
