@@ -1,6 +1,7 @@
 """`forbear cp` as a program: Ctrl-C, a terminal to draw on, and a reader who has seen enough."""
 
 import fcntl
+import json
 import os
 import pty
 import re
@@ -64,11 +65,12 @@ def test_a_reader_who_has_seen_enough(cloud: Cloud, env: dict[str, str]) -> None
     assert process.returncode == 1
 
 
-def on_a_terminal(env: dict[str, str], width: int, *args: str) -> tuple[int, str]:
-    """Run it with a terminal for stderr; returns the exit code and what was written there."""
+def on_a_terminal(env: dict[str, str], width: int, *args: str, both: bool = False) -> tuple[int, str]:
+    """Run it with a terminal for stderr, or `both` outputs; returns the exit code and what was written there."""
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 24, width, 0, 0))
-    with subprocess.Popen([*FORBEAR, *args], stdout=subprocess.DEVNULL, stderr=theirs, env=env) as process:
+    out = theirs if both else subprocess.DEVNULL
+    with subprocess.Popen([*FORBEAR, *args], stdin=subprocess.DEVNULL, stdout=out, stderr=theirs, env=env) as process:
         os.close(theirs)
         seen = b""
         try:
@@ -106,3 +108,12 @@ def test_a_terminal_without_colours(big: Path, cloud: Cloud, env: dict[str, str]
     code, plain = on_a_terminal(env | {"TERM": "dumb", "PYTHONUTF8": "1"}, 40, *args)
     assert code == 0
     assert re.fullmatch(r"1 file, 12\.0 MiB in .*\r\n", plain)
+
+
+def test_data_on_the_same_terminal(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
+    """Where stdout is the terminal, too, nothing is drawn among the data."""
+    args = ("cp", "--json", "--endpoint", cloud.url, str(big), "gs://bkt/")
+    code, seen = on_a_terminal(env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}, 80, *args, both=True)
+    outcome, summary, line = seen.splitlines()
+    assert (code, json.loads(outcome)["status"], json.loads(summary)["summary"]["done"]) == (0, "done", 1)
+    assert line.startswith("1 file, 12.0 MiB in ")

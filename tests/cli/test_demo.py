@@ -109,7 +109,7 @@ def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.Mon
     assert "that forbear left failed" in shown.stdout
     assert "unsafe to repeat" in shown.stdout
     assert "the same command, run again, sent from byte   32 505 856\n" in shown.stdout
-    assert "kill -9 cost 0.37 % of the file" in shown.stdout
+    assert "Of the file 0.37 % was under way at kill -9" in shown.stdout
     assert "Read on: " in shown.stdout
 
 

@@ -64,7 +64,7 @@ def show_upload(upload: "Killed", seed: int) -> None:
         _say_bug(seed)
     else:
         more = _share(upload.sent - upload.size, upload.size)
-        _say(f"kill -9 cost {more} of the file; the object is there once, with the right CRC32C.\n")
+        _say(f"Of the file {more} was under way at kill -9, and went again; the object is there once, and right.\n")
 
 
 def show_end() -> None:

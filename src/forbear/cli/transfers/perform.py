@@ -10,13 +10,14 @@ import click
 from forbear.cli.options import laid_over
 from forbear.cli.output import BadInput, Problem, tell
 from forbear.cli.transfers.options import Given
+from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.told import UNREACHABLE, Told
 from forbear.cli.transfers.watch import Watch, watching
 from forbear.cli.transfers.wording import of_count, plain
 from forbear.services import cloud_storage
 from forbear.transfer.credentials import Credentials
 from forbear.transfer.errors import NoCredentials, TransferError
-from forbear.transfer.items import Summary
+from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.settings import Settings
 from forbear.transfer.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 
@@ -45,10 +46,11 @@ def perform(
         check()
     except ValueError as error:
         raise BadInput(plain(str(error))) from None
+    streams = given["as_json"] or dry_run or STREAM in places
     told = Told(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
     with _endpoint(given, places) as endpoint:
         settings = _settings(given, endpoint)
-        with watching(told, quiet=given["quiet"], as_json=given["as_json"]) as watch:
+        with watching(told, quiet=given["quiet"], streams=streams) as watch:
             try:
                 summary = asyncio.run(_run(settings, watch, run))
             except KeyboardInterrupt:
@@ -64,7 +66,7 @@ def perform(
         if summary is not None:
             told.summary(summary)
     if summary is None:
-        tell(_interrupted(watch))
+        tell(_interrupted(watch.progress, continues=not given["embedded"] and STREAM not in places))
         ctx.exit(130)
     ctx.exit(0 if summary.ok else 1)
 
@@ -99,6 +101,6 @@ def _settings(given: Given, endpoint: str | None) -> Settings:
     )
 
 
-def _interrupted(watch: Watch) -> str:
-    done, items = watch.progress.done, watch.progress.items
-    return f"interrupted: {done} of {of_count(items, 'file')} done; run it again: it continues where it stopped"
+def _interrupted(progress: Progress, *, continues: bool) -> str:
+    done = f"interrupted: {progress.done} of {of_count(progress.items, 'file')} done"
+    return f"{done}; run it again: it continues where it stopped" if continues else done

@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
+from typing import TextIO
 
 from forbear.cli.output import tell
 from forbear.cli.transfers.progress import Progress
@@ -66,13 +67,16 @@ class Plain(Watch):
 
 
 @contextmanager
-def watching(told: Told, *, quiet: bool, as_json: bool) -> Generator[Watch]:
-    """What suits stderr. While lines are live on it, what others write to it appears above them."""
+def watching(told: Told, *, quiet: bool, streams: bool) -> Generator[Watch]:
+    """What suits stderr. While lines are live on it, what others write to it appears above them.
+
+    `streams` is whether the command reads data from stdin, or writes some to stdout: a terminal does not show both.
+    """
     progress = Progress()
     if quiet:
         yield Watch(told, progress)
         return
-    if not sys.stderr.isatty() or (as_json and sys.stdout.isatty()):  # JSON lines would run into live ones
+    if not _is_terminal(sys.stderr) or (streams and (_is_terminal(sys.stdin) or _is_terminal(sys.stdout))):
         yield Plain(told, progress)
         return
     from rich.console import Console
@@ -87,3 +91,7 @@ def watching(told: Told, *, quiet: bool, as_json: bool) -> Generator[Watch]:
     shown = Screen(progress)
     with Live(shown, console=console, refresh_per_second=_FRAMES, transient=True, redirect_stdout=False):
         yield Watch(told, progress)
+
+
+def _is_terminal(file: TextIO | None) -> bool:
+    return file is not None and file.isatty()
