@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
 from tests.cli.conftest import Invoke
 from tests.cli.test_docs import check, shell_env
@@ -28,7 +29,8 @@ def test_the_examples(
     assert len(EXAMPLES) > 10
     for command, expected in EXAMPLES:
         if command.startswith("forbear "):
-            got = invoke(*shlex.split(command)[1:]).output
+            with virtual_time():
+                got = invoke(*shlex.split(command)[1:]).output
         else:
             env = shell_env | {"STORAGE_EMULATOR_HOST": cloud.url}
             shell = subprocess.run(["sh", "-c", command], env=env, stdout=subprocess.PIPE, text=True, check=True)
