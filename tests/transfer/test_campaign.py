@@ -7,13 +7,18 @@ fails is told in full, and `plan_of(SEED)` makes it again.
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from random import Random
 
 import pytest
 
-from forbear.testing.cloud import Cloud
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, storm
+from forbear.transfer.commands import rsync
+from forbear.transfer.settings import Settings
 from tests.transfer.campaign.plans import CHUNK, INSERT, KIB, Direction, Json, Plan, plan_of
 from tests.transfer.campaign.trial import try_plan
 
+MIB = 1024 * KIB
 SAMPLE, SOAK, TOGETHER = 60, 5_000, 100
 
 LOST: Json = {"action": "reset", "when": "after", "nth": 1}
@@ -123,3 +128,24 @@ def _try_plans(cloud: Cloud, folder: Path, seeds: range) -> Counter[str]:
         cloud.reset()
         ends[try_plan(plan_of(seed), cloud, folder / "trial")] += 1
     return ends
+
+
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(2, 60))])
+def test_a_folder_in_a_storm(cloud: Cloud, tmp_path: Path, seed: int) -> None:
+    """Many files at once, there and back: each is made once, however often that is tried, and comes back as it was."""
+    dice, here, back = Random(seed), tmp_path / "here", tmp_path / "back"
+    (here / "below").mkdir(parents=True)
+    sizes = [0, *(dice.randrange(60 * KIB) for _ in range(20)), *(dice.randrange(9 * MIB) for _ in range(2))]
+    data = {("below/" if size % 2 else "") + f"file-{size}": dice.randbytes(size) for size in sizes}
+    for name, content in data.items():
+        (here / name).write_bytes(content)
+    settings = Settings(endpoint=cloud.url, stall_timeout=1)
+    with virtual_time(seed):
+        for source, target in ((here, "gs://bkt/p"), ("gs://bkt/p", back)):
+            cloud.fault(storm(seed, unavailable=0.15, throttled=0.1, reset_before=0.1, reset_after=0.1, truncated=0.1))
+            assert rsync(str(source), str(target), recursive=True, settings=settings).ok
+            cloud.clear_faults()
+            assert rsync(str(source), str(target), recursive=True, settings=settings).done == 0
+    assert {effect.resource: effect.operation for effect in cloud.effects} == {f"bkt/p/{name}": INSERT for name in data}
+    assert cloud.effects.count() == len(data)
+    assert {str(each.relative_to(back)): each.read_bytes() for each in back.rglob("*") if each.is_file()} == data
