@@ -1,0 +1,335 @@
+"""rsync: only what differs moves, and nothing is deleted before that."""
+
+import gzip
+import os
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from forbear.testing import virtual_time
+from forbear.testing.cloud import Cloud, Fault
+from forbear.transfer import Action, Settings, Status, Summary, TransferError, rsync
+from forbear.transfer.plan_rsync import side_by_side
+from tests.transfer.recorder import Recorder
+from tests.transfer.test_cp import contents, files
+from tests.transfer.test_trees import make
+
+INSERT, DELETE, REWRITE = "storage.objects.insert", "storage.objects.delete", "storage.objects.rewrite"
+READS = {"storage.objects.list", "storage.objects.get"}
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder to work in."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def synced(cloud: Cloud, source: str, target: str, **asked: object) -> Summary:
+    """Mirror in virtual time."""
+    with virtual_time():
+        return rsync(source, target, settings=Settings(endpoint=cloud.url), **{"recursive": True, **asked})  # type: ignore[arg-type]
+
+
+def moved(summary: Summary) -> tuple[int, int, int, int]:
+    """What came of it: done, of these deleted, skipped, failed."""
+    return summary.done, summary.deleted, summary.skipped, summary.failed
+
+
+def test_up_across_and_down_only_what_differs_moves(here: Path, cloud: Cloud) -> None:
+    """The second time there is nothing to do, the third only what has changed."""
+    make(here, "dir/a", "dir/b-", "dir/b/c", "dir/b/d")
+    ways = [("dir", "gs://bkt/up"), ("gs://bkt/up", "gs://bkt/across/"), ("gs://bkt/across", "down")]
+    for source, target in ways:
+        assert moved(synced(cloud, source, target)) == (4, 0, 0, 0)
+        assert moved(synced(cloud, source, target)) == (0, 0, 0, 0)
+    assert files(here / "down") == files(here / "dir")
+    (here / "dir" / "b" / "c").write_text("longer than before")
+    make(here, "dir/b.new")
+    for source, target in ways:
+        assert moved(synced(cloud, source, target)) == (2, 0, 0, 0)
+    assert files(here / "down") == files(here / "dir")
+
+
+def test_without_recursion_only_what_is_right_there_counts(here: Path, cloud: Cloud) -> None:
+    """And only that is deleted."""
+    make(here, "dir/a", "dir/sub/b")
+    for name in ("x/old", "x/sub/old"):
+        cloud.store.put("bkt", name, b"")
+    assert moved(synced(cloud, "dir", "gs://bkt/x", recursive=False, delete=True)) == (2, 1, 0, 0)
+    assert contents(cloud).keys() == {"x/a", "x/sub/old"}
+    assert moved(synced(cloud, "gs://bkt/x", "down", recursive=False)) == (1, 0, 0, 0)
+
+
+def test_a_file_of_the_same_size_is_told_by_its_time_or_its_checksum(here: Path, cloud: Cloud) -> None:
+    """The time, where the object has one; with `checksum`, or without such a time, the bytes."""
+    make(here, "dir/a")
+    os.utime(here / "dir" / "a", (1e9, 1e9))
+    synced(cloud, "dir", "gs://bkt/x")
+    (here / "dir" / "a").write_text("other")
+    os.utime(here / "dir" / "a", (1e9 + 0.5, 1e9 + 0.5))
+    assert synced(cloud, "dir", "gs://bkt/x").done == 0  # in whole seconds it is the same
+    assert synced(cloud, "dir", "gs://bkt/x", checksum=True).done == 1
+    os.utime(here / "dir" / "a", (2e9, 2e9))
+    assert synced(cloud, "dir", "gs://bkt/x", checksum=True).done == 0
+    assert synced(cloud, "dir", "gs://bkt/x").done == 1
+    cloud.store.put("bkt", "x/a", b"other")  # by somebody who notes no times
+    assert synced(cloud, "dir", "gs://bkt/x").done == 0
+    cloud.store.put("bkt", "x/a", b"third")
+    assert synced(cloud, "dir", "gs://bkt/x").done == 1
+    assert contents(cloud) == {"x/a": b"other"}
+
+
+def test_extras_are_deleted_after_all_copies(here: Path, cloud: Cloud) -> None:
+    """At the target, with the version as a condition; empty folders go as well."""
+    make(here, "dir/a", "dir/z", "down/extra", "down/deep/er/extra", "down/kept/x", "down/kept/extra")
+    for name in ("x/extra", "x/z.extra"):
+        cloud.store.put("bkt", name, b"")
+    assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (4, 2, 0, 0)
+    assert [effect.operation for effect in cloud.effects] == [INSERT, INSERT, DELETE, DELETE]
+    assert all("ifGenerationMatch=" in one.query for one in cloud.requests if one.operation == DELETE)
+    assert contents(cloud).keys() == {"x/a", "x/z"}
+    cloud.store.put("bkt", "x/kept/x", b"down/kept/x")
+    assert moved(synced(cloud, "gs://bkt/x", "down", delete=True)) == (5, 3, 0, 0)
+    assert sorted(str(path.relative_to(here / "down")) for path in (here / "down").rglob("*")) == [
+        "a", "kept", "kept/x", "z",
+    ]  # fmt: skip
+
+
+def test_nothing_is_deleted_if_a_copy_fails(here: Path, cloud: Cloud) -> None:
+    """A rerun does the rest, and then deletes."""
+    make(here, "dir/a", "dir/b")
+    cloud.store.put("bkt", "x/extra", b"")
+    cloud.fault(Fault.status(403, operation=INSERT, path="upload"))
+    recorder = Recorder()
+    summary = synced(cloud, "dir", "gs://bkt/x", delete=True, listener=recorder)
+    assert moved(summary) == (1, 0, 1, 1)
+    assert recorder.said(Status.SKIPPED) == {
+        "gs://bkt/x": "nothing is deleted before all else has gone well; there are 1 to delete"
+    }
+    assert "x/extra" in contents(cloud)
+    assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (2, 1, 0, 0)
+
+
+def test_what_is_excluded_is_neither_copied_nor_deleted(here: Path, cloud: Cloud) -> None:
+    """By the name below the folder, from its beginning."""
+    make(here, "dir/a", "dir/skip/b", "dir/c.log")
+    for name in ("x/skip/old", "x/old.log", "x/old"):
+        cloud.store.put("bkt", name, b"")
+    assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True, exclude=r"skip/|.*\.log$")) == (2, 1, 0, 0)
+    assert contents(cloud).keys() == {"x/a", "x/skip/old", "x/old.log"}
+
+
+def test_a_dry_run_writes_nothing(here: Path, cloud: Cloud) -> None:
+    """It says what would be done, by requests that only read."""
+    make(here, "dir/a", "dir/b", "down/extra")
+    for name in ("x/b", "x/extra"):
+        cloud.store.put("bkt", name, b"dir/b")
+    for source, target in (("dir", "gs://bkt/x"), ("gs://bkt/x", "gs://bkt/y"), ("gs://bkt/x", "down")):
+        recorder = Recorder()
+        summary = synced(cloud, source, target, delete=True, dry_run=True, listener=recorder)
+        assert (summary.done, summary.failed) == (0, 0)
+        assert {one.error for one in recorder.outcomes} <= {"would copy", "would delete"}
+        assert recorder.outcomes
+    assert {one.operation for one in cloud.requests} <= READS
+    assert len(cloud.effects) == 0
+    assert files(here / "down") == {"extra": b"down/extra"}
+
+
+@pytest.mark.parametrize("delete", [False, True])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("nothing", "gs://bkt/x"),
+        ("gs://bkt/nothing", "down"),
+        ("gs://nowhere", "down"),
+        ("gs://bkt/nothing", "gs://bkt/x"),
+    ],
+)
+def test_a_source_that_is_not_there_wipes_nothing(
+    source: str, target: str, delete: bool, here: Path, cloud: Cloud
+) -> None:
+    """A typing error must not cost the target."""
+    make(here, "down/precious")
+    cloud.store.put("bkt", "x/precious", b"")
+    summary = synced(cloud, source, target, delete=delete)
+    assert (summary.done, summary.failed) == (0, 1)
+    assert contents(cloud).keys() == {"x/precious"}
+    assert files(here) == {"down/precious": b"down/precious"}
+
+
+def test_an_empty_source_does_not_wipe_the_target_either(here: Path, cloud: Cloud) -> None:
+    """The folder of a disk that is not mounted is empty; and there may be nothing at both ends."""
+    (here / "dir").mkdir()
+    assert synced(cloud, "dir", "gs://bkt/x", delete=True).ok
+    cloud.store.put("bkt", "x/precious", b"")
+    summary = synced(cloud, "dir", "gs://bkt/x", delete=True)
+    assert summary.failures[0].error == "there is nothing in dir, and so all in gs://bkt/x would be deleted"
+    assert contents(cloud).keys() == {"x/precious"}
+
+
+def test_a_target_that_changes_meanwhile_is_left_alone(here: Path, cloud: Cloud) -> None:
+    """What was compared must still be there, for a copy as for a deletion."""
+    make(here, "dir/a")
+    cloud.store.put("bkt", "x/a", b"old")
+    cloud.store.put("bkt", "x/extra", b"old")
+    cloud.fault(Fault.replace_object(b"theirs", operation=DELETE))
+    summary = synced(cloud, "dir", "gs://bkt/x", delete=True)
+    assert moved(summary) == (1, 0, 0, 1)
+    assert "was written meanwhile" in (summary.failures[0].error or "")
+    assert contents(cloud) == {"x/a": b"dir/a", "x/extra": b"theirs"}
+    assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (1, 1, 0, 0)
+
+
+def test_a_lost_reply_to_a_deletion_is_no_failure(here: Path, cloud: Cloud) -> None:
+    """It is gone, and that is what was wanted."""
+    make(here, "dir/a")
+    cloud.store.put("bkt", "x/extra", b"old")
+    cloud.fault(Fault.reset(when="after", operation=DELETE))
+    assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (2, 1, 0, 0)
+
+
+def test_links_in_the_target_are_not_followed_to_delete(here: Path, cloud: Cloud) -> None:
+    """What a link leads to is not the target's; nor are parts of downloads under way extras."""
+    make(here, "outside/precious", "down/x", "down/.big.0123456789ab.forbear")
+    (here / "down" / "link").symlink_to("../outside")
+    (here / "down" / "file").symlink_to("../outside/precious")
+    cloud.store.put("bkt", "x/x", b"down/x")
+    assert moved(synced(cloud, "gs://bkt/x", "down", delete=True)) == (1, 1, 0, 0)
+    assert files(here / "outside") == {"precious": b"outside/precious"}
+    assert not (here / "down" / "file").is_symlink()
+    assert (here / "down" / "link").is_symlink()
+    assert (here / "down" / ".big.0123456789ab.forbear").exists()
+
+
+def test_what_cannot_be_copied_from_the_source_is_not_deleted_at_the_target(here: Path, cloud: Cloud) -> None:
+    """A pipe of that name is there after all."""
+    make(here, "dir/a")
+    os.mkfifo(here / "dir" / "pipe")
+    cloud.store.put("bkt", "x/pipe", b"")
+    assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (1, 0, 1, 0)
+    assert contents(cloud).keys() == {"x/a", "x/pipe"}
+
+
+def test_objects_that_can_be_no_file_fail_and_nothing_is_deleted(here: Path, cloud: Cloud) -> None:
+    """The others arrive."""
+    make(here, "down/extra")
+    for name in ("../up", "a//b", "ok", "f", "f/below", "folder/"):
+        cloud.store.put("bkt", f"x/{name}", b"x")
+    summary = synced(cloud, "gs://bkt/x", "down", delete=True)
+    assert moved(summary) == (2, 0, 1, 3)
+    assert files(here) == {"down/ok": b"x", "down/f": b"x", "down/extra": b"down/extra"}
+
+
+def test_what_stands_for_a_folder_stays_and_goes_along_within_the_cloud(here: Path, cloud: Cloud) -> None:
+    """Here a folder needs nothing that stands for it."""
+    make(here, "dir/sub/a")
+    cloud.store.put("bkt", "x/sub/", b"")
+    assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (1, 0, 0, 0)
+    assert moved(synced(cloud, "gs://bkt/x", "gs://bkt/y")) == (2, 0, 0, 0)
+    assert contents(cloud).keys() == {"x/sub/", "x/sub/a", "y/sub/", "y/sub/a"}
+
+
+def test_compressed_objects_are_told_by_their_time(here: Path, cloud: Cloud) -> None:
+    """Their size and checksum are those of the compressed form."""
+    fields: dict[str, object] = {"contentEncoding": "gzip", "metadata": {"goog-reserved-file-mtime": "1000000000"}}
+    cloud.store.put("bkt", "x/a", gzip.compress(b"plain"), fields)  # type: ignore[arg-type]
+    assert synced(cloud, "gs://bkt/x", "down").done == 1
+    assert files(here / "down") == {"a": b"plain"}
+    assert synced(cloud, "gs://bkt/x", "down").done == 0
+
+
+def test_a_manifest_notes_what_was_done_but_decides_nothing(here: Path, cloud: Cloud) -> None:
+    """What differs is copied, whatever was done before."""
+    make(here, "dir/a")
+    manifest = here / "m.csv"
+    assert synced(cloud, "dir", "gs://bkt/x", manifest=manifest).done == 1
+    (here / "dir" / "a").write_text("longer than before")
+    assert synced(cloud, "dir", "gs://bkt/x", manifest=manifest).done == 1
+    assert len(manifest.read_text().splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "says"),
+    [
+        ("a", "b", "to mirror a here, use rsync"),
+        ("", "gs://bkt", "must each name a folder"),
+        ("gs://bkt/a", "gs://bkt/a/b", "must not lie in each other"),
+        ("gs://bkt/a/b", "gs://bkt/a/", "must not lie in each other"),
+        ("gs://bkt", "gs://bkt/a", "must not lie in each other"),
+        ("a", "gs://bkt/a#7", "cannot name a generation"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_as_a_whole(source: str, target: str, says: str, cloud: Cloud) -> None:
+    """Before anything is asked or done."""
+    with pytest.raises(ValueError, match=says):
+        synced(cloud, source, target)
+    assert len(cloud.requests) == 0
+
+
+def test_folders_whose_names_begin_alike_do_not_lie_in_each_other(here: Path, cloud: Cloud) -> None:
+    """A name is whole only with its slash."""
+    cloud.store.put("bkt", "ab/x", b"")
+    assert moved(synced(cloud, "gs://bkt/ab", "gs://bkt/a")) == (1, 0, 0, 0)
+
+
+async def listing(names: list[str]) -> AsyncIterator[tuple[str, str]]:
+    """Names, as a listing yields them."""
+    for name in names:
+        yield name, name
+
+
+@given(st.lists(st.text("ab/-.é😀\uffff", min_size=1, max_size=4), unique=True).map(sorted), st.data())
+async def test_two_listings_side_by_side_find_what_sets_would(left: list[str], data: st.DataObject) -> None:
+    """Whatever the names, each comes once, with what either side has."""
+    right = sorted(data.draw(st.lists(st.sampled_from([*left, "b", "c", "é"]), unique=True)))
+    found = [one async for one in side_by_side(listing(left), listing(right))]
+    assert [name for name, _, _ in found] == sorted({*left, *right})
+    assert {name for name, one, _ in found if one is None} == {*right} - {*left}
+    assert {name for name, _, other in found if other is None} == {*left} - {*right}
+
+
+async def test_a_listing_out_of_order_ends_it() -> None:
+    """What seems missing might come later, and must not be deleted."""
+    with pytest.raises(TransferError, match="'a' comes after 'b'"):
+        [one async for one in side_by_side(listing([]), listing(["b", "a"]))]
+
+
+@settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.dictionaries(st.sampled_from(["a", "b", "c/d", "c/e", "c-", "f"]), st.binary(max_size=2)),
+    st.dictionaries(st.sampled_from(["a", "b", "c/d", "c/e", "c-", "g/h"]), st.binary(max_size=2)),
+)
+def test_afterwards_the_target_has_what_the_source_has(
+    here: Path, cloud: Cloud, source: dict[str, bytes], target: dict[str, bytes]
+) -> None:
+    """Whatever was there: by checksums, with deletion, and the second time there is nothing to do."""
+    cloud.reset()
+    cloud.store.create_bucket("bkt")
+    for name, data in source.items():
+        cloud.store.put("bkt", f"x/{name}", data)
+    for name, data in target.items():
+        cloud.store.put("bkt", f"y/{name}", data)
+    summary = synced(cloud, "gs://bkt/x", "gs://bkt/y", delete=True, checksum=True)
+    left = {name[2:]: data for name, data in contents(cloud).items() if name.startswith("y/")}
+    if source:
+        assert summary.ok
+        assert left == source
+        assert synced(cloud, "gs://bkt/x", "gs://bkt/y", delete=True).done == 0
+    else:
+        assert left == target
+
+
+def test_copies_are_planned_as_items_with_the_version_they_replace(here: Path, cloud: Cloud) -> None:
+    """0 where there is nothing."""
+    make(here, "dir/a", "dir/b")
+    there = cloud.store.put("bkt", "x/a", b"old").generation
+    recorder = Recorder()
+    synced(cloud, "dir", "gs://bkt/x", listener=recorder)
+    assert {(item.source, item.action, item.generation) for item in recorder.begun} == {
+        ("dir/a", Action.COPY, there),
+        ("dir/b", Action.COPY, 0),
+    }
