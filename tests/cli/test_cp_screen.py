@@ -231,3 +231,19 @@ def test_where_nobody_watches_only_a_standstill_is_told(capsys: pytest.CaptureFi
     clock.now = 110
     watch.retried(big, unavailable())
     assert capsys.readouterr().err == ""
+
+
+def test_a_size_that_the_plan_did_not_know() -> None:
+    """Of a single download the size is known when the first reply is there, and then there are a share and a bar."""
+    clock = Clock()
+    progress, big = Progress(clock), item("big.bin", None)
+    progress.planned(1, None, True)
+    progress.began(big)
+    assert progress.share is None
+    progress.sized(big, 40 * MIB)
+    clock.now = 1
+    for _ in range(10):
+        progress.moved(big, MIB)
+    assert progress.share == 0.25
+    assert lines(progress)[0] == "big.bin  25 %  10.0 MiB of 40.0 MiB"
+    assert "  0:03 left" in lines(progress)[1]

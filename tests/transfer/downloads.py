@@ -41,6 +41,9 @@ class Count:
     def throttled(self) -> None:
         pass
 
+    def sized(self, size: int) -> None:
+        pass
+
 
 async def fetched(
     where: Cloud | str,

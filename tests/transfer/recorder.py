@@ -10,6 +10,7 @@ class Recorder:
     def __init__(self) -> None:
         self.plans: list[tuple[int, int | None, bool]] = []
         self.begun: list[Item] = []
+        self.sizes: dict[str, int] = {}
         self.bytes = 0
         self.retries: list[Scheduled] = []
         self.outcomes: list[Outcome] = []
@@ -19,6 +20,9 @@ class Recorder:
 
     def began(self, item: Item) -> None:
         self.begun.append(item)
+
+    def sized(self, item: Item, size: int) -> None:
+        self.sizes[str(item.source)] = size
 
     def moved(self, item: Item, count: int) -> None:
         self.bytes += count

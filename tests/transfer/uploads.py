@@ -75,6 +75,9 @@ class Sum:
     def throttled(self) -> None:
         pass
 
+    def sized(self, size: int) -> None:
+        pass
+
 
 class When(Sum):
     """A meter that does something as soon as so many bytes have moved."""

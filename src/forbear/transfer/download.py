@@ -18,6 +18,7 @@ from forbear.transfer.fetch import FAILURES, Fetch, Gone
 from forbear.transfer.filled import filled
 from forbear.transfer.landing import Terms, land
 from forbear.transfer.large import Large
+from forbear.transfer.meter import meter
 from forbear.transfer.objects import Object
 from forbear.transfer.patience import Patience
 from forbear.transfer.place import Part, Place
@@ -163,6 +164,7 @@ class _Download:
         reply = None
         if self._item is None:
             reply, self._item = await self._first(stack)
+        meter.get().sized(self._item.size)
         return Fetch(self._storage, self._item, decode=self._terms.decode), reply
 
     async def _first(self, stack: AsyncExitStack) -> tuple[aiohttp.ClientResponse | None, Object]:

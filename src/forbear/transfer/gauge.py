@@ -29,6 +29,11 @@ class Gauge:
             self._cuts = self._limiter.cuts
         self._listener.began(item)
 
+    def sized(self, size: int) -> None:
+        """It is known now how many bytes there are, which the plan may have known before."""
+        if self.item.size is None:
+            self._listener.sized(self.item, size)
+
     def moved(self, count: int) -> None:
         """So many more bytes are across."""
         self._listener.moved(self.item, count)

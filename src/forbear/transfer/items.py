@@ -131,6 +131,10 @@ class Listener(Protocol):
         """An item is at work."""
         ...
 
+    def sized(self, item: Item, size: int) -> None:
+        """It is known now how many bytes an item has; told only where the plan did not know."""
+        ...
+
     def moved(self, item: Item, count: int) -> None:
         """So many more of its bytes are across; a negative count takes back bytes that must go again."""
         ...
@@ -151,6 +155,9 @@ class Quiet:
         """Nothing."""
 
     def began(self, item: Item) -> None:
+        """Nothing."""
+
+    def sized(self, item: Item, size: int) -> None:
         """Nothing."""
 
     def moved(self, item: Item, count: int) -> None:

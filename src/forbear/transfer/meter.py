@@ -9,6 +9,10 @@ from forbear.core.events import Event, Failed, Scheduled
 class Meter(Protocol):
     """Told of one transfer while it runs; its methods are called often and must return at once."""
 
+    def sized(self, size: int) -> None:
+        """It is known now how many bytes there are."""
+        ...
+
     def moved(self, count: int) -> None:
         """So many more bytes are across; a negative count takes back bytes that must go again."""
         ...
@@ -24,6 +28,9 @@ class Meter(Protocol):
 
 class Silent:
     """Tells nobody."""
+
+    def sized(self, size: int) -> None:
+        """Nothing."""
 
     def moved(self, count: int) -> None:
         """Nothing."""

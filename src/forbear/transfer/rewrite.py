@@ -43,6 +43,7 @@ async def copy(
     found = source if isinstance(source, Object) else await storage.stat(source)
     if found is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
+    meter.get().sized(found.size)
     pinned = isinstance(source, Url) and source.generation is not None
     with ExitStack() as stack:
         kept: State | None = None

@@ -24,6 +24,7 @@ class Flight:
     """One transfer under way."""
 
     item: Item
+    size: int | None
     moved: int = 0
 
 
@@ -64,7 +65,15 @@ class Progress:
 
     def began(self, item: Item) -> None:
         """A transfer begins."""
-        self._flights[id(item)] = Flight(item)
+        self._flights[id(item)] = Flight(item, item.size)
+
+    def sized(self, item: Item, size: int) -> None:
+        """Its size, which the plan did not know, is known now."""
+        flight = self._flights.get(id(item))
+        if flight is not None:
+            flight.size = size
+            if self.is_planned and self.items == 1:
+                self._planned = size
 
     def moved(self, item: Item, count: int) -> None:
         """Bytes of it are across, or, where `count` is negative, must go again."""
@@ -119,8 +128,8 @@ class Progress:
 
     def largest(self, count: int, at_least: int) -> list[Flight]:
         """The largest transfers under way."""
-        found = [flight for flight in list(self._flights.values()) if (flight.item.size or flight.moved) >= at_least]
-        return sorted(found, key=lambda flight: -(flight.item.size or flight.moved))[:count]
+        found = [flight for flight in list(self._flights.values()) if (flight.size or flight.moved) >= at_least]
+        return sorted(found, key=lambda flight: -(flight.size or flight.moved))[:count]
 
     def speed(self) -> float:
         """Bytes a second, of late; to be asked often, since it remembers when it was asked."""

@@ -66,7 +66,7 @@ class Screen:
 
 
 def _flight(flight: Flight, width: int) -> Text:
-    size = flight.item.size
+    size = flight.size
     figures = f"{of_bytes(flight.moved)} of {of_bytes(size)}" if size else of_bytes(flight.moved)
     if size:
         figures = f"{min(max(flight.moved, 0) * 100 // size, 100)} %  {figures}"

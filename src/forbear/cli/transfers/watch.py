@@ -34,6 +34,10 @@ class Watch:
         """One begins."""
         self.progress.began(item)
 
+    def sized(self, item: Item, size: int) -> None:
+        """Its size is known now."""
+        self.progress.sized(item, size)
+
     def moved(self, item: Item, count: int) -> None:
         """Bytes of it are across."""
         self.progress.moved(item, count)
