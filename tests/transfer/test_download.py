@@ -115,8 +115,9 @@ async def test_bytes_that_stay_wrong_are_never_seen(cloud: Cloud, tmp_path: Path
     put(cloud, random_bytes(size))
     (tmp_path / "file").write_bytes(b"older")
     cloud.fault(Fault.corrupt(5, times=None))
-    with pytest.raises(ChecksumMismatch, match="CRC32C"):
+    with pytest.raises(ChecksumMismatch, match="CRC32C") as caught:
         await fetched(cloud, tmp_path / "file")
+    assert "gave up after 2 attempts" in caught.value.__notes__[-1]
     assert (tmp_path / "file").read_bytes() == b"older"
     assert names(tmp_path) == ["file"]
     assert names(Path(os.environ["FORBEAR_STATE_DIR"])) == []

@@ -21,7 +21,7 @@ CONTENTS = {size: random_bytes(size) for size in SIZES}
 offsets = st.integers(0, 5 * MIB)
 faults = st.one_of(
     st.builds(Fault.truncate, offsets, reset=st.booleans()),
-    st.builds(lambda share: Fault.truncate(share=share), st.floats(0, 1)),
+    st.builds(Fault.truncate, share=st.floats(0, 1)),
     st.builds(Fault.status, st.sampled_from([408, 429, 500, 502, 503, 504])),
     st.builds(Fault.corrupt, offsets),
     st.builds(Fault.other_range, st.integers(0, 1000)),

@@ -125,7 +125,7 @@ async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path, known: bool) -
     kept = (tmp_path / part).stat().st_size
     assert kept >= 5 * MIB
     assert part.startswith(".file.")
-    assert [Path(name).suffix for name in states()] == [".json", ".lock"]
+    assert len(states()) == 1
     count = Count()
     await fetched(cloud, target, await looked_up(cloud) if known else URL, count=count)
     assert target.read_bytes() == data

@@ -2,7 +2,7 @@
 
 import aiohttp
 
-from forbear.core.verdict import TRANSIENT
+from forbear.core.verdict import PERMANENT, TRANSIENT
 from forbear.transfer.errors import ChecksumMismatch
 from forbear.transfer.fetch import Fetch
 from forbear.transfer.meter import meter
@@ -29,9 +29,7 @@ async def filled(fetch: Fetch, goods: Sink | Slices, reply: aiohttp.ClientRespon
             f"{item.url} arrived with other bytes: their CRC32C is {found}, and should be {item.crc32c}",
             "start again; if it is wrong again, suspect the network or the memory of this machine",
         )
-        if not restarts:
-            raise error
+        await patience.after(error, TRANSIENT if restarts else PERMANENT)
         restarts -= 1
-        await patience.after(error, TRANSIENT)
         meter.get().moved(-goods.position)
         goods.restart()

@@ -159,7 +159,7 @@ _HINTS = {
 
 if sys.platform == "win32":
 
-    def _write_at(descriptor: int, data: bytes, position: int) -> int:
+    def _write_at(descriptor: int, data: bytes, position: int, /) -> int:
         os.lseek(descriptor, position, os.SEEK_SET)
         return os.write(descriptor, data)
 
