@@ -261,7 +261,7 @@ async def test_a_cancelled_upload_goes_on_later(cloud: Cloud, tmp_path: Path) ->
             await task
     assert [each.suffix for each in states()] == [".json"]
     assert "cancel" not in steps(cloud)
-    assert (await resumed(cloud, path))[0] == "query"
+    assert "start" not in await resumed(cloud, path)
     assert versions(cloud) == 1
 
 

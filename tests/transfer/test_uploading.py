@@ -1,0 +1,204 @@
+"""The rules of a session, against a model of the service: whatever happens, all is there once, or never."""
+
+from dataclasses import dataclass, field
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.transfer.uploading import GRAIN, LAST, Step, Turn, Uploading, chunk_end
+
+SIZES = st.integers(1, 12 * GRAIN)
+CHUNKS = st.integers(1, 4).map(lambda count: count * GRAIN)
+
+
+@dataclass
+class Service:
+    """One session at a time, which counts versions; bytes are only counted, since they are told by their place."""
+
+    size: int
+    have: int = 0
+    open: bool = False
+    finished: bool = False
+    versions: int = 0
+    sessions: int = 0
+
+    def start(self) -> bool:
+        """Begin a session, unless the condition (nothing is there) has failed."""
+        if self.versions:
+            return False
+        self.have, self.open, self.finished = 0, True, False
+        self.sessions += 1
+        return True
+
+    def take(self, first: int, end: int) -> None:
+        """Store what fits."""
+        assert first <= self.have, "the client has left a hole"
+        self.have = max(self.have, end)
+        if self.have == self.size and not self.finished:
+            self.finished = True
+            self.versions += 1
+
+    def reply(self) -> tuple[int, dict[str, str]]:
+        """What it says of itself."""
+        if not self.open:
+            return 410, {}
+        if self.finished:
+            return 200, {}
+        return 308, {"range": f"bytes=0-{self.have - 1}"} if self.have else {}
+
+
+@dataclass
+class Client:
+    """Drives the machine as the real one does, and notes what it was told."""
+
+    service: Service
+    size: int | None
+    chunk: int
+    resumed: bool = False
+    done: bool = False
+    waits: int = 0
+    log: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.state = Uploading(self.size, resumed=self.resumed)
+
+    def step(self, event: str, keep: int) -> bool:
+        """Take one step through an event; whether the end is reached."""
+        state, service = self.state, self.service
+        self.log.append(f"{state.step.name} at {state.stored} ({event})")
+        if state.step is Step.START:
+            if not service.start():
+                assert state.in_doubt, "a version that nobody can account for"
+                self.done = True
+                return True
+            state.started()
+            return False
+        sending = state.step is Step.SEND
+        first, end = state.stored, state.stored
+        if sending:
+            if state.size is None and service.size - first <= self.chunk:
+                state.size = service.size  # the end of the stream has come into sight
+            end = chunk_end(first, state.size, self.chunk)
+            assert first < end <= service.size
+            assert end == state.size or not end % GRAIN
+            state.sending(end)
+        if event == "gone":
+            service.open = False
+        if event == "forgets" and service.open and not service.finished:
+            service.have = min(service.have, keep // GRAIN * GRAIN)
+        if event in ("lost before", "busy") or (event == "forgets" and sending):
+            pass
+        elif sending and service.open and not service.finished:
+            service.take(first, first + min(keep, end - first) if event in ("part", "part, lost") else end)
+        if event in ("lost before", "lost after", "part, lost"):
+            state.broken()
+            self.waits += 1
+            return False
+        status, headers = (503, {}) if event == "busy" else service.reply()
+        turn = state.replied(status, headers, transient=status == 503)
+        assert turn is not Turn.REFUSED
+        self.waits += turn is Turn.WAIT
+        self.done = turn is Turn.DONE
+        return turn in (Turn.DONE, Turn.FINAL)
+
+
+EVENTS = st.sampled_from(
+    ["well", "well", "well", "busy", "lost before", "lost after", "part", "part, lost", "forgets", "gone"]
+)
+STORY = st.lists(st.tuples(EVENTS, st.integers(0, 4 * GRAIN)), max_size=40)
+
+
+@given(SIZES, CHUNKS, STORY, st.booleans())
+def test_it_ends_well_once_all_is_well(size: int, chunk: int, story: list[tuple[str, int]], known: bool) -> None:
+    """After any story, a while of good weather ends with one version; no step leaves a hole or goes in circles."""
+    service = Service(size)
+    client = Client(service, size if known else None, chunk)
+    for event, keep in story:
+        if client.step(event, keep):
+            break
+    else:
+        for _ in range(20):
+            if client.step("well", 0):
+                break
+    if client.done:
+        assert service.versions == 1
+    else:
+        assert client.state.why is not None, client.log
+        assert service.versions == 0 or client.state.in_doubt
+
+
+@given(SIZES, CHUNKS, st.integers(0, 12))
+def test_another_process_goes_on(size: int, chunk: int, taken: int) -> None:
+    """It asks, and sends what is missing, in as many chunks as that takes."""
+    service = Service(size)
+    service.start()
+    service.take(0, min(size, taken * GRAIN))
+    client = Client(service, size, chunk, resumed=True)
+    steps = 0
+    while not client.step("well", 0):
+        steps += 1
+        assert steps < 20
+    assert (service.versions, service.sessions, client.waits) == (1, 1, 0)
+
+
+@given(SIZES, CHUNKS)
+def test_fair_weather_needs_no_questions(size: int, chunk: int) -> None:
+    """A start, and a request for each chunk."""
+    client = Client(Service(size), size, chunk)
+    while not client.step("well", 0):
+        pass
+    assert not [line for line in client.log if line.startswith("ASK")]
+    assert client.waits == 0
+
+
+@given(st.integers(0, 1000), SIZES | st.integers(1, 2**42), CHUNKS | st.just(64 * 1024 * 1024))
+def test_chunks_cover_the_whole(first: int, size: int, chunk: int) -> None:
+    """Each ends beyond where it begins, and the last part is small enough to be hashed before it is sent."""
+    place = min(first * GRAIN, size - 1)
+    for _ in range(1000):
+        end = chunk_end(place, size, chunk)
+        assert place < end <= size
+        assert end - place <= chunk
+        if end == size:
+            assert end - place <= min(LAST, chunk)
+            return
+        assert not end % GRAIN
+        place = end
+
+
+@pytest.mark.parametrize("text", ["bytes=1-5", "0-5", "bytes=0-", "bytes=0-x", "bytes=0-5,7-9", "bytes=0-" + "9" * 30])
+def test_a_range_that_cannot_be_read_is_no_answer(text: str) -> None:
+    """The server is asked again."""
+    state = Uploading(GRAIN * 3)
+    state.started()
+    state.sending(GRAIN)
+    assert state.replied(308, {"range": text}, transient=False) is Turn.WAIT
+    assert state.step is Step.ASK
+
+
+def test_a_server_that_claims_more_than_was_sent_is_not_believed() -> None:
+    """Nor one that has more than there is, in a session of another process."""
+    state = Uploading(GRAIN * 3)
+    state.started()
+    state.sending(GRAIN)
+    assert state.replied(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Turn.FINAL
+    assert "after 262144 were sent" in str(state.why)
+    state = Uploading(GRAIN, resumed=True)
+    assert state.replied(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Turn.FINAL
+
+
+@pytest.mark.parametrize("code", [400, 412])
+def test_a_refusal_is_asked_about_once(code: int) -> None:
+    """What stays after the question is meant, until there is progress."""
+    state = Uploading(GRAIN * 3)
+    state.started()
+    state.sending(GRAIN)
+    assert state.replied(code, {}, transient=False) is Turn.NOW
+    assert state.step is Step.ASK
+    assert state.replied(308, {}, transient=False) is Turn.NOW
+    state.sending(GRAIN)
+    assert state.replied(code, {}, transient=False) is (Turn.FINAL if code == 400 else Turn.REFUSED)
+    assert state.replied(308, {"range": f"bytes=0-{GRAIN - 1}"}, transient=False) is Turn.PROGRESS
+    state.sending(2 * GRAIN)
+    assert state.replied(code, {}, transient=False) is Turn.NOW
