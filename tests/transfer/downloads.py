@@ -29,9 +29,6 @@ class Count:
         self._at = at
         self.act = act
 
-    def sized(self, size: int) -> None:
-        pass
-
     def moved(self, count: int) -> None:
         self.bytes += count
         if self._at is not None and self.bytes >= self._at:
