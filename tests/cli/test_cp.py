@@ -1,6 +1,7 @@
 """`forbear cp`: what it copies, what it says on which stream, and how it ends."""
 
 import json
+import re
 import socket
 from pathlib import Path
 
@@ -196,6 +197,25 @@ def test_names_cannot_command_the_terminal(invoke: Invoke, folder: Path) -> None
     assert done.exit_code == 1
     assert done.stderr.replace("\n", "").isprintable()
     assert r"\x1b[2J\u202eevil\nname" in done.stderr
+
+
+def test_a_listing_that_has_to_wait(invoke: Invoke, cloud: Cloud) -> None:
+    """What is asked for before anything is copied may take patience, too, and that is told."""
+    cloud.fault(Fault.status(503, operation="storage.objects.list", times=6))
+    cloud.store.put("bkt", "a", b"data")
+    with virtual_time():
+        done = invoke("cp", "gs://bkt/*", "here/")
+    assert done.exit_code == 0
+    told, summary = done.stderr.splitlines()
+    assert re.fullmatch(r"nothing moved for \d+ s: .*503 Service Unavailable.*; again in \d+\.\d s", told)
+    assert summary.startswith("1 file, ")
+
+
+@pytest.mark.parametrize("name", ["a", "it", "a folder"])
+def test_every_failure_names_its_file(name: str, invoke: Invoke, folder: Path) -> None:
+    """A name that is a word of the error is told all the same."""
+    (folder / name).mkdir()
+    assert invoke("cp", name, "gs://bkt/").stderr.startswith(f"error: {name}: it is a folder\n")
 
 
 class TestEmbedded:

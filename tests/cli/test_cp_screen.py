@@ -143,6 +143,13 @@ def test_the_share_is_not_known_before_all_is_planned() -> None:
     assert lines(progress)[0].startswith("0 of 10+ files  0 B/s  0 B")
 
 
+def test_a_listing_that_waits() -> None:
+    """Before there are any items the retries of the listing are shown."""
+    progress = Progress(Clock())
+    progress.retried(None, unavailable())
+    assert lines(progress) == ["listing  0 B/s  1 retry  0 B", "listing: 503 Service Unavailable, again in 2.1 s"]
+
+
 def test_a_line_for_each_large_transfer_the_total_and_the_last_retry() -> None:
     """On a wide terminal all of it is there."""
     clock = Clock()
@@ -239,7 +246,7 @@ def test_a_size_that_the_plan_did_not_know() -> None:
     progress, big = Progress(clock), item("big.bin", None)
     progress.planned(1, None, True)
     progress.began(big)
-    assert progress.share is None
+    assert lines(progress)[-1].startswith("0 of 1 files  0 B/s")
     progress.sized(big, 40 * MIB)
     clock.now = 1
     for _ in range(10):

@@ -12,12 +12,13 @@ from forbear.cli.output import BadInput, Problem, tell
 from forbear.cli.transfers.options import Given
 from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.told import UNREACHABLE, Told
-from forbear.cli.transfers.watch import Watch, watching
+from forbear.cli.transfers.watch import Planning, Watch, watching
 from forbear.cli.transfers.wording import of_count, plain
 from forbear.services import cloud_storage
 from forbear.transfer.credentials import Credentials
 from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
+from forbear.transfer.meter import meter
 from forbear.transfer.settings import Settings
 from forbear.transfer.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 
@@ -80,6 +81,7 @@ def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str
 
 
 async def _run(settings: Settings, watch: Watch, run: Run) -> Summary:
+    meter.set(Planning(watch))
     async with settings.storage() as storage:
         return await run(storage, watch)
 

@@ -1,7 +1,6 @@
 """How far a run of transfers has come, as the engine tells it: figures only. Nothing is shown here."""
 
 import re
-import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,9 +29,9 @@ class Flight:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A retry of one item, which is to begin at `due` on the clock of the progress."""
+    """A retry of one item, or (None) of what the plan asks for; it is to begin at `due` on the progress's clock."""
 
-    item: Item
+    item: Item | None
     reason: str
     due: float
 
@@ -40,7 +39,7 @@ class Retry:
 class Progress:
     """The figures so far. It is written by one thread and may be read by another at any moment."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
         self.began_at = clock()
         self.moved_at = self.began_at
@@ -85,8 +84,8 @@ class Progress:
                 self._moved += count
             self.moved_at = self.clock()
 
-    def retried(self, item: Item, event: Scheduled) -> None:
-        """Something of it failed, and will be tried again."""
+    def retried(self, item: Item | None, event: Scheduled) -> None:
+        """Something of it, or of the plan, failed and will be tried again."""
         self.retries += 1
         status = _STATUS.search(event.failure.text)
         self.retry = Retry(item, status[1] if status else event.failure.text, self.clock() + event.delay)

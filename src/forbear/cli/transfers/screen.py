@@ -79,7 +79,8 @@ def _retry(retry: Retry, now: float, width: int) -> Text:
     when = f", again in {left:.1f} s" if left > 0 else ", tried again"
     room = width - len(when)
     reason = _fitting(Text(plain(retry.reason)), max(room - _SHORTEST_NAME - 2, 0)).plain
-    line = _fitting(Text(f"{_name(retry.item, room - cell_len(reason) - 2)}: {reason}"), max(room, 0))
+    name = "listing" if retry.item is None else _name(retry.item, room - cell_len(reason) - 2)
+    line = _fitting(Text(f"{name}: {reason}"), max(room, 0))
     return _fitting(Text(f"{line.plain}{when}", "yellow"), width)
 
 

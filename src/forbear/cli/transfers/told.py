@@ -1,6 +1,7 @@
 """What is said of outcomes, besides the progress: failures and the end on stderr, JSON lines on stdout."""
 
 import json
+import re
 import select
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ from forbear.core.report import Report
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status, Summary
 
 _KINDS = 4
+_WORD = re.compile(r"[\w ]+")
 _LEAST = 1024 * 1024
 """Bytes from which a speed means something."""
 _CANNOT_CONNECT = "Cannot connect to host"
@@ -74,12 +76,17 @@ def _total(summary: Summary) -> str:
 def _failure(outcome: Outcome) -> None:
     item, error = outcome.item, plain(outcome.error or "")
     name = plain(str(item.target if item.action is Action.DELETE else item.source))
-    report(error if name in error else f"{name}: {error}")
+    report(error if _names(error, name) else f"{name}: {error}")
     if outcome.report is not None:
         tell(f"tried: {plain(_tried(outcome.report, outcome.error or ''))}")
     cure = outcome.hint or (UNREACHABLE if _CANNOT_CONNECT in error else None)
     if cure is not None:
         advise(plain(cure))
+
+
+def _names(error: str, name: str) -> bool:
+    """Whether an error says itself what it is about; a plain name may be no more than a word in it."""
+    return f" {name}: " in error or (name in error and not _WORD.fullmatch(name))
 
 
 def _tried(report: Report, error: str) -> str:

@@ -11,7 +11,9 @@ from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.told import Told
 from forbear.cli.transfers.wording import of_span, plain
 from forbear.core.events import Scheduled
+from forbear.run.runtime import current
 from forbear.transfer.items import Item, Outcome
+from forbear.transfer.meter import Silent
 
 _FRAMES = 8
 """A second."""
@@ -42,8 +44,8 @@ class Watch:
         """Bytes of it are across."""
         self.progress.moved(item, count)
 
-    def retried(self, item: Item, event: Scheduled) -> None:
-        """Something of it will be tried again."""
+    def retried(self, item: Item | None, event: Scheduled) -> None:
+        """Something of it, or of the plan, will be tried again."""
         self.progress.retried(item, event)
 
     def ended(self, outcome: Outcome) -> None:
@@ -59,7 +61,7 @@ class Plain(Watch):
         super().__init__(told, progress)
         self._said = progress.began_at
 
-    def retried(self, item: Item, event: Scheduled) -> None:
+    def retried(self, item: Item | None, event: Scheduled) -> None:
         """Say so if nothing has moved for long."""
         super().retried(item, event)
         now = self.progress.clock()
@@ -70,13 +72,24 @@ class Plain(Watch):
             tell(f"nothing moved for {of_span(now - self.progress.moved_at)}: {reason}; again in {event.delay:.1f} s")
 
 
+class Planning(Silent):
+    """The meter of what is asked for before there are items: it may have to be tried again, too."""
+
+    def __init__(self, watch: Watch) -> None:
+        self._watch = watch
+
+    def retried(self, event: Scheduled) -> None:
+        """Something failed and will be tried again."""
+        self._watch.retried(None, event)
+
+
 @contextmanager
 def watching(told: Told, *, quiet: bool, streams: bool) -> Generator[Watch]:
     """What suits stderr. While lines are live on it, what others write to it appears above them.
 
     `streams` is whether the command reads data from stdin, or writes some to stdout: a terminal does not show both.
     """
-    progress = Progress()
+    progress = Progress(current.get().monotonic)  # by the clock of the waits
     if quiet:
         yield Watch(told, progress)
         return
