@@ -5,7 +5,7 @@ import os
 import pickle
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Generator
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
@@ -88,7 +88,7 @@ def test_a_forked_process_opens_a_storage_of_its_own(here: Path, cloud: Cloud) -
 
 
 @contextmanager
-def dask(*, processes: bool) -> Iterator[Executor]:
+def dask(*, processes: bool) -> Generator[Executor]:
     """The executor of a client of Dask, with two workers, on loopback."""
     import distributed
 

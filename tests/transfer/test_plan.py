@@ -263,7 +263,11 @@ def test_where_capitals_do_not_count_the_second_name_is_refused(
     """On such a disk the second file would replace the first."""
     for name in ("d/Name", "d/name", "d/other"):
         cloud.store.put("bkt", name, b"x")
-    monkeypatch.setattr(targets_module, "is_case_blind", lambda _folder: True)
+
+    def blind(_folder: str) -> bool:
+        return True
+
+    monkeypatch.setattr(targets_module, "is_case_blind", blind)
     assert pairs(cloud, "gs://bkt/d", "new", recursive=True) == [
         "gs://bkt/d/Name -> new/Name",
         "gs://bkt/d/name: its file would be that of 'Name': capitals do not count on this disk",
