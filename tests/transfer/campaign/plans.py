@@ -18,6 +18,8 @@ GET = "storage.objects.get"
 REWRITE = "storage.objects.rewrite"
 TRANSIENT = (408, 429, 500, 502, 503, 504)
 
+NOT_AGAIN = "a source that cannot be read again"
+
 WRITERS = ("up", "stream", "copy")
 """The directions that make a generation."""
 
@@ -35,9 +37,10 @@ class Cut:
 class Plan:
     """One transfer and what goes wrong with it: `faults` as the cloud reads them, `cuts` on the line.
 
-    `older` is whether there is something at the target, `attempts` a patience shorter than the usual one, `generation`
-    the condition of an upload ("any", "absent" or "older"), `pinned` whether the caller names the generation to
-    download. `excuses` say why this transfer may end in a failure; without any it must end well.
+    `older` is whether there is something at the target, `same` whether that has the right bytes; `attempts` is a
+    patience shorter than the usual one, `generation` the condition of an upload ("any", "absent" or "older"), `pinned`
+    whether the caller names the generation to download. `excuses` say why this transfer may end in a failure; without
+    any it must end well.
     """
 
     seed: int
@@ -50,6 +53,7 @@ class Plan:
     attempts: int | None = None
     generation: Literal["any", "absent", "older"] = "any"
     pinned: bool = False
+    same: bool = False
     decode: bool = True
     seekable: bool = True
     excuses: frozenset[str] = frozenset()
@@ -74,6 +78,7 @@ class Plan:
                 ("attempts", self.attempts),
                 ("generation", self.generation),
                 ("pinned", self.pinned),
+                ("same", self.same),
                 ("decode", self.decode),
                 ("seekable", self.seekable),
                 ("excuses", sorted(self.excuses)),
@@ -99,6 +104,7 @@ def plan_of(seed: int) -> Plan:
     dice = Random(seed)
     direction: Direction = dice.choice(("up", "up", "up", "stream", "down", "down", "sliced", "out", "gzip", "copy"))
     plan = Plan(seed, direction, _size(dice), dice.random() < 0.5, dice.random() < 0.5, ())
+    plan = replace(plan, same=plan.older and dice.random() < 0.1)
     if direction == "copy":
         plan = replace(plan, size=2 * plan.size)
     if direction in WRITERS:
@@ -108,7 +114,7 @@ def plan_of(seed: int) -> Plan:
     if dice.random() < 0.15:
         plan = replace(plan, attempts=dice.choice((1, 2, 3)), excuses=frozenset({"patience"}))
     for _ in range(dice.randint(1, 5)):
-        plan = dice.choice(_KINDS[direction])(dice, plan)
+        plan = dice.choice(_kinds(plan))(dice, plan)
     return plan
 
 
@@ -132,47 +138,51 @@ def _with(plan: Plan, fault: Json, *excuses: str) -> Plan:
     return replace(plan, faults=(*plan.faults, fault), excuses=plan.excuses | set(excuses))
 
 
-def _when_hit(dice: Random, operations: tuple[str, ...]) -> Json:
-    """Which request it is that meets a fault: any, or one of some operations, and which of them."""
+def _when_hit(dice: Random, plan: Plan) -> Json:
+    """Which request it is that meets a fault: any, or one of some operation, and which of them."""
     given: Json = {}
     if dice.random() < 0.6:
-        given["operation"] = dice.choice(operations)
+        given["operation"] = dice.choice(_operations(plan))
     if dice.random() < 0.8:
-        given["nth"] = dice.choice((1, 1, 1, 2, 2, 3, 4, 6))
+        given["nth"] = _which(dice)
     else:
-        given |= {"skip": dice.randint(0, 2), "times": 2}
+        given |= {"skip": dice.randint(0, 1), "times": 2}
     return given
 
 
+def _which(dice: Random) -> int:
+    return dice.choice((1, 1, 1, 1, 2, 2, 2, 3, 3, 5))
+
+
 def _operations(plan: Plan) -> tuple[str, ...]:
-    match plan.direction:
-        case "up" | "stream":
-            return (INSERT, f"{INSERT}.start", f"{INSERT}.send", f"{INSERT}.query", GET)
-        case "copy":
-            return (REWRITE, REWRITE, GET)
-        case _:
-            return (GET,)
+    if not plan.writes:
+        return (GET,)
+    if plan.direction == "copy":
+        return (REWRITE, REWRITE, GET)
+    if plan.size <= CHUNK:
+        return (INSERT, INSERT, GET)
+    return (f"{INSERT}.start", f"{INSERT}.send", f"{INSERT}.send", f"{INSERT}.query", GET)
 
 
-def _place(plan: Plan, most: Random) -> int:
-    return most.randrange(plan.size + 1)
+def _place(dice: Random, plan: Plan) -> int:
+    return dice.randrange(plan.size + 1)
 
 
 def _status(dice: Random, plan: Plan) -> Plan:
     fault: Json = {"action": "status", "code": dice.choice(TRANSIENT), "when": dice.choice(("before", "after"))}
     if dice.random() < 0.3:
         fault["retry_after"] = dice.choice((0, 1, 7, 20))
-    return _with(plan, fault | _when_hit(dice, _operations(plan)))
+    return _with(plan, fault | _when_hit(dice, plan))
 
 
 def _never_again(dice: Random, plan: Plan) -> Plan:
     fault: Json = {"action": "status", "code": 503, "retry_after": 100_000}
-    return _with(plan, fault | _when_hit(dice, _operations(plan)), "asked to wait too long")
+    return _with(plan, fault | _when_hit(dice, plan), "asked to wait too long")
 
 
 def _permanent(dice: Random, plan: Plan) -> Plan:
     fault: Json = {"action": "status", "code": dice.choice((400, 403, 404, 412))}
-    return _with(plan, fault | _when_hit(dice, _operations(plan)), "a permanent error")
+    return _with(plan, fault | _when_hit(dice, plan), "a permanent error")
 
 
 def _expired(dice: Random, plan: Plan) -> Plan:
@@ -186,52 +196,61 @@ def _broken(dice: Random, plan: Plan) -> Plan:
         "action": dice.choice(("reset", "reset", "close")),
         "when": dice.choice(("before", "after", "after")),
     }
-    return _with(plan, fault | _when_hit(dice, _operations(plan)))
+    return _with(plan, fault | _when_hit(dice, plan))
 
 
 def _truncated(dice: Random, plan: Plan) -> Plan:
     fault: Json = {"action": "truncate", "reset": dice.random() < 0.5}
-    if plan.direction in WRITERS or dice.random() < 0.3:
+    if plan.writes or dice.random() < 0.3:
         fault["share"] = round(dice.random(), 3)
     else:
-        fault["keep"] = _place(plan, dice)
+        fault["keep"] = _place(dice, plan)
     return _with(plan, fault | _body(dice, plan))
 
 
 def _stalled(dice: Random, plan: Plan) -> Plan:
     if any(fault["action"] == "stall" for fault in plan.faults):
         return _truncated(dice, plan)  # each costs real time
-    keep = dice.randrange(64) if plan.direction in WRITERS else _place(plan, dice)
+    keep = dice.randrange(64) if plan.writes else _place(dice, plan)
     return _with(plan, {"action": "stall", "keep": keep} | _body(dice, plan))
 
 
 def _body(dice: Random, plan: Plan) -> Json:
     """A request whose reply has a body."""
+    if not plan.writes and dice.random() < 0.8:
+        return {"data": True, "nth": _which(dice)}
     operation = dice.choice([each for each in _operations(plan) if not each.endswith(".start")])
-    return {"operation": operation, "nth": dice.choice((1, 1, 1, 2, 2, 3, 4))}
+    return {"operation": operation, "nth": _which(dice)}
 
 
 def _partial(dice: Random, plan: Plan) -> Plan:
     keep = dice.choice((0, CHUNK, dice.randrange(LARGEST)))
-    fault: Json = {"action": "partial", "keep": keep, "nth": dice.choice((1, 1, 2, 3, 5))}
+    fault: Json = {"action": "partial", "keep": keep, "nth": _which(dice)}
     status = dice.choice((None, None, 308, 308, 429, 500, 503))
     return _with(plan, fault if status is None else {**fault, "status": status})
 
 
 def _rewound(dice: Random, plan: Plan) -> Plan:
-    fault: Json = {"action": "rewind", "to": CHUNK * dice.choice((0, 0, 1, 2)), "nth": dice.choice((1, 2, 3))}
+    fault: Json = {"action": "rewind", "to": CHUNK * dice.choice((0, 0, 1, 2)), "nth": dice.choice((2, 2, 3))}
     if dice.random() < 0.3:
-        fault["operation"] = f"{INSERT}.query"
-    excuse = () if plan.direction == "up" else ("a source that cannot be read again",)
-    return _with(plan, fault, *excuse)
+        plan = _with(_broken_chunk(dice, plan), fault | {"operation": f"{INSERT}.query", "nth": 1})
+    else:
+        plan = _with(plan, fault)
+    return plan if plan.direction == "up" else replace(plan, excuses=plan.excuses | {NOT_AGAIN})
 
 
 def _session_gone(dice: Random, plan: Plan) -> Plan:
     fault: Json = {"action": "expire_session", "status": dice.choice((404, 410)), "nth": dice.choice((1, 1, 2, 3))}
     if dice.random() < 0.3:
-        fault["operation"] = f"{INSERT}.query"
-    excuse = () if plan.direction == "up" else ("a source that cannot be read again",)
-    return _with(plan, fault, *excuse)
+        plan = _with(_broken_chunk(dice, plan), fault | {"operation": f"{INSERT}.query", "nth": 1})
+    else:
+        plan = _with(plan, fault)
+    return plan if plan.direction == "up" else replace(plan, excuses=plan.excuses | {NOT_AGAIN})
+
+
+def _broken_chunk(dice: Random, plan: Plan) -> Plan:
+    """After which a session is asked how much it has."""
+    return _with(plan, {"action": "reset", "operation": f"{INSERT}.send", "nth": dice.choice((1, 2, 3))})
 
 
 def _corrupted_up(dice: Random, plan: Plan) -> Plan:
@@ -241,18 +260,19 @@ def _corrupted_up(dice: Random, plan: Plan) -> Plan:
 
 def _corrupted_down(dice: Random, plan: Plan) -> Plan:
     again = any(fault["action"] == "corrupt" for fault in plan.faults)
-    fault: Json = {"action": "corrupt", "at": _place(plan, dice), "data": True, "nth": dice.choice((1, 1, 2, 3))}
+    fault: Json = {"action": "corrupt", "at": _place(dice, plan), "data": True, "nth": dice.choice((1, 1, 2, 3))}
     # What has gone out cannot be taken back, and who gets wrong bytes twice may call them wrong.
     return _with(plan, fault, *(("wrong bytes",) if again or plan.direction == "out" else ()))
 
 
 def _range(dice: Random, plan: Plan) -> Plan:
     """What servers do with a range; there is one only when a transfer goes on, so it comes with a break."""
-    broken = _truncated(dice, plan)
+    keep, reset = _place(dice, plan), dice.random() < 0.5
+    broken = _with(plan, {"action": "truncate", "keep": keep, "reset": reset, "data": True, "nth": 1})
     action = dice.choice(("ignore_range", "other_range", "refuse_range"))
     fault: Json = {"action": action, "nth": dice.choice((1, 1, 2))}
     if action == "other_range":
-        fault["first"] = _place(plan, dice)
+        fault["first"] = _place(dice, plan)
     return _with(broken, fault)
 
 
@@ -280,14 +300,14 @@ def _cut(dice: Random, plan: Plan) -> Plan:
 
 _ANY: tuple[Kind, ...] = (_status, _status, _status, _broken, _broken, _truncated, _stalled, _cut, _expired)
 _RARE: tuple[Kind, ...] = (*_ANY, *_ANY, _never_again, _permanent, _somebody_else)
-_UP: tuple[Kind, ...] = (*_RARE, *(_partial, _rewound, _session_gone) * 3, _corrupted_up)
+_SMALL: tuple[Kind, ...] = (*_RARE, _corrupted_up)
+_SESSION: tuple[Kind, ...] = (*_SMALL, *(_partial, _rewound, _session_gone) * 3)
 _DOWN: tuple[Kind, ...] = (*_RARE, *(_truncated, _range, _corrupted_down) * 3, _somebody_else)
-_KINDS: dict[Direction, tuple[Kind, ...]] = {
-    "up": _UP,
-    "stream": _UP,
-    "down": _DOWN,
-    "sliced": _DOWN,
-    "out": _DOWN,
-    "gzip": _DOWN,
-    "copy": _RARE,
-}
+
+
+def _kinds(plan: Plan) -> tuple[Kind, ...]:
+    if not plan.writes:
+        return _DOWN
+    if plan.direction == "copy":
+        return _RARE
+    return _SMALL if plan.size <= CHUNK else _SESSION

@@ -44,7 +44,8 @@ def try_plan(plan: Plan, cloud: Cloud, folder: Path) -> str:
     begin, older = dice.randrange(LARGEST), dice.randrange(LARGEST)
     rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
-    world = World.of(plan, cloud, folder, _BYTES[begin : begin + plan.size], _BYTES[older : older + 100_000])
+    right, other = _BYTES[begin : begin + plan.size], _BYTES[older : older + 100_000]
+    world = World.of(plan, cloud, folder, right, right if plan.same else other)
     try:
         with small_thresholds(), virtual_time(plan.seed):
             return asyncio.run(_trial(world))
