@@ -9,6 +9,7 @@ import os
 import threading
 from collections.abc import Callable, Coroutine
 from concurrent.futures import Future
+from contextlib import suppress
 from typing import Any, TypeVar
 
 from forbear.transfer.settings import Settings
@@ -97,9 +98,10 @@ def _close() -> None:
         engines = list(_engines.values())
         _engines.clear()
     for engine in engines:
-        loop, _ = engine.opened.result()
-        loop.call_soon_threadsafe(engine.stop)
-        engine.thread.join(_LAST_WORDS)
+        with suppress(Exception):  # it did not open
+            loop, _ = engine.opened.result(_LAST_WORDS)
+            loop.call_soon_threadsafe(engine.stop)
+            engine.thread.join(_LAST_WORDS)
 
 
 def _forked() -> None:

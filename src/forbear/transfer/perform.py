@@ -53,7 +53,9 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: Path | No
     if not isinstance(source, Url):
         raise TransferError(f"{source} and {target} are both here", "copy them with cp")
     if target == STREAM:
-        return await download(storage, item.found or source, sys.stdout.buffer)
+        made = await download(storage, item.found or source, sys.stdout.buffer)
+        sys.stdout.buffer.flush()  # what cannot be written is a failure of this item
+        return made
     folders.prepare(target, item.root)
     return await download(storage, item.found or source, target, no_clobber=item.no_clobber, state=state)
 
