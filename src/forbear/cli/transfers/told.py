@@ -16,8 +16,8 @@ from forbear.transfer.items import STREAM, Action, Item, Outcome, Status, Summar
 
 _KINDS = 4
 _WORD = re.compile(r"[\w ]+")
-_LEAST = 1024 * 1024
-"""Bytes from which a speed means something."""
+_LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
+"""From which on a speed means something."""
 _CANNOT_CONNECT = "Cannot connect to host"
 UNREACHABLE = "check the network; another service than the real one is named by --endpoint or STORAGE_EMULATOR_HOST"
 
@@ -62,7 +62,8 @@ def _total(summary: Summary) -> str:
     if not any(summary.outcomes.values()):
         return "nothing to do"
     done = of_count(summary.done - summary.deleted, "file")
-    speed = f", {of_bytes(summary.bytes / summary.seconds)}/s" if summary.seconds and summary.bytes >= _LEAST else ""
+    fast = summary.bytes >= _LEAST_BYTES and summary.seconds >= _LEAST_SECONDS
+    speed = f", {of_bytes(summary.bytes / summary.seconds)}/s" if fast else ""
     counts = (
         (summary.deleted, f"{summary.deleted} deleted"),
         (summary.retries, of_count(summary.retries, "retry", "retries")),
