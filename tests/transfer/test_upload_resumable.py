@@ -236,7 +236,7 @@ async def test_a_condition_that_fails_at_the_end_is_told(
     if lost:
         cloud.fault(Fault.reset(operation=SEND, nth=6))
     path = file_of(tmp_path, SIZE)
-    with metered(When(SIZE, lambda: cloud.store.put("bkt", "thing", b"theirs", {}))):
+    with metered(When(5 * CHUNK, lambda: cloud.store.put("bkt", "thing", b"theirs", {}))):
         async with storing(cloud) as storage:
             with pytest.raises(TargetExists if generation == 0 else TargetChanged):
                 await upload(storage, path, TARGET, generation=generation, chunk_size=CHUNK)

@@ -22,6 +22,7 @@ from forbear.transfer.errors import (
     TargetChanged,
     TargetExists,
     TransferError,
+    UnsafeName,
 )
 from forbear.transfer.objects import MTIME
 from forbear.transfer.upload import guessed, upload
@@ -365,6 +366,8 @@ async def test_targets_are_checked(cloud: Cloud, tmp_path: Path) -> None:
             given: dict[str, Any] = more
             with pytest.raises(ValueError, match=text):
                 await upload(storage, path, target, **given)
+        with pytest.raises(UnsafeName, match="is not Unicode"):
+            await upload(storage, path, Url("bkt", "a\udcff"))
         wrong: Any = 5
         with pytest.raises(TypeError, match="`source` must be a path"):
             await upload(storage, wrong, TARGET)

@@ -64,6 +64,7 @@ class Sum:
         self.bytes = 0
         self.most = 0
         self.retries = 0
+        self.size: int | None = None
 
     def moved(self, count: int) -> None:
         self.bytes += count
@@ -76,7 +77,7 @@ class Sum:
         pass
 
     def sized(self, size: int) -> None:
-        pass
+        self.size = size
 
 
 class When(Sum):

@@ -148,7 +148,9 @@ class Resumable:
         storage, source, state = self._storage, self._source, self._state
         first = state.stored
         await source.ready(first, self._chunk_size)
-        state.size = source.size
+        if state.size is None and source.size is not None:
+            state.size = source.size
+            self._meter.sized(source.size)
         end = chunk_end(first, source.size, self._chunk_size)
         headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}"}
         if end == source.size:

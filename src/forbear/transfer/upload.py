@@ -8,7 +8,9 @@ from typing import Any, BinaryIO
 
 from forbear.transfer.address import Url
 from forbear.transfer.claim import Claim
+from forbear.transfer.errors import UnsafeName
 from forbear.transfer.insert import insert
+from forbear.transfer.meter import meter
 from forbear.transfer.objects import MTIME, Object
 from forbear.transfer.resumable import Resumable, cancel, is_over
 from forbear.transfer.sources import File, iterated, opened
@@ -63,6 +65,7 @@ async def upload(
     chunk_size = min(chunk_size, LAST)
     await stream.ready(0, chunk_size)
     if stream.size is not None:
+        meter.get().sized(stream.size)
         return await insert(storage, stream, stream.size, claim, resource)
     return await Resumable(storage, stream, claim, resource, chunk_size).run()
 
@@ -99,6 +102,11 @@ async def _kept(
 def _check(target: Url, generation: int | None, chunk_size: int) -> None:
     if not target.name:
         raise ValueError(f"`target` must name an object, such as {target}name, got {target}")
+    if not target.name.isascii():
+        try:
+            target.name.encode()
+        except UnicodeEncodeError as error:
+            raise UnsafeName(f"{target.name!r} is not Unicode, as the names of objects are", "rename it") from error
     if target.generation is not None:
         raise ValueError(f"`target` must not name a version, which only the server can make, got {target}")
     if generation is not None and generation < 0:
