@@ -18,7 +18,7 @@ import forbear
 from forbear import Reason
 from forbear.clients.aiohttp import RetryMiddleware
 from forbear.run.errors import AttemptTimeout
-from forbear.services import cloud_storage
+from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.secure import untrusted
@@ -193,6 +193,43 @@ async def test_no_request_keeps_anything_alive() -> None:
         with Wire(BROKEN, REST) as wire:
             async with retrying() as session:
                 assert (await fetch())() is None
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("status", [503, None], ids=["failed reply", "error"])
+@pytest.mark.parametrize("failures", [1, 2, 3])
+async def test_no_failed_attempt_keeps_anything_alive(status: int | None, failures: int) -> None:
+    """With the garbage collector off, no reply and no error that was retried or let out is left, nor sent for twice."""
+    watched = list[weakref.ref[Any]]()
+
+    async def failing(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        if status is None and len(watched) < failures:
+            lost = aiohttp.ClientConnectionError()
+            watched.append(weakref.ref(lost))
+            try:
+                raise lost
+            finally:
+                del lost
+        response = await handler(request)
+        watched.append(weakref.ref(response))
+        return response
+
+    async def fetch() -> int | None:
+        try:
+            async with session.get(wire.url) as response:
+                return response.status
+        except aiohttp.ClientConnectionError:
+            return None
+
+    gc.collect()
+    gc.disable()
+    try:
+        with Wire(*[reply(503)] * failures * (status is not None), reply(200)) as wire, virtual_time(seed=7):
+            retries = RetryMiddleware(rfc9110.policy.with_attempts(3))
+            async with aiohttp.ClientSession(middlewares=(retries, failing)) as session:
+                assert await fetch() == (200 if failures < 3 else status)
+        assert [reference() for reference in watched] == [None] * min(failures + 1, 3)
     finally:
         gc.enable()
 

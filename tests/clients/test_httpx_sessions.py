@@ -252,3 +252,23 @@ def test_a_final_reply_that_breaks_off_is_asked_for_again(flavour: Flavour, clou
     result = put(flavour, session, DATA)
     assert (result.status, result.response.json()["size"]) == (200, str(len(DATA)))
     check_stored(cloud)
+
+
+def test_a_transport_that_reads_requests_finds_what_is_sent(flavour: Flavour) -> None:
+    """The request for the rest of a chunk has the rest for its content; the caller's own stays as it was."""
+    seen = list[tuple[bytes, dict[str, str]]]()
+    answers = [(503, {}), (308, {"Range": "bytes=0-1"}), (200, {})]
+
+    def answer(request: Any) -> Any:
+        seen.append((request.content, dict(request.headers)))
+        status, headers = answers.pop(0)
+        return flavour.library.Response(status, headers=headers)
+
+    transport = flavour.transport(cloud_storage.policy, transport=flavour.library.MockTransport(answer))
+    url = "http://localhost/upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=1"
+    result = flavour.call(transport, "PUT", url, content=b"abcdef", headers={"Content-Range": "bytes 0-5/6"})
+    assert result.status == 200
+    assert [content for content, _ in seen] == [b"abcdef", b"", b"cdef"]
+    assert [headers["content-range"] for _, headers in seen] == ["bytes 0-5/6", "bytes */6", "bytes 2-5/6"]
+    own = result.response.request
+    assert (own.content, own.headers["content-range"]) == (b"abcdef", "bytes 0-5/6")

@@ -117,7 +117,7 @@ class AsyncReader(Generic[R]):
     reply and `close` closes it. Close the reader in the end: it closes whatever reply it has come to.
     """
 
-    __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_rest", "_status")
+    __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_status")
 
     def __init__(
         self,
@@ -135,7 +135,6 @@ class AsyncReader(Generic[R]):
         self._download: Download | None = None  # until it breaks
         self._received = 0
         self._kept: list[bytes] | None = []
-        self._rest = b""
 
     def __aiter__(self) -> Self:
         return self
@@ -144,16 +143,18 @@ class AsyncReader(Generic[R]):
         chunk: bytes | None = b""
         while not chunk:
             try:
-                chunk = self._rest or await anext(self._chunks, None)
-                self._rest = b""
-                self._measure(chunk)
+                chunk = await anext(self._chunks, None)
+                if self._download is not None:
+                    self._measure(self._download, chunk)
             except Exception as error:
-                if not await self._resume(error):
+                chunk = await self._resume(error)
+                if chunk is None:
                     raise
-                chunk = b""
             else:
                 if chunk is None:
-                    self._finish()
+                    self._kept = None
+                    if self._download is not None:
+                        self._download.finished()
                     raise StopAsyncIteration
         self._received += len(chunk)
         if self._kept is not None:
@@ -169,24 +170,18 @@ class AsyncReader(Generic[R]):
         finally:
             await self._close()
 
-    def _measure(self, chunk: bytes | None) -> None:
+    def _measure(self, download: Download, chunk: bytes | None) -> None:
         """Raise the client's error where a continued body is not as long as it should be; None is its end."""
-        if self._download is not None:
-            wrong = self._download.measure(self._received + len(chunk or b""), ended=chunk is None)
-            if wrong is not None:
-                raise self._port.broken(wrong)
+        wrong = download.measure(self._received + len(chunk or b""), ended=chunk is None)
+        if wrong is not None:
+            raise self._port.broken(wrong)
 
-    def _finish(self) -> None:
-        self._kept = None
-        if self._download is not None:
-            self._download.finished()
-
-    async def _resume(self, error: Exception) -> bool:
-        """Come to a reply that goes on with the body; False to let `error` out."""
+    async def _resume(self, error: Exception) -> bytes | None:
+        """Come to a reply that goes on with the body: the first of the rest, perhaps b""; None to let `error` out."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)
-            return False
+            return None
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers)
         download = self._download
@@ -195,18 +190,17 @@ class AsyncReader(Generic[R]):
             await self.aclose()
             await port.start.runtime.asleep(delay)
             try:
-                await self._open(download, await port.send(download.send, download.attempt_limit()))
-                return True
+                return await self._open(download, await port.send(download.send, download.attempt_limit()))
             except Refused as refusal:
                 delay = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
                 delay = download.failed(error, again, port.verdict(again))
         await self.aclose()  # a body that is too long would go on
         self._download = None  # who reads on after the error finds nothing more, and that is no success
-        return False
+        return None
 
-    async def _open(self, download: Download, response: R) -> None:
-        """Read on in `response`; raises Refused if it does not go on with the body."""
+    async def _open(self, download: Download, response: R) -> bytes:
+        """Read on in `response` and return the first of the rest; raises Refused if it does not go on with the body."""
         port = self._port
         self._close = partial(port.close, response)
         try:
@@ -215,5 +209,7 @@ class AsyncReader(Generic[R]):
             await port.close(response)
             raise
         self._chunks = port.chunks(response)
+        rest = b""
         while download.repeats:
-            self._rest = download.repeat(await anext(self._chunks, b""))
+            rest = download.repeat(await anext(self._chunks, b""))
+        return rest

@@ -109,7 +109,7 @@ class Reader(Generic[R]):
     reply and `close` closes it. Close the reader in the end: it closes whatever reply it has come to.
     """
 
-    __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_rest", "_status")
+    __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_status")
 
     def __init__(
         self,
@@ -127,7 +127,6 @@ class Reader(Generic[R]):
         self._download: Download | None = None  # until it breaks
         self._received = 0
         self._kept: list[bytes] | None = []
-        self._rest = b""
 
     def __iter__(self) -> Self:
         return self
@@ -136,16 +135,18 @@ class Reader(Generic[R]):
         chunk: bytes | None = b""
         while not chunk:
             try:
-                chunk = self._rest or next(self._chunks, None)
-                self._rest = b""
-                self._measure(chunk)
+                chunk = next(self._chunks, None)
+                if self._download is not None:
+                    self._measure(self._download, chunk)
             except Exception as error:
-                if not self._resume(error):
+                chunk = self._resume(error)
+                if chunk is None:
                     raise
-                chunk = b""
             else:
                 if chunk is None:
-                    self._finish()
+                    self._kept = None
+                    if self._download is not None:
+                        self._download.finished()
                     raise StopIteration
         self._received += len(chunk)
         if self._kept is not None:
@@ -158,24 +159,18 @@ class Reader(Generic[R]):
         """Close the reply that the body comes from."""
         self._close()
 
-    def _measure(self, chunk: bytes | None) -> None:
+    def _measure(self, download: Download, chunk: bytes | None) -> None:
         """Raise the client's error where a continued body is not as long as it should be; None is its end."""
-        if self._download is not None:
-            wrong = self._download.measure(self._received + len(chunk or b""), ended=chunk is None)
-            if wrong is not None:
-                raise self._port.broken(wrong)
+        wrong = download.measure(self._received + len(chunk or b""), ended=chunk is None)
+        if wrong is not None:
+            raise self._port.broken(wrong)
 
-    def _finish(self) -> None:
-        self._kept = None
-        if self._download is not None:
-            self._download.finished()
-
-    def _resume(self, error: Exception) -> bool:
-        """Come to a reply that goes on with the body; False to let `error` out."""
+    def _resume(self, error: Exception) -> bytes | None:
+        """Come to a reply that goes on with the body: the first of the rest, perhaps b""; None to let `error` out."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)
-            return False
+            return None
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers)
         download = self._download
@@ -184,18 +179,17 @@ class Reader(Generic[R]):
             self.close()
             port.start.runtime.sleep(delay)
             try:
-                self._open(download, port.send(download.send, download.attempt_limit()))
-                return True
+                return self._open(download, port.send(download.send, download.attempt_limit()))
             except Refused as refusal:
                 delay = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
                 delay = download.failed(error, again, port.verdict(again))
         self.close()  # a body that is too long would go on
         self._download = None  # who reads on after the error finds nothing more, and that is no success
-        return False
+        return None
 
-    def _open(self, download: Download, response: R) -> None:
-        """Read on in `response`; raises Refused if it does not go on with the body."""
+    def _open(self, download: Download, response: R) -> bytes:
+        """Read on in `response` and return the first of the rest; raises Refused if it does not go on with the body."""
         port = self._port
         self._close = partial(port.close, response)
         try:
@@ -204,5 +198,7 @@ class Reader(Generic[R]):
             port.close(response)
             raise
         self._chunks = port.chunks(response)
+        rest = b""
         while download.repeats:
-            self._rest = download.repeat(next(self._chunks, b""))
+            rest = download.repeat(next(self._chunks, b""))
+        return rest

@@ -8,7 +8,7 @@ from forbear.exchange.judged import why_not
 from forbear.exchange.send import ORIGINAL
 from forbear.exchange.session import Session
 from forbear.http.status import asked, reason
-from forbear.run.runtime import current
+from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, reports_made
 
 TYPE_CHECKING = False
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from forbear.exchange.body import Body
     from forbear.http.request import Judgement, Request, Service
     from forbear.policy import Policy
-    from forbear.run.runtime import Runtime
 
 
 class Start:
@@ -28,8 +27,8 @@ class Start:
     __slots__ = ("reports", "runtime", "time")
 
     def __init__(self) -> None:
-        self.runtime: Runtime = current.get()
-        self.time = self.runtime.monotonic()
+        self.runtime = runtime = current_runtime()
+        self.time = runtime.monotonic()
         self.reports: int = reports_made[0]  # a later one on an error is that of an inner retry
 
 

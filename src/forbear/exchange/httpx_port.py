@@ -10,33 +10,34 @@ from forbear.exchange.body import AsyncOnce, Body, Fixed, Rendered, streamed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.httpx_library import Library
 from forbear.exchange.opening import is_marked, opened
+from forbear.exchange.outcome import Outcome
 from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
 from forbear.http.bodies import position
+from forbear.http.method import READS
 from forbear.http.request import Request
-
-Bodied = Callable[[Library, Any, int], tuple[Body, Callable[[int], Any]]]
-"""Given a request and how much of a stream to keep: its body, and the stream of it without its first so many bytes."""
 
 
 class _Port:
     """One request and how it is varied; what the sync and the async port share."""
 
-    __slots__ = ("is_plain", "start", "_body", "_bodied", "_exchange", "_library", "_request", "_send", "_settings",
+    __slots__ = ("is_plain", "outcome", "start", "_body", "_exchange", "_library", "_request", "_send", "_settings",
                  "_stream", "_token", "_url")  # fmt: skip
 
-    def __init__(self, settings: Settings, library: Library, send: Any, request: Any, bodied: Bodied) -> None:
+    _is_async = False
+
+    def __init__(self, settings: Settings, library: Library, send: Any, request: Any) -> None:
         self.start = Start()
         self._settings = settings
         self._library = library
         self._send = send
         self._request = request
         self._url = request.url  # as the caller has it: a transport may rewrite that of the request while it sends
-        self._bodied = bodied
         self._exchange: Exchange | None = None
-        plain = settings.is_plain and type(request.stream) is library.ByteStream
-        self.is_plain = plain and not is_marked(settings, request.method, self._target)
+        self.outcome: Outcome[Any] | None = None  # of the first attempt, where that has been made already
+        plain = type(request.stream) is library.ByteStream and settings.is_plain
+        self.is_plain = plain and (request.method in READS or not is_marked(settings, request.method, self._target))
 
     @property
     def exchange(self) -> Exchange:
@@ -86,7 +87,8 @@ class _Port:
     def _begin(self) -> Exchange:
         request, settings = self._request, self._settings
         where = self._target()
-        self._body, self._stream = self._bodied(self._library, request, settings.buffer)
+        bodied = _abodied if self._is_async else _bodied
+        self._body, self._stream = bodied(self._library, request, settings.buffer)
         content = self._body.content if isinstance(self._body, Fixed) else None
         describe = partial(_described, request, *where, content)
         exchange, self._token = opened(
@@ -110,9 +112,7 @@ class _Port:
             own = extensions.get("timeout", {})
             bounds = {kind: _least(own.get(kind), limit) for kind in ("connect", "read", "write", "pool")}
             extensions = {**extensions, "timeout": bounds}
-        varied = self._library.Request(
-            request.method, url, headers=request.headers, stream=stream, extensions=extensions
-        )
+        varied = _copied(request, url, stream, extensions)
         if self._token is not None:
             varied.headers[self._token[0]] = self._token[1]
         if send.skip != 0:
@@ -128,12 +128,9 @@ class Port(_Port):
 
     __slots__ = ()
 
-    def __init__(self, settings: Settings, library: Library, send: Any, request: Any) -> None:
-        super().__init__(settings, library, send, request, _bodied)
-
     def first(self) -> Any:
-        """Send the caller's request as it is."""
-        return self._send(self._request)
+        """Send the caller's request as it is, unless that has been done."""
+        return self._send(self._request) if self.outcome is None else self.outcome.taken()
 
     def send(self, send: Send, limit: float | None) -> Any:
         """Send a variation of the request, or the request itself where nothing is varied."""
@@ -163,12 +160,11 @@ class AsyncPort(_Port):
 
     __slots__ = ()
 
-    def __init__(self, settings: Settings, library: Library, send: Any, request: Any) -> None:
-        super().__init__(settings, library, send, request, _abodied)
+    _is_async = True
 
     async def first(self) -> Any:
-        """Send the caller's request as it is."""
-        return await self._send(self._request)
+        """Send the caller's request as it is, unless that has been done."""
+        return await self._send(self._request) if self.outcome is None else self.outcome.taken()
 
     async def send(self, send: Send, limit: float | None) -> Any:
         """Send a variation of the request, or the request itself where nothing is varied."""
@@ -222,6 +218,15 @@ def _form(library: Library, stream: Any) -> Rendered | None:
     contents = [getattr(field, "file", b"") for field in stream.fields]
     files = [content for content in contents if not isinstance(content, str | bytes)]
     return Rendered(stream, files) if all(position(file) is not None for file in files) else None
+
+
+def _copied(request: Any, url: Any, stream: Any, extensions: Mapping[str, Any]) -> Any:
+    """A copy of a request to be sent with other parts; its headers are its own, for more may be added."""
+    copy: Any = object.__new__(request.__class__)  # its __init__ would take it all apart and put it together again
+    copy.__dict__.update(request.__dict__, url=url, stream=stream, extensions=dict(extensions))
+    copy.__dict__.pop("_content", None)  # what was read of another stream
+    copy.headers = request.headers.__class__(request.headers)
+    return copy
 
 
 def _described(request: Any, host: str, target: str, content: bytes | None) -> Request:

@@ -7,6 +7,8 @@ from forbear.core.report import EXTENSION
 from forbear.exchange import adrive, drive
 from forbear.exchange.httpx_library import Library
 from forbear.exchange.httpx_port import AsyncPort, Port
+from forbear.exchange.outcome import Outcome
+from forbear.exchange.reply import WHOLE_OR_PART
 from forbear.exchange.settings import Settings
 from forbear.run.switch import is_off
 
@@ -20,13 +22,19 @@ def handle(settings: Settings, library: Library, send: Callable[[Any], Any], req
     if chosen is None:
         return send(request)
     port = Port(chosen, library, send, request)
+    if port.is_plain and request.method == "GET":  # most requests are, and nearly all of them succeed at once
+        try:
+            response = send(request)
+        except Exception as error:
+            port.outcome = Outcome(error)
+        else:
+            if response.status_code in WHOLE_OR_PART:
+                return _watched(port, library, response)
+            port.outcome = Outcome(response)
     response = drive.drive(port)
     if port.report is not None:
         response.extensions[EXTENSION] = port.report
-    if port.is_watched(response):
-        raw = response.stream
-        response.stream = library.ReplyBody(port, response.status_code, response.headers, iter(raw), raw.close)
-    return response
+    return _watched(port, library, response) if port.is_watched(response) else response
 
 
 async def ahandle(settings: Settings, library: Library, send: Callable[[Any], Awaitable[Any]], request: Any) -> Any:
@@ -35,12 +43,32 @@ async def ahandle(settings: Settings, library: Library, send: Callable[[Any], Aw
     if chosen is None:
         return await send(request)
     port = AsyncPort(chosen, library, send, request)
+    if port.is_plain and request.method == "GET":
+        try:
+            response = await send(request)
+        except Exception as error:
+            port.outcome = Outcome(error)
+        else:
+            if response.status_code in WHOLE_OR_PART:
+                return _awatched(port, library, response)
+            port.outcome = Outcome(response)
     response = await adrive.drive(port)
     if port.report is not None:
         response.extensions[EXTENSION] = port.report
-    if port.is_watched(response):
-        raw = response.stream
-        response.stream = library.AsyncReplyBody(port, response.status_code, response.headers, aiter(raw), raw.aclose)
+    return _awatched(port, library, response) if port.is_watched(response) else response
+
+
+def _watched(port: Port, library: Library, response: Any) -> Any:
+    """The response with a body that comes through a Reader."""
+    raw = response.stream
+    response.stream = library.ReplyBody(port, response.status_code, response.headers, iter(raw), raw.close)
+    return response
+
+
+def _awatched(port: AsyncPort, library: Library, response: Any) -> Any:
+    """The response with a body that comes through an AsyncReader."""
+    raw = response.stream
+    response.stream = library.AsyncReplyBody(port, response.status_code, response.headers, aiter(raw), raw.aclose)
     return response
 
 

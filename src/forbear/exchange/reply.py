@@ -11,7 +11,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _CONTINUED = ("GET", "HEAD")
-_WHOLE_OR_PART = (200, 206)
+WHOLE_OR_PART = (200, 206)
+"""The statuses of replies to a GET whose body may go on in a further one."""
 
 _SHORT = 64 * 1024
 """A reply of at most so many bytes is little, and read at once."""
@@ -30,7 +31,7 @@ def is_settled_at_once(method: str, status: int, headers: "Mapping[str, str]") -
 
 def is_continued(method: str, status: int) -> bool:
     """Whether the body of a reply may go on in a further one."""
-    return method == "GET" and status in _WHOLE_OR_PART
+    return method == "GET" and status in WHOLE_OR_PART
 
 
 def is_watched(method: str, status: int, headers: "Mapping[str, str]", *, given_up: bool) -> bool:

@@ -13,6 +13,8 @@ from forbear.clients.aiohttp.errors import is_sent_again
 from forbear.clients.aiohttp.port import Port
 from forbear.clients.aiohttp.reply import tell
 from forbear.exchange.adrive import drive
+from forbear.exchange.exchange import Start
+from forbear.exchange.outcome import Outcome
 from forbear.exchange.settings import BUFFER, Settings
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -46,6 +48,7 @@ class RetryMiddleware:
         self, policy: Policy | None = None, *, idempotency_header: str | None = None, buffer: int = BUFFER
     ) -> None:
         self._settings = Settings(policy, idempotency_header, buffer)
+        self._is_plain = self._settings.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send a request as often as its policy allows and return the reply."""
@@ -53,7 +56,17 @@ class RetryMiddleware:
             return await handler(request)
         if _let_out.get() is not None:
             _stop_second(request)
-        port = Port(self._settings, handler, request)
+        start, outcome = Start(), None
+        if self._is_plain and request.method == "GET" and not request.body:  # most are, and nearly all succeed at once
+            try:
+                response = await handler(request)
+            except Exception as error:
+                outcome = Outcome[ClientResponse](error)
+            else:
+                if response.status < 400 and response.content.is_eof():  # what is here in whole does not break
+                    return response
+                outcome = Outcome(response)
+        port = Port(self._settings, handler, request, start, outcome)
         try:
             response = await drive(port)
         except Exception as error:
@@ -62,7 +75,7 @@ class RetryMiddleware:
             raise
         if port.report is not None:
             tell(response, port.report)
-        if not response.content.is_eof() and port.is_watched(response):  # what is here in whole does not break
+        if not response.content.is_eof() and port.is_watched(response):
             port.continued(response)
         return response
 

@@ -17,6 +17,7 @@ from forbear.exchange.adrive import AsyncReader
 from forbear.exchange.body import AsyncOnce, Fixed
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.opening import is_marked, opened
+from forbear.exchange.outcome import Outcome
 from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
@@ -30,19 +31,28 @@ _IN_MEMORY = (bytes, BytesPayload)
 class Port:
     """How one request is sent, varied and sent again; the request is the session's own and changed in place."""
 
-    __slots__ = ("is_plain", "start", "_body", "_chunked", "_exchange", "_handler", "_headers", "_last", "_replaced",
-                 "_request", "_settings", "_token", "_url")  # fmt: skip
+    __slots__ = ("is_plain", "start", "_body", "_chunked", "_exchange", "_handler", "_headers", "_last", "_outcome",
+                 "_replaced", "_request", "_settings", "_token", "_url")  # fmt: skip
 
     _last: ClientResponse | None  # the reply that was the last to come, once a body has gone on
 
-    def __init__(self, settings: Settings, handler: ClientHandlerType, request: ClientRequest) -> None:
-        self.start = Start()
+    def __init__(
+        self,
+        settings: Settings,
+        handler: ClientHandlerType,
+        request: ClientRequest,
+        start: Start,
+        outcome: Outcome[ClientResponse] | None,
+    ) -> None:
+        self.start = start
+        self._outcome = outcome  # of the first attempt, where that has been made already
         self._settings = settings
         self._handler = handler
         self._request = request
         self._exchange: Exchange | None = None
         plain = settings.is_plain and isinstance(request.body, _IN_MEMORY)
-        self.is_plain = plain and (request.method in READS or not is_marked(settings, request.method, self._where))
+        plain = plain and (request.method in READS or not is_marked(settings, request.method, self._where))
+        self.is_plain = plain or outcome is not None
 
     @property
     def exchange(self) -> Exchange:
@@ -67,8 +77,8 @@ class Port:
         return None if self._exchange is None else self._exchange.report
 
     async def first(self) -> ClientResponse:
-        """Send the caller's request as it is."""
-        return await self._handler(self._request)
+        """Send the caller's request as it is, unless that has been done."""
+        return await self._handler(self._request) if self._outcome is None else self._outcome.taken()
 
     async def send(self, send: Send, limit: float | None) -> ClientResponse:
         """Send a variation of the request; `limit` holds until its reply begins."""
