@@ -163,7 +163,7 @@ async def test_what_the_caller_raises_comes_out(cloud: Cloud) -> None:
     assert versions(cloud) == 0
 
 
-@pytest.mark.parametrize("wrong", ["text", 5])
+@pytest.mark.parametrize("wrong", ["text", 5, None])
 async def test_bytes_are_asked_for(cloud: Cloud, wrong: Any) -> None:
     """Text, or anything else, is refused by name."""
 

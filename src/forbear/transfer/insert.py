@@ -14,7 +14,7 @@ from forbear.transfer.claim import Claim
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import FIELDS, Object
-from forbear.transfer.sources import File, Stream
+from forbear.transfer.sources import File, Source
 from forbear.transfer.storage import Storage
 from forbear.transfer.verify import is_refusal, mismatch, verified
 
@@ -23,9 +23,7 @@ _BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur 
 _KIND = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
 
 
-async def insert(
-    storage: Storage, source: File | Stream, size: int, claim: Claim, resource: Mapping[str, Any]
-) -> Object:
+async def insert(storage: Storage, source: Source, size: int, claim: Claim, resource: Mapping[str, Any]) -> Object:
     """Upload a source of `size` bytes; `resource` is what else the object is to have."""
     moved = meter.get().moved
     data = source.read() if isinstance(source, File) and size <= PIECE else None

@@ -18,7 +18,7 @@ from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferE
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import Object
 from forbear.transfer.patience import Patience
-from forbear.transfer.sources import File, Stream
+from forbear.transfer.sources import Source
 from forbear.transfer.storage import Reply, Storage, lowered, refusal
 from forbear.transfer.uploading import Step, Turn, Uploading, chunk_end
 from forbear.transfer.verify import is_refusal, mismatch, verified
@@ -38,7 +38,7 @@ class Resumable:
     def __init__(
         self,
         storage: Storage,
-        source: File | Stream,
+        source: Source,
         claim: Claim,
         resource: Mapping[str, Any],
         chunk_size: int,

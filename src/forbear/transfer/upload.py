@@ -13,9 +13,10 @@ from forbear.transfer.insert import insert
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import MTIME, Object
 from forbear.transfer.resumable import Resumable, cancel, is_over
-from forbear.transfer.sources import File, iterated, opened
+from forbear.transfer.sources import File
 from forbear.transfer.state import State, default_directory
 from forbear.transfer.storage import Storage
+from forbear.transfer.streams import iterated, opened
 from forbear.transfer.uploading import GRAIN, LAST
 
 CHUNK_SIZE = 64 * 1024 * 1024
