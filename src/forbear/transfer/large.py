@@ -2,6 +2,8 @@
 
 import asyncio
 import os
+from functools import cache
+from pathlib import Path
 from typing import Any
 
 import aiohttp
@@ -90,7 +92,9 @@ class Large:
         """What an earlier process left of this very version: its slices, and whether there is anything."""
         saved, size = self._state.load(), self._fetch.item.size
         there = self._part.size
-        layout = saved.pop("slices", None)
+        layout, synced, boot = (saved.pop(name, None) for name in ("slices", "synced", "boot"))
+        if boot != _boot():
+            layout = synced
         if saved != self._known or not there:
             return None, False
         if layout is None:
@@ -106,14 +110,24 @@ class Large:
             if free is not None and free < item.size:
                 room = f"{item.size} bytes are to come, and the disk has room for {free}"
                 raise TransferError(f"cannot write {self._place.path}: {room}", "make room, then start again")
-            self._save(layout)
+            self._save(layout, layout, lasting=True)
             if layout is not None:
                 os.ftruncate(part.descriptor, item.size)
         except OSError as error:
             raise unwritable(self._place.path, error) from error
 
-    def _save(self, layout: Layout | None) -> None:
-        self._state.save({**self._known, "slices": layout})
+    def _save(self, layout: Layout | None, synced: Layout | None, *, lasting: bool) -> None:
+        slices = {} if layout is None else {"slices": layout, "synced": synced, "boot": _boot()}
+        self._state.save({**self._known, **slices}, lasting=lasting)
+
+
+@cache
+def _boot() -> str:
+    """What tells this run of the machine from others; empty where it does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
 
 
 def _covers(layout: Any, size: int) -> bool:

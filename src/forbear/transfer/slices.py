@@ -3,15 +3,15 @@
 import asyncio
 import os
 import threading
-from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
+from typing import Protocol, Self
 
 import aiohttp
 
 from forbear.run.runtime import current
 from forbear.transfer.checksum import Crc32c
+from forbear.transfer.errors import TransferError
 from forbear.transfer.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.meter import meter
 from forbear.transfer.sinks import FileSink
@@ -30,7 +30,13 @@ _WORTHWHILE = 4  # times as long
 Layout = list[list[int]]
 """Of each slice: where it starts, where it ends (not included), and how many of its bytes are on disk."""
 
-Save = Callable[[Layout], None]
+
+class Save(Protocol):
+    """Puts down how far slices have come."""
+
+    def __call__(self, layout: Layout, synced: Layout, *, lasting: bool) -> None:
+        """`layout` is true as long as the machine runs, `synced` ever after; both are to last where `lasting`."""
+        ...
 
 
 def layout_for(size: int, slices: int | None, connections: int) -> Layout | None:
@@ -50,8 +56,9 @@ class Slices:
     Where they do not come side by side `at_once`, one connection takes them one after the other, and others join in
     unless it is fast: then the limit is elsewhere, and several would only get into each other's way.
 
-    How far they have come is saved now and then, first their bytes and then the word of it, by `save`: so it never
-    claims bytes that are not there, whether the process dies or the machine.
+    How far they have come is saved now and then, first their bytes and then the word of it: so it never claims bytes
+    that are not there. When the process dies, what was written is; when the machine does, only what was synced before,
+    which takes so long on some disks that it is done beside, and told apart.
     """
 
     decoded = False
@@ -65,6 +72,7 @@ class Slices:
         self._save = save
         self._at_once = at_once
         self._unsaved = 0
+        self._synced = [[start, end, 0] for start, end, _ in layout]
         self._lock = threading.Lock()
         self._left = False
         self._saving: asyncio.Future[None] | None = None
@@ -75,10 +83,10 @@ class Slices:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if kind is not None:
-            self._put_on_disk(self._layout)
         with self._lock:
             self._left = True
+        if kind is not None:
+            self._save_passing()
 
     @property
     def position(self) -> int:
@@ -149,15 +157,22 @@ class Slices:
 
     def _wrote(self, count: int) -> None:
         self._unsaved += count
-        if self._unsaved >= _SAVED_EVERY and (self._saving is None or self._saving.done()):
+        if self._unsaved >= _SAVED_EVERY:
             self._unsaved = 0
-            self._saving = asyncio.get_running_loop().run_in_executor(None, self._put_on_disk, self._layout)
+            self._save_passing()
+            if self._saving is None or self._saving.done():
+                self._saving = asyncio.get_running_loop().run_in_executor(None, self._put_on_disk, self._layout)
+
+    def _save_passing(self) -> None:
+        with suppress(TransferError):  # without it, a later process would only have more to do
+            self._save(self._layout, self._synced, lasting=False)
 
     def _put_on_disk(self, layout: Layout) -> None:
-        with self._lock, suppress(OSError):  # without it, a later process would only have more to do
+        with self._lock, suppress(OSError, TransferError):
             if not self._left:
                 os.fsync(self._descriptor)
-                self._save(layout)
+                self._synced = layout
+                self._save(layout, layout, lasting=True)
 
 
 def _most_telling(failures: BaseExceptionGroup[BaseException]) -> BaseException:

@@ -13,6 +13,7 @@ from forbear.transfer.errors import Locked, TransferError
 
 DIRECTORY_VARIABLE = "FORBEAR_STATE_DIR"
 _VERSION = 1
+_LASTING, _PASSING = ".new", ".now"
 
 
 def default_directory() -> Path:
@@ -60,16 +61,22 @@ class State:
         except (OSError, ValueError, RecursionError, KeyError, TypeError):
             return {}
 
-    def save(self, values: dict[str, Any]) -> None:
-        """Put `values` on disk: either all of them are there afterwards, or what was there before."""
-        temporary = self._path.with_suffix(".new")
+    def save(self, values: dict[str, Any], *, lasting: bool = True) -> None:
+        """Put `values` on disk: either all of them are there afterwards, or what was there before.
+
+        It outlives the process, and the machine where it is to be `lasting`, which costs a while. One of either kind
+        may be under way at a time.
+        """
+        data = json.dumps({"version": _VERSION, "values": values}).encode()
+        temporary = self._path.with_suffix(_LASTING if lasting else _PASSING)
         try:
             temporary.unlink(missing_ok=True)  # another process may have died here
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-                json.dump({"version": _VERSION, "values": values}, file)
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
                 file.flush()
-                os.fsync(file.fileno())
+                if lasting:
+                    os.fsync(descriptor)
             temporary.replace(self._path)
         except OSError as error:
             with suppress(OSError):
@@ -78,7 +85,8 @@ class State:
 
     def forget(self) -> None:
         """Delete what was saved: the transfer is over."""
-        self._path.unlink(missing_ok=True)
+        for suffix in (_PASSING, _LASTING, ".json"):
+            self._path.with_suffix(suffix).unlink(missing_ok=True)
 
     def _unkept(self, error: OSError) -> TransferError:
         return TransferError(
