@@ -1,6 +1,5 @@
 """Undoing the gzip that an object is stored with, piece by piece: memory stays flat however far it unfolds."""
 
-import os
 import zlib
 from collections.abc import Iterator
 
@@ -59,15 +58,3 @@ class Gunzip:
     def _broken(self, why: str) -> TransferError:
         hint = "take it as it is stored, with `decode=False`"
         return TransferError(f"{self._name} is stored as gzip and cannot be decoded: {why}", hint)
-
-
-def gunzip(source: int, target: int, name: str) -> Iterator[None]:
-    """Decode one open file into another one, from the beginning, a piece at each step."""
-    decoder = Gunzip(name)
-    os.lseek(source, 0, os.SEEK_SET)
-    with os.fdopen(target, "wb", buffering=0, closefd=False) as file:
-        while data := os.read(source, PIECE):
-            for piece in decoder.feed(data):
-                file.write(piece)
-            yield
-        file.write(decoder.finish())

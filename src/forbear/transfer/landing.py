@@ -1,11 +1,14 @@
 """Landing: a part file whose bytes are right becomes the file that was asked for. It fetches nothing."""
 
+import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forbear.transfer.decoding import gunzip
+from forbear.transfer.decoding import PIECE, Gunzip
 from forbear.transfer.objects import Object
 from forbear.transfer.place import Part, Place
 from forbear.transfer.replies import GZIP
+from forbear.transfer.sinks import unwritable
 from forbear.transfer.threads import in_steps
 
 
@@ -27,3 +30,23 @@ async def land(part: Part, place: Place, item: Object, terms: Terms, *, decoded:
         part.keep = False
     else:
         part.publish(item.mtime, no_clobber=terms.no_clobber)
+
+
+def gunzip(source: int, target: int, name: str) -> Iterator[None]:
+    """Decode one open file into another one, from the beginning, a piece at each step."""
+    decoder = Gunzip(name)
+    os.lseek(source, 0, os.SEEK_SET)
+    try:
+        while data := os.read(source, PIECE):
+            for piece in decoder.feed(data):
+                _write(target, piece)
+            yield
+        _write(target, decoder.finish())
+    except OSError as error:
+        raise unwritable(name, error) from error
+
+
+def _write(descriptor: int, data: bytes) -> None:
+    left = memoryview(data)
+    while left:
+        left = left[os.write(descriptor, left) :]
