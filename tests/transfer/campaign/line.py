@@ -43,8 +43,7 @@ class Line:
         self._cuts.clear()
 
     def __enter__(self) -> Self:
-        if self._held is not None:
-            self._listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._held)
+        self._hold(self._listener)
         self._listener.bind(("127.0.0.1", 0))
         self._listener.listen()
         self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
@@ -101,11 +100,15 @@ class Line:
 
     async def _connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         sock = socket.socket()
-        if self._held is not None:
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, self._held)
+        self._hold(sock)
         sock.setblocking(False)
         await asyncio.get_running_loop().sock_connect(sock, self._target)
         return await asyncio.open_connection(sock=sock)
+
+    def _hold(self, sock: socket.socket) -> None:
+        if self._held is not None:
+            for buffer in (socket.SO_RCVBUF, socket.SO_SNDBUF):
+                sock.setsockopt(socket.SOL_SOCKET, buffer, self._held)
 
     async def _pass(self, way: Way, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str:
         """Pass on what comes, and return how it ended."""
