@@ -4,7 +4,7 @@ import asyncio
 import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
 from contextlib import suppress
-from typing import Any, BinaryIO, TypeVar
+from typing import Any, BinaryIO, TypeVar, cast
 
 from forbear.transfer.body import PIECE
 from forbear.transfer.checksum import Crc32c
@@ -89,12 +89,11 @@ def opened(source: BinaryIO) -> Stream:
     if not callable(getattr(source, "read", None)):
         raise TypeError(f"`source` must be a path, an async iterable of bytes or a binary file, got {source!r}")
     name = getattr(source, "name", None)
-    read_some: Callable[[int], object] = source.read
     is_seekable = getattr(source, "seekable", None)
     origin = source.tell() if is_seekable is not None and is_seekable() else None
 
     async def read() -> bytes:
-        piece = await in_thread(read_some, PIECE * 4)
+        piece = cast("bytes | None", await in_thread(source.read, PIECE * 4))
         if piece is None:
             raise TransferError("the source has nothing to read yet", "open it in blocking mode")
         return _bytes(piece)
