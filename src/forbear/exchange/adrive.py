@@ -1,8 +1,9 @@
 """The async loops around an exchange and a download: the sync ones with `await`. They decide nothing."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
+from types import AsyncGeneratorType
 from typing import Generic, Protocol, Self, TypeVar
 
 from forbear.core.verdict import TRANSIENT, Verdict
@@ -105,7 +106,7 @@ async def drive(port: AsyncPort[R]) -> R:
 
 async def leave(chunks: AsyncIterator[bytes]) -> None:
     """Close an async generator that is left before its end; trio complains of one that is not."""
-    if isinstance(chunks, AsyncGenerator):
+    if isinstance(chunks, AsyncGeneratorType) and chunks.ag_frame is not None:  # None once it has come to its end
         with suppress(RuntimeError):  # another task is reading it, and is about to find the reply closed
             await chunks.aclose()
 
