@@ -13,7 +13,7 @@ from forbear.services import cloud_storage, iam
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.address import Url
 from forbear.transfer.endpoint import ENDPOINT, is_private, proxy
-from forbear.transfer.errors import HttpError, Stalled
+from forbear.transfer.errors import HttpError, Stalled, TransferError
 from forbear.transfer.storage import Storage
 from tests.clients.wire import Wire, reply
 from tests.transfer.uploads import metered, storing
@@ -212,3 +212,25 @@ async def test_many_requests_share_their_connections() -> None:
         async with storing(wire.url, connections=3) as storage:
             await asyncio.gather(*(storage.stat(Url("b", "o")) for _ in range(30)))
         assert wire.connections <= 3
+
+
+async def test_a_reply_that_breaks_off_while_its_object_is_replaced_is_asked_for_anew(cloud: Cloud) -> None:
+    """Its rest would be that of another one."""
+    cloud.store.put("bkt", "o", b"old")
+    cloud.fault(
+        Fault.truncate(share=0.5, operation="storage.objects.get"),
+        Fault.replace_object(b"new!", operation="storage.objects.get"),
+    )
+    async with storing(cloud) as storage:
+        found = await storage.stat(Url("bkt", "o"))
+    assert found is not None
+    assert found.size == 4
+
+
+@pytest.mark.parametrize("body", ["<html>log in here</html>", "\xff", "[" * 100_000, "{}", "[]", '{"bucket": 1}', "7"])
+async def test_replies_that_are_of_somebody_else(body: str) -> None:
+    """What is no JSON, or no object, is said to be so, whoever sent it."""
+    with Wire(reply(200, body.encode("latin-1"))) as wire:
+        async with Storage(endpoint=wire.url) as storage:
+            with pytest.raises(TransferError, match=r"the server's reply (is not JSON|does not describe an object)"):
+                await storage.stat(Url("bkt", "o"))

@@ -37,7 +37,7 @@ async def insert(storage: Storage, source: Source, size: int, claim: Claim, reso
         body = b"".join((opening, data, ending))
     else:
         body = Body(lambda: source.pieces(0, size), size, moved, storage.stall_timeout, opening, ending)
-    refused = 0
+    refused, in_doubt = 0, False
     while True:
         query = {"uploadType": "multipart", **claim.query, "fields": FIELDS}
         try:
@@ -45,8 +45,9 @@ async def insert(storage: Storage, source: Source, size: int, claim: Claim, reso
                 f"upload {source.name}", "POST", claim.target.upload_path, query, headers=_KIND, body=body
             )
         except HttpError as error:
+            in_doubt = in_doubt or _in_doubt(error)  # once it may be there, it may be there in every later round
             if error.status == 412:
-                found = await claim.refused(error, resource, (size, crc) if _in_doubt(error) else None)
+                found = await claim.refused(error, resource, (size, crc) if in_doubt else None)
                 if found is None:
                     continue
             elif is_refusal(error):

@@ -5,7 +5,9 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Self
 
+from forbear.core.report import text_of
 from forbear.transfer.address import Url
+from forbear.transfer.errors import TransferError
 
 FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
 """What to ask for: the fields that `Object.of` reads."""
@@ -34,20 +36,23 @@ class Object:
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
-        """Read the resource of the JSON API."""
-        updated = resource.get("updated")
-        return cls(
-            bucket=resource["bucket"],
-            name=resource["name"],
-            generation=int(resource["generation"]),
-            size=int(resource.get("size", 0)),
-            crc32c=resource.get("crc32c"),
-            metageneration=int(resource.get("metageneration", 1)),
-            content_type=resource.get("contentType"),
-            content_encoding=resource.get("contentEncoding") or None,
-            updated=None if updated is None else datetime.fromisoformat(updated).timestamp(),
-            metadata=resource.get("metadata") or {},
-        )
+        """Read the resource of the JSON API; TransferError where it is none."""
+        try:
+            updated = resource.get("updated")
+            return cls(
+                bucket=resource["bucket"],
+                name=resource["name"],
+                generation=int(resource["generation"]),
+                size=int(resource.get("size", 0)),
+                crc32c=resource.get("crc32c"),
+                metageneration=int(resource.get("metageneration", 1)),
+                content_type=resource.get("contentType"),
+                content_encoding=resource.get("contentEncoding") or None,
+                updated=None if updated is None else datetime.fromisoformat(updated).timestamp(),
+                metadata=resource.get("metadata") or {},
+            )
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise TransferError(f"the server's reply does not describe an object: {text_of(error)}") from error
 
     @property
     def url(self) -> Url:

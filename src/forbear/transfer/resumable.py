@@ -237,5 +237,5 @@ def _total(size: int | None) -> str:
 def _object(reply: Reply | HttpError) -> Object | None:
     try:
         return None if isinstance(reply, HttpError) else Object.of(reply.json())
-    except (ValueError, KeyError, TypeError, RecursionError):
+    except TransferError:
         return None

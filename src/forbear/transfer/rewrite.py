@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from forbear.core.report import report
+import aiohttp
+
+from forbear.core.report import report, text_of
 from forbear.core.verdict import TRANSIENT
 from forbear.transfer.address import Url
 from forbear.transfer.claim import Claim
-from forbear.transfer.errors import ChecksumMismatch, HttpError
+from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError
 from forbear.transfer.meter import meter
 from forbear.transfer.objects import FIELDS, Object
 from forbear.transfer.patience import Patience
@@ -74,10 +76,12 @@ class _Rewrite:
     async def run(self) -> Object:
         """Rewrite until it is done."""
         saved = {} if self._kept is None else self._kept.load()
-        if saved and saved["source"] == self._source.generation:
-            self._token = saved["token"]
-            self._claim.generation = saved["target"]
-            self._in_doubt = True  # the process may have died while the last reply was on its way
+        match saved:
+            case {"source": self._source.generation, "token": str(token), "target": int(target)}:
+                self._token, self._claim.generation = token, target
+                self._in_doubt = True  # the process may have died while the last reply was on its way
+            case _:
+                pass
         while True:
             made: Object | None = None
             try:
@@ -92,6 +96,9 @@ class _Rewrite:
                 if made is None:  # a token holds for one condition, and not for ever
                     self._restart()
                     continue
+            except (aiohttp.ClientError, Stalled) as error:
+                await self._broken_off(error)
+                continue
             if self._kept is not None:
                 self._kept.forget()
             return await self._checked(made)
@@ -99,11 +106,18 @@ class _Rewrite:
     async def _refused(self, error: HttpError) -> Object | None:
         """What is there where it is our own copy, None to try again."""
         source = self._source
-        tried = report(error)
-        in_doubt = self._in_doubt or (tried is not None and tried.maybe_done)
+        self._in_doubt = self._in_doubt or _maybe_done(error)
         wanted = {"contentType": source.content_type, "metadata": source.metadata}
-        sent = (source.size, source.crc32c or "") if in_doubt else None
+        sent = (source.size, source.crc32c or "") if self._in_doubt else None
         return await self._claim.refused(error, wanted, sent)
+
+    async def _broken_off(self, error: Exception) -> None:
+        """After a reply of which only a part came: what was done is told by the same call once more."""
+        if not _maybe_done(error):
+            raise error
+        self._in_doubt = True
+        text = f"copy {self._source.url} to {self._claim.target}: the reply broke off: {text_of(error)}"
+        await self._patience.after(TransferError(text), TRANSIENT)
 
     async def _look_again(self, error: HttpError) -> None:
         """Take the version that has replaced the source."""
@@ -131,6 +145,7 @@ class _Rewrite:
             if answer["done"]:
                 return Object.of(answer["resource"])
             self._token = str(answer["rewriteToken"])
+            self._patience.progressed()
             if self._kept is not None:
                 self._kept.save({"source": source.generation, "token": self._token, "target": self._claim.generation})
 
@@ -143,7 +158,6 @@ class _Rewrite:
         if self._kept is not None:
             self._kept.forget()
         self._token = None
-        self._in_doubt = False
         self._moved_to(0)
 
     async def _checked(self, made: Object) -> Object:
@@ -152,3 +166,9 @@ class _Rewrite:
             raise ChecksumMismatch(f"the copy {made.url} is not what {self._source.url} is, and was deleted")
         self._moved_to(made.size)
         return made
+
+
+def _maybe_done(error: Exception) -> bool:
+    """Whether an attempt may have worked, or has."""
+    tried = report(error)
+    return tried is not None and tried.maybe_done

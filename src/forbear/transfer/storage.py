@@ -21,7 +21,7 @@ from yarl import URL
 
 from forbear.clients.aiohttp import RetryMiddleware, errors
 from forbear.core.events import Event
-from forbear.core.report import attach, report
+from forbear.core.report import attach, report, text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.http.request import Request
 from forbear.policy import Policy
@@ -30,9 +30,10 @@ from forbear.transfer.address import Url
 from forbear.transfer.body import Body
 from forbear.transfer.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear.transfer.endpoint import ENDPOINT, checked, is_private, proxy
-from forbear.transfer.errors import HttpError, Stalled
+from forbear.transfer.errors import HttpError, Stalled, TransferError
 from forbear.transfer.meter import hear
 from forbear.transfer.objects import FIELDS, Object
+from forbear.transfer.patience import Patience
 
 if TYPE_CHECKING:
     from forbear.http.request import Service
@@ -55,8 +56,13 @@ class Reply:
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON."""
-        return json.loads(self.body)
+        """The body as JSON; TransferError where it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise TransferError(
+                f"the server's reply is not JSON: {self.body[:80]!r}", "look at what stands between you and the cloud"
+            ) from error
 
 
 class Storage:
@@ -131,23 +137,29 @@ class Storage:
         Raises HttpError for a status from 400 on, with the report; `what` is how it names the request. Parameters in
         `query` that are None are left out.
         """
-        try:
-            async with self._opened.request(
-                method,
-                self.url(path, query),
-                data=body or None,
-                headers=headers,
-                allow_redirects=False,
-                middlewares=self._middlewares,
-            ) as response:
-                if response.status >= 400:
-                    raise await refusal(what, response)
-                return Reply(response.status, lowered(response), await response.read())
-        except aiohttp.ClientError as error:
-            cause = _cause(error, body, self.stall_timeout)
-            if cause is None:
-                raise
-            raise cause from None
+        patience = Patience(self.policy, what)
+        while True:
+            answered = False
+            try:
+                async with self._opened.request(
+                    method,
+                    self.url(path, query),
+                    data=body or None,
+                    headers=headers,
+                    allow_redirects=False,
+                    middlewares=self._middlewares,
+                ) as response:
+                    if response.status >= 400:
+                        raise await refusal(what, response)
+                    answered = True
+                    return Reply(response.status, lowered(response), await response.read())
+            except aiohttp.ClientError as error:
+                cause = _cause(error, body, self.stall_timeout) or error
+                if not answered or method != "GET":
+                    raise cause from (None if cause is not error else error.__cause__)
+                # The rest of that reply is out of reach, for what it tells of has changed meanwhile.
+                broken = TransferError(f"{what}: the reply broke off: {text_of(cause)}")
+            await patience.after(broken, TRANSIENT)
 
     @asynccontextmanager
     async def stream(
