@@ -15,7 +15,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, storm
 from forbear.transfer.commands import rsync
 from forbear.transfer.settings import Settings
-from tests.transfer.campaign.plans import CHUNK, INSERT, KIB, Direction, Json, Plan, plan_of
+from tests.transfer.campaign.plans import CHUNK, GET, INSERT, KIB, REWRITE, Direction, Json, Plan, plan_of
 from tests.transfer.campaign.trial import try_plan
 
 MIB = 1024 * KIB
@@ -54,6 +54,15 @@ UPLOADS: dict[str, tuple[int, tuple[Json, ...]]] = {
     "a server that stops answering": (900 * KIB, ({"action": "stall", "operation": f"{INSERT}.send", "nth": 4},)),
 }
 
+COPIES: dict[str, tuple[Json, ...]] = {
+    "a lost reply": ({**LOST, "operation": REWRITE},),
+    "a reply that breaks off": ({"action": "truncate", "share": 0.5, "operation": REWRITE, "nth": 2},),
+    "a last reply that breaks off": ({"action": "truncate", "share": 0.5, "operation": REWRITE, "nth": 4},),
+    "a reply that stalls": ({"action": "stall", "keep": 20, "operation": REWRITE, "nth": 2},),
+    "a last reply that is lost": ({**LOST, "operation": REWRITE, "nth": 4},),
+    "an error, though it was done": ({"action": "status", "code": 503, "when": "after", "nth": 4},),
+}
+
 DOWNLOADS: dict[str, tuple[Json, ...]] = {
     "a break": (BROKEN,),
     "bytes corrupted on the way": ({"action": "corrupt", "at": 99, "data": True, "nth": 1},),
@@ -62,6 +71,10 @@ DOWNLOADS: dict[str, tuple[Json, ...]] = {
     "200 where a range was asked for": (BROKEN, {"action": "ignore_range"}),
     "another range than asked for": (BROKEN, {"action": "other_range", "first": 5}),
     "416 where a range was asked for": (BROKEN, {"action": "refuse_range"}),
+    "another object in its place while it is looked at": (
+        {"action": "truncate", "share": 0.5, "operation": GET, "nth": 1},
+        {"action": "replace_object", "operation": GET, "nth": 1},
+    ),
     "a stall": ({"action": "stall", "keep": 300 * KIB, "data": True},),
 }
 
@@ -79,6 +92,48 @@ def test_uploads_are_done_once(cloud: Cloud, tmp_path: Path, name: str, older: b
     if older and faults[0].get("operation") == INSERT and "nth" not in faults[0]:
         faults = ({**faults[0], "nth": 2}, *faults[1:])  # the first attempt only finds out that there is one
     assert try_plan(plan("up", size, faults, older=older, versioned=True), cloud, tmp_path / "trial") == "done"
+
+
+def test_doubt_lasts(cloud: Cloud, tmp_path: Path) -> None:
+    """What may have been done is looked for in every later round, even if it was denied in one of them."""
+    faults: tuple[Json, ...] = ({**LOST, "operation": INSERT}, {"action": "status", "code": 404, "operation": GET})
+    assert try_plan(plan("up", 1_000, faults, older=False), cloud, tmp_path / "trial") == "done"
+
+
+@pytest.mark.parametrize("older", [False, True], ids=["nothing there", "older there"])
+@pytest.mark.parametrize("name", COPIES)
+def test_copies_are_done_once(cloud: Cloud, tmp_path: Path, name: str, older: bool) -> None:
+    """Those that take several calls, too."""
+    given = plan("copy", 3_000 * KIB, COPIES[name], older=older, versioned=True)
+    assert try_plan(given, cloud, tmp_path / "trial") == "done"
+
+
+STREAMS: dict[str, tuple[str, tuple[Json, ...]]] = {
+    "a break": ("done", (BROKEN,)),
+    "200 where a range was asked for": ("done", (BROKEN, {"action": "ignore_range"})),
+    "416 where a range was asked for": ("done", (BROKEN, {"action": "refuse_range"})),
+    "another object in its place after a break": (
+        "failed: SourceChanged",
+        (BROKEN, {"action": "replace_object", "data": True}),
+    ),
+    "wrong bytes that are out, and come again": (
+        "failed: ChecksumMismatch",
+        (
+            BROKEN,
+            {"action": "corrupt", "at": 99, "data": True},
+            {"action": "truncate", "keep": 200 * KIB, "data": True},
+            {"action": "ignore_range"},
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", STREAMS)
+def test_what_is_out_is_out(cloud: Cloud, tmp_path: Path, name: str) -> None:
+    """A stream has each byte once, of one version, and if one of them is wrong that is said."""
+    end, faults = STREAMS[name]
+    given = replace(plan("out", 1_500 * KIB, faults, older=False), excuses=frozenset({"what is out is out"}))
+    assert try_plan(given, cloud, tmp_path / "trial") == end
 
 
 @pytest.mark.parametrize("direction", ["down", "sliced"])
