@@ -16,6 +16,7 @@ class Library:
     """The names of one client library that an adapter needs, and its kinds of stream."""
 
     def __init__(self, module: Any) -> None:
+        self.Request = module.Request
         self.ByteStream = module.ByteStream
         self.Iterated: type = type(module.Request("PUT", "http://localhost", content=()).stream)
         """The stream of whatever is iterated, files included; it has no public name."""

@@ -112,7 +112,9 @@ class _Port:
             own = extensions.get("timeout", {})
             bounds = {kind: _least(own.get(kind), limit) for kind in ("connect", "read", "write", "pool")}
             extensions = {**extensions, "timeout": bounds}
-        varied = _copied(request, url, stream, extensions)
+        varied = self._library.Request(
+            request.method, url, headers=request.headers, stream=stream, extensions=extensions
+        )
         if self._token is not None:
             varied.headers[self._token[0]] = self._token[1]
         if send.skip != 0:
@@ -218,15 +220,6 @@ def _form(library: Library, stream: Any) -> Rendered | None:
     contents = [getattr(field, "file", b"") for field in stream.fields]
     files = [content for content in contents if not isinstance(content, str | bytes)]
     return Rendered(stream, files) if all(position(file) is not None for file in files) else None
-
-
-def _copied(request: Any, url: Any, stream: Any, extensions: Mapping[str, Any]) -> Any:
-    """A copy of a request to be sent with other parts; its headers are its own, for more may be added."""
-    copy: Any = object.__new__(request.__class__)  # its __init__ would take it all apart and put it together again
-    copy.__dict__.update(request.__dict__, url=url, stream=stream, extensions=dict(extensions))
-    copy.__dict__.pop("_content", None)  # what was read of another stream
-    copy.headers = request.headers.__class__(request.headers)
-    return copy
 
 
 def _described(request: Any, host: str, target: str, content: bytes | None) -> Request:
