@@ -162,6 +162,7 @@ class Slices:
             self._save_passing()
             if self._saving is None or self._saving.done():
                 self._saving = asyncio.get_running_loop().run_in_executor(None, self._put_on_disk, self._layout)
+                self._saving.add_done_callback(self._after_sync)
 
     def _save_passing(self) -> None:
         with suppress(TransferError):  # without it, a later process would only have more to do
@@ -172,7 +173,12 @@ class Slices:
             if not self._left:
                 os.fsync(self._descriptor)
                 self._synced = layout
-                self._save(layout, layout, lasting=True)
+                self._save(self._layout, layout, lasting=True)
+
+    def _after_sync(self, _: object) -> None:
+        """What has come since that began is put down again: the word of the sync has replaced later ones."""
+        if not self._left:
+            self._save_passing()
 
 
 def _most_telling(failures: BaseExceptionGroup[BaseException]) -> BaseException:
