@@ -5,9 +5,9 @@ import os
 import signal
 import sys
 
-from forbear.transfer.download import download
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.downloads.download import download
 from forbear.transfer.meter import meter
-from forbear.transfer.storage import Storage
 from tests.transfer.downloads import URL, Count
 
 

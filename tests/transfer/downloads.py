@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 from forbear.core.events import Scheduled
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
-from forbear.transfer.address import Url
-from forbear.transfer.download import download
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.downloads.download import download
 from forbear.transfer.meter import meter
-from forbear.transfer.objects import Object
-from forbear.transfer.storage import Storage
 
 MIB = 1024 * 1024
 URL = Url("bkt", "folder/name")

@@ -14,11 +14,11 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import forbear
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer.address import Url
-from forbear.transfer.credentials import ANONYMOUS, Credentials, GoogleTokens, tokens
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.credentials import ANONYMOUS, Credentials, GoogleTokens, tokens
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, NoCredentials
-from forbear.transfer.storage import Storage
-from forbear.transfer.upload import upload
+from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, SEND, TARGET, file_of, steps, storing, versions
 

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer import download as downloads
-from forbear.transfer import slices as sliced
+from forbear.transfer.downloads import download as downloads
+from forbear.transfer.downloads import slices as sliced
 from forbear.transfer.errors import TransferError
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, random_bytes
 

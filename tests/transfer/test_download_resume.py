@@ -12,8 +12,8 @@ import aiohttp
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer import large
 from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.downloads import large
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Locked
 from tests.transfer.downloads import (
     MIB,

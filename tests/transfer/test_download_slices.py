@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer import large
-from forbear.transfer import slices as sliced
 from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.downloads import large
+from forbear.transfer.downloads import slices as sliced
+from forbear.transfer.downloads.slices import layout_for
 from forbear.transfer.errors import HttpError
-from forbear.transfer.slices import layout_for
 from tests.transfer.downloads import MIB, URL, Count, fetched, looked_up, names, put, random_bytes, ranges
 
 SIZE = 9 * MIB + 12345

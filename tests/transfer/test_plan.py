@@ -9,7 +9,7 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Action, Item, Settings, Storage, aplan, plan
-from forbear.transfer import targets as targets_module
+from forbear.transfer.plans import goal as targets_module
 from tests.transfer.test_trees import make
 
 
@@ -293,8 +293,8 @@ def test_a_plan_costs_no_request_that_it_does_not_need(here: Path, filled: Cloud
 
 async def test_items_come_while_the_listing_goes_on(here: Path, cloud: Cloud) -> None:
     """The first item is there before the second page was asked for."""
-    from forbear.transfer.asked import Copies
-    from forbear.transfer.plan_cp import look, plan_cp
+    from forbear.transfer.plans.asked import Copies
+    from forbear.transfer.plans.cp import look, plan_cp
 
     for number in range(1500):
         cloud.store.put("bkt", f"d/{number:04}", b"")

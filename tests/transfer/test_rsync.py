@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Action, Settings, Status, Summary, TransferError, rsync
-from forbear.transfer.plan_rsync import side_by_side
+from forbear.transfer.plans.rsync import side_by_side
 from tests.transfer.recorder import Recorder
 from tests.transfer.test_cp import contents, files
 from tests.transfer.test_trees import make

@@ -16,11 +16,11 @@ from unittest.mock import patch
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer.address import Url
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import MTIME, Object
+from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.commands import rsync
 from forbear.transfer.errors import Locked, TargetChanged, TransferError
-from forbear.transfer.objects import MTIME, Object
-from forbear.transfer.settings import Settings
 from tests.transfer.campaign.killed import ROOT
 from tests.transfer.campaign.plain import DATA, OLDER, SIZE, adown, aup, broken_off, down, names, put, run, up
 from tests.transfer.campaign.plans import CHUNK, GET, INSERT

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.trees import expand, walk
+from forbear.transfer.plans.trees import expand, walk
 
 
 def make(folder: Path, *names: str) -> None:

@@ -18,7 +18,7 @@ from forbear.transfer.errors import (
     TargetExists,
     TransferError,
 )
-from forbear.transfer.upload import upload
+from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import (
     CANCEL,

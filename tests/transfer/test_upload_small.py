@@ -12,8 +12,9 @@ import pytest
 import forbear
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer.address import Url
 from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import MTIME
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
@@ -24,8 +25,7 @@ from forbear.transfer.errors import (
     TransferError,
     UnsafeName,
 )
-from forbear.transfer.objects import MTIME
-from forbear.transfer.upload import guessed, upload
+from forbear.transfer.uploads.upload import guessed, upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import (
     INSERT,

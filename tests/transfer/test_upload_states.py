@@ -15,9 +15,9 @@ import pytest
 
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer.address import Url
+from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChanged, TransferError
-from forbear.transfer.upload import upload
+from forbear.transfer.uploads.upload import upload
 from tests.transfer.uploads import (
     CHUNK,
     QUERY,
@@ -279,10 +279,10 @@ async def test_a_source_that_changes_in_the_second_run(cloud: Cloud, tmp_path: P
 
 PROGRAM = """
 import asyncio, sys
-from forbear.transfer.address import Url
+from forbear.transfer.cloud.address import Url
 from forbear.transfer.meter import meter
-from forbear.transfer.storage import Storage
-from forbear.transfer.upload import upload
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.uploads.upload import upload
 
 class Told:
     total = 0

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.uploading import GRAIN, LAST, Step, Turn, Uploading, chunk_end
+from forbear.transfer.uploads.session import GRAIN, LAST, Step, Turn, Uploading, chunk_end
 
 SIZES = st.integers(1, 12 * GRAIN)
 CHUNKS = st.integers(1, 4).map(lambda count: count * GRAIN)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.wildcards import compiled, is_wild, literal_start
+from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
 
 
 @pytest.mark.parametrize(

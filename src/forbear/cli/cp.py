@@ -10,8 +10,8 @@ from forbear.cli.transfers.options import Given, check, transfer_options
 
 if TYPE_CHECKING:
     from forbear.cli.transfers.watch import Watch
+    from forbear.transfer.cloud.storage import Storage
     from forbear.transfer.items import Summary
-    from forbear.transfer.storage import Storage
 
 _STREAM = "-"
 _EPILOG = f"""{EXIT_CODES}
@@ -53,8 +53,8 @@ def command(
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, given)
     from forbear.cli.transfers.perform import perform  # needs aiohttp
-    from forbear.transfer.asked import Copies
     from forbear.transfer.commands import acp
+    from forbear.transfer.plans.asked import Copies
 
     asked = partial(Copies.of, sources, target, recursive=recursive, no_clobber=no_clobber, exclude=given["exclude"])
 

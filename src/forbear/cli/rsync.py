@@ -10,8 +10,8 @@ from forbear.cli.transfers.options import Given, check, transfer_options
 
 if TYPE_CHECKING:
     from forbear.cli.transfers.watch import Watch
+    from forbear.transfer.cloud.storage import Storage
     from forbear.transfer.items import Summary
-    from forbear.transfer.storage import Storage
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -53,8 +53,8 @@ def command(
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
     from forbear.cli.transfers.perform import perform  # needs aiohttp
-    from forbear.transfer.asked import Mirror
     from forbear.transfer.commands import arsync
+    from forbear.transfer.plans.asked import Mirror
 
     asked = partial(
         Mirror.of, source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=given["exclude"]

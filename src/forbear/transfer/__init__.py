@@ -3,9 +3,12 @@
 Needs `forbear[transfer]`.
 """
 
-from forbear.transfer.address import Url
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.credentials import ANONYMOUS, Credentials
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.settings import Settings
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.commands import acp, aplan, arsync, cp, plan, rsync
-from forbear.transfer.credentials import ANONYMOUS, Credentials
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
@@ -20,9 +23,6 @@ from forbear.transfer.errors import (
 from forbear.transfer.execution import execute, perform_one
 from forbear.transfer.items import Action, Item, Listener, Outcome, Status, Summary
 from forbear.transfer.meter import Meter
-from forbear.transfer.objects import Object
-from forbear.transfer.settings import Settings
-from forbear.transfer.storage import Storage
 
 __all__ = [
     "ANONYMOUS",

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.address import Url
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.patience import Patience
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TargetChanged, TargetExists, TransferError
-from forbear.transfer.objects import Object
-from forbear.transfer.patience import Patience
-from forbear.transfer.storage import Storage
 
 _ROUNDS = 10
 _LOOK = "look at it, then start again"

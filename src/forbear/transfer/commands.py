@@ -8,17 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from forbear.transfer.address import is_cloud
-from forbear.transfer.asked import Copies, Mirror
-from forbear.transfer.fleet import Fleet
+from forbear.transfer.cloud.address import is_cloud
+from forbear.transfer.cloud.settings import Settings
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
-from forbear.transfer.manifest import Manifest
-from forbear.transfer.plan_cp import look, plan_cp
-from forbear.transfer.plan_rsync import Sync
-from forbear.transfer.settings import Settings
+from forbear.transfer.plans.asked import Copies, Mirror
+from forbear.transfer.plans.cp import look, plan_cp
+from forbear.transfer.plans.goal import Goal
+from forbear.transfer.plans.rsync import Sync
 from forbear.transfer.state import State, default_directory
-from forbear.transfer.storage import Storage
-from forbear.transfer.targets import Goal
+from forbear.transfer.work.fleet import Fleet
+from forbear.transfer.work.manifest import Manifest
 
 _T = TypeVar("_T")
 

@@ -5,12 +5,12 @@ from concurrent.futures import Executor, Future, as_completed
 from pathlib import Path
 
 from forbear.core.report import text_of
+from forbear.transfer.cloud.settings import Settings
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.engine import run_here
 from forbear.transfer.errors import TransferError
-from forbear.transfer.fleet import Fleet
 from forbear.transfer.items import STREAM, Item, Outcome, Quiet, Status
-from forbear.transfer.settings import Settings
-from forbear.transfer.storage import Storage
+from forbear.transfer.work.fleet import Fleet
 
 _MOST_ITEMS = 50
 _MOST_BYTES = 64 * 1024 * 1024

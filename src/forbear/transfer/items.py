@@ -7,8 +7,8 @@ from typing import Protocol
 
 from forbear.core.events import Scheduled
 from forbear.core.report import Report
-from forbear.transfer.address import Url
-from forbear.transfer.objects import Object
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import Object
 
 STREAM = "-"
 """Standard input as a source, standard output as a target."""

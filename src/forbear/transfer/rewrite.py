@@ -13,14 +13,14 @@ import aiohttp
 
 from forbear.core.report import report, text_of
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.address import Url
 from forbear.transfer.claim import Claim
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import FIELDS, Object
+from forbear.transfer.cloud.patience import Patience
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError
 from forbear.transfer.meter import meter
-from forbear.transfer.objects import FIELDS, Object
-from forbear.transfer.patience import Patience
 from forbear.transfer.state import State, default_directory
-from forbear.transfer.storage import Storage
 
 _LARGE = 8 * 1024 * 1024
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"

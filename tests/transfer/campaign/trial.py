@@ -16,14 +16,14 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.fields import query_integer
-from forbear.transfer.address import Url
-from forbear.transfer.download import download
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import TransferError
 from forbear.transfer.meter import Silent, meter
-from forbear.transfer.objects import Object
 from forbear.transfer.rewrite import copy
-from forbear.transfer.storage import Storage
-from forbear.transfer.upload import upload
+from forbear.transfer.uploads.upload import upload
 from tests.transfer.campaign import judge
 from tests.transfer.campaign.judge import SOURCE, TARGET, Violation, World
 from tests.transfer.campaign.line import Line
@@ -193,9 +193,9 @@ async def _tokens(*_: object) -> _Renewed:
 def small_thresholds() -> Generator[None]:
     """Let objects of a mebibyte count as large, rewrites take several calls, and credentials expire."""
     with (
-        patch("forbear.transfer.download.SMALL", SMALL),
+        patch("forbear.transfer.downloads.download.SMALL", SMALL),
         patch("forbear.transfer.rewrite._LARGE", SMALL),
-        patch("forbear.transfer.storage.tokens", _tokens),
+        patch("forbear.transfer.cloud.storage.tokens", _tokens),
         rewrites_in_steps(),
     ):
         yield

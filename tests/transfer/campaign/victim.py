@@ -4,11 +4,11 @@ import asyncio
 import sys
 from pathlib import Path
 
-from forbear.transfer.address import Url
-from forbear.transfer.download import download
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.downloads.download import download
 from forbear.transfer.rewrite import copy
-from forbear.transfer.storage import Storage
-from forbear.transfer.upload import upload
+from forbear.transfer.uploads.upload import upload
 
 
 async def transfer(direction: str, endpoint: str, source: str, target: str, state: str, size: int) -> int:

@@ -15,12 +15,12 @@ from forbear.cli.transfers.told import UNREACHABLE, Told
 from forbear.cli.transfers.watch import Planning, Watch, watching
 from forbear.cli.transfers.wording import of_count, plain
 from forbear.services import cloud_storage
-from forbear.transfer.credentials import Credentials
+from forbear.transfer.cloud.credentials import Credentials
+from forbear.transfer.cloud.settings import Settings
+from forbear.transfer.cloud.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.meter import meter
-from forbear.transfer.settings import Settings
-from forbear.transfer.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 
 Run = Callable[[Storage, Watch], Awaitable[Summary]]
 

@@ -1,0 +1,68 @@
+"""Object: what Cloud Storage says of one version of an object, reduced to what transfers need."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Self
+
+from forbear.core.report import text_of
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.errors import TransferError
+
+FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
+"""What to ask for: the fields that `Object.of` reads."""
+
+MTIME = "goog-reserved-file-mtime"
+"""The metadata key under which gsutil and gcloud keep the modification time of the file, in whole seconds."""
+
+
+@dataclass(frozen=True, slots=True)
+class Object:
+    """One version of an object: `size` in bytes as stored, `crc32c` as the API writes it, times in epoch seconds.
+
+    `mtime` is that of the file that was uploaded, None where nobody noted it.
+    """
+
+    bucket: str
+    name: str
+    generation: int
+    size: int
+    crc32c: str | None = None
+    metageneration: int = 1
+    content_type: str | None = None
+    content_encoding: str | None = None
+    updated: float | None = None
+    metadata: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    @classmethod
+    def of(cls, resource: Mapping[str, Any]) -> Self:
+        """Read the resource of the JSON API; TransferError where it is none."""
+        try:
+            updated = resource.get("updated")
+            return cls(
+                bucket=resource["bucket"],
+                name=resource["name"],
+                generation=int(resource["generation"]),
+                size=int(resource.get("size", 0)),
+                crc32c=resource.get("crc32c"),
+                metageneration=int(resource.get("metageneration", 1)),
+                content_type=resource.get("contentType"),
+                content_encoding=resource.get("contentEncoding") or None,
+                updated=None if updated is None else datetime.fromisoformat(updated).timestamp(),
+                metadata=resource.get("metadata") or {},
+            )
+        except (KeyError, ValueError, TypeError, AttributeError) as error:
+            raise TransferError(f"the server's reply does not describe an object: {text_of(error)}") from error
+
+    @property
+    def url(self) -> Url:
+        """Where it is; it names the version."""
+        return Url(self.bucket, self.name, self.generation)
+
+    @property
+    def mtime(self) -> float | None:
+        """When the file that it was uploaded from was last modified."""
+        try:
+            return float(self.metadata[MTIME])
+        except (KeyError, ValueError):
+            return None

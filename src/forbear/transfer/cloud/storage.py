@@ -1,0 +1,351 @@
+"""Storage: the connections to Cloud Storage that transfers share. It knows requests and replies, but no transfer."""
+
+import json
+import os
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+from urllib.parse import quote
+
+try:
+    import aiohttp
+except ModuleNotFoundError as error:
+    text = 'forbear.transfer needs aiohttp>=3.12.7; install it with: pip install "forbear[transfer]"'
+    raise ModuleNotFoundError(text, name="aiohttp") from error
+
+from aiohttp.client_middlewares import ClientHandlerType
+from yarl import URL
+
+from forbear.clients.aiohttp import RetryMiddleware, errors
+from forbear.core.events import Event
+from forbear.core.report import attach, report, text_of
+from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
+from forbear.http.request import Request
+from forbear.policy import Policy
+from forbear.services import cloud_storage
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.body import Body
+from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
+from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_private, proxy
+from forbear.transfer.cloud.objects import FIELDS, Object
+from forbear.transfer.cloud.patience import Patience
+from forbear.transfer.errors import HttpError, Stalled, TransferError
+from forbear.transfer.meter import hear
+
+if TYPE_CHECKING:
+    from forbear.http.request import Service
+
+EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
+CONNECTIONS = 64
+STALL_TIMEOUT = 60.0
+_PAGE = 1000
+_LONGEST_MESSAGE = 64 * 1024
+_ANY = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
+_NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply that was read whole; `headers` have lower-case names."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON; TransferError where it is none."""
+        try:
+            return json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise TransferError(
+                f"the server's reply is not JSON: {self.body[:80]!r}", "look at what stands between you and the cloud"
+            ) from error
+
+
+class Storage:
+    """One pool of connections to Cloud Storage: `async with Storage() as storage:`.
+
+    `endpoint` is a URL; without one it is $STORAGE_EMULATOR_HOST or the real service. `credentials` are the application
+    default ones; an emulator gets none unless they are named. `policy` is the patience of every request, and must be
+    one of Cloud Storage; its attempt_timeout does not hold for data. `connections` is how many there may be at a time
+    (64), `stall_timeout` for how many seconds no byte may move (60). `user_project` pays for requests to buckets whose
+    requester pays.
+    """
+
+    def __init__(
+        self,
+        *,
+        endpoint: str | None = None,
+        credentials: Credentials | None = None,
+        policy: Policy | None = None,
+        connections: int = CONNECTIONS,
+        stall_timeout: float = STALL_TIMEOUT,
+        user_project: str | None = None,
+    ) -> None:
+        emulator = endpoint or os.environ.get(EMULATOR_VARIABLE)
+        self.endpoint = checked(emulator or ENDPOINT)
+        self.connections = connections
+        self.policy = _heard(policy or cloud_storage.policy)
+        self._service = _service(self.policy)
+        self._credentials = credentials or (ANONYMOUS if emulator else Credentials())
+        if not self._credentials.anonymous and not is_private(self.endpoint):
+            raise ValueError(
+                f"`credentials` must be anonymous where the endpoint is {self.endpoint}: over plain http anybody on "
+                "the way could read them; use https, or leave them out for an emulator"
+            )
+        self.stall_timeout = stall_timeout
+        self._project = {} if user_project is None else {"userProject": user_project}
+        self._session: aiohttp.ClientSession | None = None
+        self._tokens: Tokens | None = None
+        self._middlewares: tuple[Any, ...] = ()
+
+    async def __aenter__(self) -> Self:
+        self._tokens = await tokens(self._credentials, self.policy)
+        self._middlewares = (RetryMiddleware(self.policy), _Authorized(self._tokens))
+        self._session = aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(limit=self.connections),
+            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=self.stall_timeout),
+            auto_decompress=False,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"User-Agent": "forbear", "Accept-Encoding": "identity"},
+            proxy=proxy(self.endpoint),
+        )
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        session, self._session = self._session, None
+        if session is not None:
+            await session.close()
+
+    async def call(
+        self,
+        what: str,
+        method: str,
+        path: str,
+        query: Mapping[str, str | int | None] | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        body: bytes | Body = b"",
+    ) -> Reply:
+        """Make a request as often as its safety and the policy allow, and return the reply.
+
+        Raises HttpError for a status from 400 on, with the report; `what` is how it names the request. Parameters in
+        `query` that are None are left out.
+        """
+        patience = Patience(self.policy, what)
+        while True:
+            answered = False
+            try:
+                async with self._opened.request(
+                    method,
+                    self.url(path, query),
+                    data=body or None,
+                    headers=headers,
+                    allow_redirects=False,
+                    middlewares=self._middlewares,
+                ) as response:
+                    if response.status >= 400:
+                        raise await refusal(what, response)
+                    answered = True
+                    return Reply(response.status, lowered(response), await response.read())
+            except aiohttp.ClientError as error:
+                cause = _cause(error, body, self.stall_timeout) or error
+                if not answered or method != "GET":
+                    raise cause from (None if cause is not error else error.__cause__)
+                # The rest of that reply is out of reach, for what it tells of has changed meanwhile.
+                broken = TransferError(f"{what}: the reply broke off: {text_of(cause)}")
+            await patience.after(broken, TRANSIENT)
+
+    @asynccontextmanager
+    async def stream(
+        self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], Body] | None = None
+    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        """Make one attempt of a request for data, or with data, and hand out the reply whatever its status.
+
+        Whether there is another is the caller's to decide. Only a reply that the credentials have expired (401) is
+        answered here, once, by sending the request anew, with a new `body`: that one was not executed. Other hosts,
+        to which a session's own URL may lead, are not shown the credentials.
+        """
+        source = self._source if url.startswith(f"{self.endpoint}/") else NO_TOKENS
+        authorised = await source.headers()
+        response = await self._attempt(method, url, {**headers, **authorised}, body)
+        if response.status == 401 and await source.renew(authorised):
+            response.close()
+            response = await self._attempt(method, url, {**headers, **await source.headers()}, body)
+        async with response:
+            yield response
+
+    def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> URL:
+        """The URL of a request: `path` is percent-encoded, `query` is not."""
+        given = (*(query or {}).items(), *self._project.items())
+        text = "&".join(f"{name}={_quoted(str(value))}" for name, value in given if value is not None)
+        return URL(f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}", encoded=True)
+
+    def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
+        """What an error of `stream`, or an HttpError for the reply to it, means; `request` is what was asked for."""
+        if isinstance(error, HttpError):
+            judgement = self._service.classify(request or _ANY)
+            return self._service.verdict(judgement, error.status, error.headers) or PERMANENT
+        return TRANSIENT if isinstance(error, Stalled) else errors.verdict(error)
+
+    async def stat(self, url: Url) -> Object | None:
+        """What is there, None where there is nothing."""
+        try:
+            reply = await self.call(f"look at {url}", "GET", url.path, {"generation": url.generation, "fields": FIELDS})
+        except HttpError as error:
+            if error.status != 404:
+                raise
+            return None
+        return Object.of(reply.json())
+
+    async def objects(
+        self, bucket: str, prefix: str = "", *, delimiter: str | None = None
+    ) -> AsyncIterator[Object | Url]:
+        """The live objects whose names begin with `prefix`, by name.
+
+        With a `delimiter`, those beyond the next one come as one Url, of the names' common beginning.
+        """
+        token: str | None = None
+        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        fields = f"nextPageToken,prefixes,items({FIELDS})"
+        while True:
+            query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE}
+            reply = await self.call(f"list gs://{bucket}/{prefix}", "GET", path, {**query, "fields": fields})
+            page = reply.json()
+            for resource in page.get("items", ()):
+                yield Object.of(resource)
+            for name in page.get("prefixes", ()):
+                yield Url(bucket, name)
+            token = page.get("nextPageToken")
+            if token is None:
+                return
+
+    async def delete(self, item: Object) -> None:
+        """Delete one version of an object; that it is gone already is no error."""
+        query = {"generation": item.generation}
+        try:
+            await self.call(f"delete {item.url}", "DELETE", item.url.path, query)
+        except HttpError as error:
+            if error.status != 404:
+                raise
+
+    @property
+    def _opened(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            raise RuntimeError(_NOT_ENTERED)
+        return self._session
+
+    @property
+    def _source(self) -> Tokens:
+        if self._tokens is None:
+            raise RuntimeError(_NOT_ENTERED)
+        return self._tokens
+
+    async def _attempt(
+        self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], Body] | None
+    ) -> aiohttp.ClientResponse:
+        data = None if body is None else body()
+        try:
+            return await self._opened.request(
+                method,
+                URL(url, encoded=True),
+                data=data,
+                headers=headers,
+                allow_redirects=False,
+                middlewares=(),
+            )
+        except aiohttp.ClientError as error:
+            cause = _cause(error, data, self.stall_timeout)
+            if cause is None:
+                raise
+            raise cause from None
+
+
+class _Authorized:
+    """Sends the credentials along, and other ones after a reply that these have expired: it was not executed."""
+
+    def __init__(self, source: Tokens) -> None:
+        self._source = source
+
+    async def __call__(self, request: aiohttp.ClientRequest, handler: ClientHandlerType) -> aiohttp.ClientResponse:
+        given = await self._source.headers()
+        request.headers.update(given)
+        response = await handler(request)
+        if response.status != 401 or not await self._source.renew(given):
+            return response
+        response.close()
+        request.headers.update(await self._source.headers())
+        return await handler(request)
+
+
+@lru_cache(maxsize=1024)
+def _quoted(text: str) -> str:
+    """Percent-encoded; most parameters have the same few values, one of them long."""
+    return quote(text, safe="")
+
+
+def _cause(error: aiohttp.ClientError, body: bytes | Body | None, limit: float) -> Exception | None:
+    """What was behind the error of a request: a body that cannot be read, or a server that has stalled."""
+    if isinstance(body, Body) and body.failure is not None:
+        return body.failure
+    if isinstance(error, aiohttp.SocketTimeoutError):
+        stalled = Stalled(f"the server has not answered for {limit:g} s")
+    elif isinstance(error.__cause__, Stalled):
+        stalled = error.__cause__
+    else:
+        return None
+    tried = report(error)
+    if tried is not None:
+        attach(stalled, tried)
+    return stalled
+
+
+async def refusal(what: str, response: aiohttp.ClientResponse) -> HttpError:
+    """The error for a reply of 400 or more; the message is the server's own, where its body has one."""
+    try:
+        body = await response.content.read(_LONGEST_MESSAGE)
+    except (aiohttp.ClientError, TimeoutError):
+        body = b""
+    error = HttpError(what, response.status, _message(body), lowered(response))
+    tried = report(response)
+    if tried is not None:
+        attach(error, tried)
+    return error
+
+
+def lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
+    """The headers of a reply by lower-case names."""
+    return {name.lower(): value for name, value in response.headers.items()}
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return ""
+
+
+def _heard(policy: Policy) -> Policy:
+    """The policy, with the meters told of its events besides its own listener."""
+    own = policy.on_event
+    if own is None:
+        return policy.with_on_event(hear)
+
+    def both(event: Event) -> None:
+        hear(event)
+        own(event)
+
+    return policy.with_on_event(both)
+
+
+def _service(policy: Policy) -> "Service":
+    if policy.service is None or policy.service.name != "cloud_storage":
+        raise ValueError(
+            f"`policy` must be one of Cloud Storage, such as cloud_storage.policy.with_timeout(60), got {policy!r}"
+        )
+    return policy.service

@@ -1,0 +1,1 @@
+"""Downloads: from objects to files and streams. They know no uploads and no plans."""

@@ -1,0 +1,189 @@
+"""Downloads: the bytes of an object, checked, into a file that is there in whole or not at all, or into a stream."""
+
+import asyncio
+import io
+import os
+from contextlib import AsyncExitStack
+from dataclasses import replace
+from pathlib import Path
+from typing import BinaryIO
+
+import aiohttp
+
+from forbear.core.verdict import TRANSIENT
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.patience import Patience
+from forbear.transfer.cloud.storage import Storage, refusal
+from forbear.transfer.downloads.decoding import Gunzip
+from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
+from forbear.transfer.downloads.filled import filled
+from forbear.transfer.downloads.landing import Terms, land
+from forbear.transfer.downloads.large import Large
+from forbear.transfer.downloads.place import Part, Place
+from forbear.transfer.downloads.promise import GZIP, described
+from forbear.transfer.downloads.sinks import FileSink, StreamSink
+from forbear.transfer.errors import HttpError, SourceChanged, TransferError
+from forbear.transfer.meter import meter
+from forbear.transfer.state import State, default_directory
+
+SMALL = 8 * 1024 * 1024
+"""Up to this many bytes a download begins anew in the next process; larger ones go on where they were."""
+
+
+async def download(
+    storage: Storage,
+    source: Url | Object,
+    target: str | os.PathLike[str] | BinaryIO,
+    *,
+    no_clobber: bool = False,
+    slices: int | None = None,
+    decode: bool = True,
+    state: Path | None = None,
+) -> Object:
+    """Download an object to a file or a binary stream, and return what is known of the version that was read.
+
+    A file is replaced by all of the object at once, or not touched: its bytes are checked by their CRC32C beside it,
+    under a hidden name that ends in ".forbear". It keeps its mode, and gets the modification time of the file that was
+    uploaded, where that is known. Links are followed, devices and pipes are written to. `no_clobber` refuses to replace
+    it (TargetExists). The bytes of an object of more than 8 MiB stay when the download ends halfway, and the next one
+    goes on from there; `state` is the folder where it is noted what they are of.
+
+    `slices` is into how many parts it is cut that come side by side: by default 4 from 150 MiB on, otherwise 1.
+    `decode` undoes the gzip of an object that is stored with "Content-Encoding: gzip". Where the server does so in
+    spite of being asked for the stored bytes, they cannot be checked: the `crc32c` returned is None.
+
+    An object that is replaced meanwhile is begun anew, unless `source` is a Url that names a generation. Bytes of two
+    versions never mix: a stream that has some already ends with SourceChanged. Raises HttpError for a reply that ends
+    it, ChecksumMismatch where the bytes are wrong twice, Locked where another process is at it, TransferError for what
+    is wrong with the target, and the last error of the connection when the policy's patience is over.
+    """
+    if slices is not None and slices < 1:
+        raise ValueError(f"`slices` must be at least 1 or None (by the size), got {slices!r}")
+    if isinstance(target, io.TextIOBase):
+        raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
+    terms = Terms(no_clobber, slices, decode)
+    return await _Download(storage, source, target, terms, state).run()
+
+
+class _Download:
+    """One download; `run` it once."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        source: Url | Object,
+        target: str | os.PathLike[str] | BinaryIO,
+        terms: Terms,
+        directory: Path | None,
+    ) -> None:
+        self._storage = storage
+        self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
+        self._item = source if isinstance(source, Object) and source.crc32c is not None else None
+        self._target = target
+        self._terms = terms
+        self._directory = directory
+        self._parts = (storage.endpoint, str(self._url))
+
+    async def run(self) -> Object:
+        """Go on until it is done; a version that is gone gives way to the one that is there."""
+        patience = Patience(self._storage.policy, f"download {self._url}")
+        while True:
+            try:
+                item, decoded = await self._once()
+            except Gone as gone:
+                await patience.after(await self._replaced(gone.error), TRANSIENT)
+            else:
+                patience.progressed()
+                return replace(item, crc32c=None) if decoded else item
+
+    async def _replaced(self, error: HttpError) -> Exception:
+        """Find the version that is there in place of the one that is not; raises `error` if there is none to take."""
+        before, self._item = self._item, None
+        if self._url.generation is None:
+            self._item = await self._storage.stat(self._url)
+        if self._item is None:
+            raise error
+        if before is not None and before.generation == self._item.generation:
+            return error
+        return SourceChanged(f"{self._url} was replaced while it was read")
+
+    async def _once(self) -> tuple[Object, bool]:
+        """Download one version; whether the server decoded it on the way."""
+        target = self._target
+        if not isinstance(target, str | os.PathLike):
+            return await self._to_stream(target, str(getattr(target, "name", "the stream")))
+        place = Place.of(target, no_clobber=self._terms.no_clobber)
+        if place.special:
+            with await asyncio.to_thread(place.opened) as stream:
+                return await self._to_stream(stream, place.path)
+        begun = place.has_part(*self._parts)
+        if begun and self._item is None:
+            self._item = await self._storage.stat(self._url)
+        async with AsyncExitStack() as stack:
+            fetch, reply = await self._begun(stack)
+            if begun or fetch.item.size > SMALL:
+                return fetch.item, await self._large(fetch, place, reply)
+            return fetch.item, await self._small(fetch, place, reply)
+
+    async def _small(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
+        with Part.fresh(place) as part:
+            sink = FileSink(part.descriptor, place.path, fetch.item.size, truncate=True)
+            await filled(fetch, sink, reply, restarts=1)
+            await land(part, place, fetch.item, self._terms, decoded=sink.decoded)
+            return sink.decoded
+
+    async def _large(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
+        directory = self._directory or default_directory()
+        with (
+            State(directory, "download", *self._parts, place.absolute) as state,
+            Part.kept(place, *self._parts) as part,
+        ):
+            return await Large(fetch, place, part, state, self._terms).run(reply, self._storage.connections)
+
+    async def _to_stream(self, stream: BinaryIO, name: str) -> tuple[Object, bool]:
+        async with AsyncExitStack() as stack:
+            fetch, reply = await self._begun(stack)
+            item = fetch.item
+            decoder = Gunzip(str(item.url)) if self._terms.decode and item.content_encoding == GZIP else None
+            sink = StreamSink(stream, name, item.size, decoder)
+            try:
+                await filled(fetch, sink, reply, restarts=0)
+            except Gone as gone:
+                if sink.out:
+                    raise SourceChanged(
+                        f"{item.url} was replaced or deleted while it was read, after {sink.out} bytes were written",
+                        "start again",
+                    ) from gone.error
+                raise
+            await sink.finish()
+        return item, sink.decoded
+
+    async def _begun(self, stack: AsyncExitStack) -> tuple[Fetch, aiohttp.ClientResponse | None]:
+        """What fetches the version that is known; if none is, the reply to a first request, which says which."""
+        reply = None
+        if self._item is None:
+            reply, self._item = await self._first(stack)
+        meter.get().sized(self._item.size)
+        return Fetch(self._storage, self._item, decode=self._terms.decode), reply
+
+    async def _first(self, stack: AsyncExitStack) -> tuple[aiohttp.ClientResponse | None, Object]:
+        storage, what = self._storage, f"download {self._url}"
+        url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
+        patience = Patience(storage.policy, what)
+        while True:
+            try:
+                response = await stack.enter_async_context(storage.stream("GET", str(url), {"Accept-Encoding": GZIP}))
+                if response.status != 200:
+                    raise await refusal(what, response)
+            except FAILURES as error:
+                await patience.after(error, storage.verdict(error))
+                continue
+            patience.progressed()
+            item = described(self._url, response.headers)
+            if item is not None:
+                return response, item
+            found = await storage.stat(self._url)
+            if found is None or found.crc32c is None:
+                raise TransferError(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")
+            return None, found

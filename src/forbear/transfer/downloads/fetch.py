@@ -1,0 +1,139 @@
+"""Fetch: asks for the bytes of one version of an object until they are all there. Where they go is the sink's business.
+
+After a break it goes on from the byte where the sink is. Replies are joined only if they are of the same generation.
+"""
+
+import aiohttp
+
+from forbear.core.verdict import TRANSIENT, Verdict
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.patience import Patience
+from forbear.transfer.cloud.storage import Storage, refusal
+from forbear.transfer.downloads.promise import GZIP, Promise, Recoded, WrongReply, promised
+from forbear.transfer.downloads.sinks import Sink
+from forbear.transfer.errors import HttpError, Stalled, TransferError
+from forbear.transfer.meter import meter
+
+FAILURES = (aiohttp.ClientError, OSError, HttpError, Stalled, WrongReply)
+"""What may come of an attempt, and be no more than a failure of it."""
+
+_RANGES_IGNORED = 2
+
+
+class Gone(Exception):
+    """That version of the object is not there any more, by what `error` says."""
+
+    def __init__(self, error: HttpError) -> None:
+        super().__init__(error)
+        self.error = error
+
+
+class Unsliceable(Exception):
+    """The server does not serve ranges of the object."""
+
+
+class Fetch:
+    """The requests for one version of an object."""
+
+    def __init__(self, storage: Storage, item: Object, *, decode: bool) -> None:
+        self.item = item
+        self.what = f"download {item.url}"
+        self.policy = storage.policy
+        self._storage = storage
+        self._url = str(storage.url(item.url.path, {"alt": "media", "generation": item.generation}))
+        self._decode = decode
+        self._encoding = GZIP
+        self._ranges_ignored = 0
+
+    async def fill(self, sink: Sink, reply: aiohttp.ClientResponse | None = None) -> None:
+        """Bring the bytes that `sink` lacks; the first ones are in `reply`, if there is one already.
+
+        Raises Gone, Unsliceable, and what ends the patience: the last failure, with a report.
+        """
+        patience = Patience(self.policy, self.what)
+        furthest = sink.position
+        while True:
+            try:
+                if reply is None:
+                    async with self._storage.stream("GET", self._url, self._headers(sink)) as response:
+                        ended = await self._receive(response, sink)
+                else:
+                    response, reply = reply, None
+                    ended = await self._receive(response, sink)
+            except FAILURES as error:
+                if isinstance(error, HttpError) and error.status == 404:
+                    _start_over(sink)
+                    raise Gone(error) from error
+                if sink.position > furthest:
+                    furthest = sink.position
+                    patience.progressed()
+                await patience.after(error, self._verdict(error, sink))
+            else:
+                if ended:
+                    patience.progressed()
+                    return
+
+    def _headers(self, sink: Sink) -> dict[str, str]:
+        headers = {"Accept-Encoding": self._encoding}
+        if not sink.decoded and (sink.position > 0 or sink.end < self.item.size):
+            end = "" if sink.end == self.item.size else sink.end - 1
+            headers["Range"] = f"bytes={sink.position}-{end}"
+        return headers
+
+    async def _receive(self, response: aiohttp.ClientResponse, sink: Sink) -> bool:
+        """Hand the body of a reply to the sink; whether the sink has all of it."""
+        if response.status not in (200, 206):
+            raise await refusal(self.what, response)
+        promise = promised(self.item, sink.position, sink.end, response.status, response.headers)
+        self._prepare(sink, promise)
+        moved, read = meter.get().moved, response.content.readany
+        stop = promise.end if promise.end is None or promise.decoded else min(promise.end, sink.end)
+        more = promise.end != stop  # the whole, of which the sink wants the beginning
+        while data := await read():
+            if stop is not None and sink.position + len(data) > stop:
+                if not more:
+                    raise WrongReply(f"{self.what}: the reply goes on after byte {stop}, which should be its last")
+                data = data[: stop - sink.position]
+            await sink.write(data)
+            moved(len(data))
+            if more and sink.position == stop:
+                return True
+        if stop is not None and sink.position < stop:
+            raise WrongReply(f"{self.what}: the reply ended after {sink.position} of {stop} bytes")
+        return promise.decoded or sink.position == sink.end
+
+    def _prepare(self, sink: Sink, promise: Promise) -> None:
+        """Have the sink stand where the reply begins."""
+        whole = sink.start == 0 and sink.end == self.item.size
+        if promise.decoded:
+            if not self._decode:
+                raise TransferError(
+                    f"{self.what}: the server decodes it on the way, so its stored bytes cannot be had",
+                    "take it decoded, or ask the server itself where a proxy is between",
+                )
+            if not whole:
+                raise Unsliceable
+            _start_over(sink, decoded=True)
+        elif sink.decoded or promise.first != sink.position:
+            if whole:
+                _start_over(sink)
+                return
+            self._ranges_ignored += 1
+            if self._ranges_ignored > _RANGES_IGNORED:
+                raise Unsliceable
+            raise WrongReply(f"{self.what}: a part was asked for, and the whole came")
+
+    def _verdict(self, error: Exception, sink: Sink) -> Verdict:
+        if isinstance(error, Recoded):
+            self._encoding = "identity"
+        if isinstance(error, WrongReply):
+            return TRANSIENT
+        if isinstance(error, HttpError) and error.status == 416:  # the byte is there, by what was said of the object
+            _start_over(sink)
+            return TRANSIENT
+        return self._storage.verdict(error)
+
+
+def _start_over(sink: Sink, *, decoded: bool = False) -> None:
+    meter.get().moved(sink.start - sink.position)
+    sink.restart(decoded=decoded)

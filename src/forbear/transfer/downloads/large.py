@@ -1,0 +1,143 @@
+"""Large downloads: their bytes stay on disk when they end halfway, and the next process goes on from there."""
+
+import asyncio
+import os
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import aiohttp
+
+from forbear.transfer.checksum import Crc32c
+from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
+from forbear.transfer.downloads.filled import filled
+from forbear.transfer.downloads.landing import Terms, land
+from forbear.transfer.downloads.place import Part, Place
+from forbear.transfer.downloads.sinks import FileSink, unwritable
+from forbear.transfer.downloads.slices import Layout, Slices, layout_for
+from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
+from forbear.transfer.meter import meter
+from forbear.transfer.state import State
+from forbear.transfer.threads import hash_file, in_steps
+
+
+class Large:
+    """A download to a part file that is kept, and what the state says of it.
+
+    Without slices the length of the file is how far it has come, so the state is written only once.
+    """
+
+    def __init__(self, fetch: Fetch, place: Place, part: Part, state: State, terms: Terms) -> None:
+        item = fetch.item
+        self._fetch = fetch
+        self._place = place
+        self._part = part
+        self._state = state
+        self._terms = terms
+        self._goods: FileSink | Slices | None = None
+        self._known = {"generation": item.generation, "size": item.size, "crc32c": item.crc32c}
+
+    async def run(self, reply: aiohttp.ClientResponse | None, connections: int) -> bool:
+        """Bring the file into its place; whether the server decoded it on the way. `reply` is from its beginning."""
+        item, part = self._fetch.item, self._part
+        try:
+            layout, begun = self._taken_up()
+            if not begun:
+                layout = layout_for(item.size, self._terms.slices, connections)
+                self._begin(layout)
+            decoded = False
+            try:
+                if layout is not None:
+                    await self._in_slices(layout, reply, restarts=2 if begun else 1)
+            except Unsliceable:
+                layout, begun, reply = None, False, None
+                self._begin(None)
+            if layout is None:
+                decoded = await self._in_one(reply, begun=begun)
+            await asyncio.to_thread(os.fsync, part.descriptor)
+            await land(part, self._place, item, self._terms, decoded=decoded)
+        except (ChecksumMismatch, TargetExists, Gone):
+            self._drop()
+            raise
+        except BaseException:
+            if not (part.size if self._goods is None else self._goods.position):
+                self._drop()  # there is nothing to go on from
+            raise
+        self._state.forget()
+        return decoded
+
+    def _drop(self) -> None:
+        self._part.keep = False
+        self._state.forget()
+
+    async def _in_one(self, reply: aiohttp.ClientResponse | None, *, begun: bool) -> bool:
+        item, checksum = self._fetch.item, Crc32c()
+        if begun:
+            await in_steps(hash_file(self._part.descriptor, 0, item.size, checksum))
+            meter.get().moved(checksum.size)
+        sink = FileSink(self._part.descriptor, self._place.path, item.size, checksum=checksum, truncate=True)
+        self._goods = sink
+        await filled(self._fetch, sink, reply, restarts=2 if begun else 1)
+        return sink.decoded
+
+    async def _in_slices(self, layout: Layout, reply: aiohttp.ClientResponse | None, *, restarts: int) -> None:
+        at_once = self._terms.slices is not None
+        with Slices(self._part.descriptor, self._place.path, layout, self._save, at_once=at_once) as slices:
+            await slices.look(layout)
+            meter.get().moved(slices.position)
+            self._goods = slices
+            await filled(self._fetch, slices, reply, restarts=restarts)
+
+    def _taken_up(self) -> tuple[Layout | None, bool]:
+        """What an earlier process left of this very version: its slices, and whether there is anything."""
+        saved, size = self._state.load(), self._fetch.item.size
+        there = self._part.size
+        layout, synced, boot = (saved.pop(name, None) for name in ("slices", "synced", "boot"))
+        if boot != _boot():
+            layout = synced
+        if saved != self._known or not there:
+            return None, False
+        if layout is None:
+            return None, there <= size
+        return layout, there == size and _covers(layout, size)
+
+    def _begin(self, layout: Layout | None) -> None:
+        """Have an empty file, or one with room for all slices; TransferError where the disk has no room."""
+        item, part = self._fetch.item, self._part
+        try:
+            os.ftruncate(part.descriptor, 0)
+            free = part.free
+            if free is not None and free < item.size:
+                room = f"{item.size} bytes are to come, and the disk has room for {free}"
+                raise TransferError(f"cannot write {self._place.path}: {room}", "make room, then start again")
+            self._save(layout, layout, lasting=True)
+            if layout is not None:
+                os.ftruncate(part.descriptor, item.size)
+        except OSError as error:
+            raise unwritable(self._place.path, error) from error
+
+    def _save(self, layout: Layout | None, synced: Layout | None, *, lasting: bool) -> None:
+        slices = {} if layout is None else {"slices": layout, "synced": synced, "boot": _boot()}
+        self._state.save({**self._known, **slices}, lasting=lasting)
+
+
+@cache
+def _boot() -> str:
+    """What tells this run of the machine from others; empty where it does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except (OSError, ValueError):
+        return ""
+
+
+def _covers(layout: Any, size: int) -> bool:
+    """Whether what was read from disk is a layout of so many bytes."""
+    position = 0
+    try:
+        for start, end, count in layout:
+            if start != position or not 0 <= count <= end - start:
+                return False
+            position = end
+    except (TypeError, ValueError):
+        return False
+    return bool(position == size)

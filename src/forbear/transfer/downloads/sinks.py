@@ -1,0 +1,167 @@
+"""Where the bytes of an object go: a file, a part of a file, a stream. They ask for no bytes, and judge none."""
+
+import asyncio
+import errno
+import os
+import sys
+from collections.abc import Callable
+from typing import BinaryIO, Protocol
+
+from forbear.transfer.checksum import Crc32c
+from forbear.transfer.downloads.decoding import Gunzip
+from forbear.transfer.errors import SourceChanged, TransferError
+
+
+class Sink(Protocol):
+    """Takes the bytes of an object from `start` to `end`, in their order; `position` is that of the next one.
+
+    `decoded` says that what it takes are not the stored bytes: the server has undone their gzip.
+    """
+
+    start: int
+    end: int
+    position: int
+    checksum: Crc32c
+    decoded: bool
+
+    async def write(self, data: bytes) -> None:
+        """Take some more bytes."""
+        ...
+
+    def restart(self, *, decoded: bool = False) -> None:
+        """Begin anew at `start`."""
+        ...
+
+
+class FileSink:
+    """The bytes from `start` to `end`, to their place in an open file; `checksum` is that of those that are there.
+
+    With `truncate` it has the file for itself, which is never longer than its bytes. `wrote` hears how many came.
+    """
+
+    def __init__(
+        self,
+        descriptor: int,
+        name: str,
+        end: int,
+        *,
+        start: int = 0,
+        checksum: Crc32c | None = None,
+        truncate: bool = False,
+        wrote: Callable[[int], None] | None = None,
+    ) -> None:
+        self.start = start
+        self.end = end
+        self.checksum = checksum or Crc32c()
+        self.position = start + self.checksum.size
+        self.decoded = False
+        self._descriptor = descriptor
+        self._name = name
+        self._truncate = truncate
+        self._wrote = wrote
+
+    async def write(self, data: bytes) -> None:
+        """Write inline: into the page cache, which takes less time than to hand it to a thread."""
+        count = len(data)
+        try:
+            written = _write_at(self._descriptor, data, self.position)
+            while written < count:
+                written += _write_at(self._descriptor, data[written:], self.position + written)
+        except OSError as error:
+            raise unwritable(self._name, error) from error
+        self.checksum.update(data)
+        self.position += count
+        if self._wrote is not None:
+            self._wrote(count)
+
+    def restart(self, *, decoded: bool = False) -> None:
+        """Write over what is there."""
+        if self._truncate:
+            os.ftruncate(self._descriptor, 0)
+        self.checksum = Crc32c()
+        self.position = self.start
+        self.decoded = decoded
+
+
+class StreamSink:
+    """All of an object, into a stream that cannot be rewound: what is out is out, and is not written a second time.
+
+    `decoder` undoes the gzip of what is written, unless the server has done so.
+    """
+
+    start = 0
+
+    def __init__(self, stream: BinaryIO, name: str, end: int, decoder: Gunzip | None = None) -> None:
+        self.end = end
+        self.checksum = Crc32c()
+        self.position = 0
+        self.decoded = False
+        self.out = 0
+        self._stream = stream
+        self._name = name
+        self._decoder = decoder
+
+    async def write(self, data: bytes) -> None:
+        """Write in a thread, since whoever reads the stream may take his time."""
+        new = data[max(self.out - self.position, 0) :]
+        self.checksum.update(data)
+        self.position += len(data)
+        if new:
+            self.out += len(new)
+            await asyncio.to_thread(self._put, new)
+
+    def restart(self, *, decoded: bool = False) -> None:
+        """Pass over the bytes that are out when they come again."""
+        if self.out and decoded != self.decoded:
+            raise SourceChanged(f"{self._name} has bytes already, and now the server encodes the object otherwise")
+        self.checksum = Crc32c()
+        self.position = 0
+        self.decoded = decoded
+
+    async def finish(self) -> None:
+        """Have all of it written."""
+        await asyncio.to_thread(self._finish)
+
+    def _put(self, data: bytes) -> None:
+        if self._decoder is None or self.decoded:
+            self._write(data)
+            return
+        for piece in self._decoder.feed(data):
+            self._write(piece)
+
+    def _finish(self) -> None:
+        if self._decoder is not None and not self.decoded:
+            self._write(self._decoder.finish())
+        try:
+            self._stream.flush()
+        except OSError as error:
+            raise unwritable(self._name, error) from error
+
+    def _write(self, data: bytes) -> None:
+        left = memoryview(data)
+        try:
+            while left:
+                left = left[self._stream.write(left) :]
+        except OSError as error:
+            raise unwritable(self._name, error) from error
+
+
+def unwritable(name: str, error: OSError) -> TransferError:
+    """The error for what cannot be written."""
+    return TransferError(f"cannot write {name}: {error.strerror or error}", _HINTS.get(error.errno or 0))
+
+
+_HINTS = {
+    errno.EACCES: "ask for the permission to write there, or choose another place",
+    errno.ENOENT: "make the folder first",
+    errno.ENOSPC: "make room, then start again",
+}
+
+if sys.platform == "win32":
+
+    def _write_at(descriptor: int, data: bytes, position: int, /) -> int:
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.write(descriptor, data)
+
+else:
+    _write_at = os.pwrite

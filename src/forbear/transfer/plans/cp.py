@@ -1,0 +1,159 @@
+"""The plan of a copy: which item goes where, by the rules of cp. It lists, but neither reads nor writes any data.
+
+A file goes into the target where that is a folder, and to the very name of the target otherwise. Folders are: a
+bucket, an address that ends with a slash, a folder on disk, and for `recursive` or several sources also a name in the
+cloud with objects below it. A pattern counts as several sources. A folder (`recursive`) keeps its name below a target
+that is a folder already; otherwise its contents go below the target. What `**` matches goes right into the target.
+"""
+
+from collections.abc import AsyncGenerator
+from dataclasses import replace
+
+import aiohttp
+
+from forbear.transfer.cloud.address import Url, is_cloud
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.errors import TransferError
+from forbear.transfer.items import STREAM, Action, Item
+from forbear.transfer.plans.asked import Copies
+from forbear.transfer.plans.goal import Doubles, Goal, is_case_blind, names_folder, prefix, refused
+from forbear.transfer.plans.matches import Match, is_folder, matches
+from forbear.transfer.plans.names import Nesting
+from forbear.transfer.plans.trees import batched, walk
+
+FAILURES = (TransferError, aiohttp.ClientError, OSError)
+"""What ends a listing, and with it what depends on that listing, but nothing else."""
+
+
+async def look(storage: Storage, asked: Copies) -> Goal:
+    """See what is at the target; ValueError where it is no folder and must be one."""
+    folder = asked.target != STREAM and names_folder(asked.target)
+    at: Url | str = asked.target
+    if is_cloud(asked.target):
+        at = Url.parse(asked.target)
+        if not folder and (asked.several or asked.recursive):
+            folder = await is_folder(storage, at)
+    if asked.several and not folder:
+        raise ValueError(f"`target` must be a folder for several sources: {asked.target}/ would name one")
+    return Goal(at, folder)
+
+
+async def plan_cp(storage: Storage, asked: Copies, goal: Goal) -> AsyncGenerator[Item]:
+    """The items, while they are found; ValueError, before the first, where two would have the same target."""
+    if asked.sources == (STREAM,):
+        yield Item(STREAM, goal.at, no_clobber=asked.no_clobber)
+        return
+    found = _found(storage, asked)
+    if asked.may_collide:
+        listed = [match async for match in found]
+        _check(listed, goal)
+        found = _again(listed)
+    async for match in found:
+        async for item in _items(storage, asked, match, goal):
+            yield replace(item, no_clobber=True) if asked.no_clobber else item
+
+
+async def _found(storage: Storage, asked: Copies) -> AsyncGenerator[Match]:
+    for source in asked.sources:
+        try:
+            async for match in matches(storage, source, recursive=asked.recursive):
+                yield match
+        except FAILURES as error:
+            hint = error.hint if isinstance(error, TransferError) else None
+            yield Match(source, source, problem=str(error) or type(error).__name__, hint=hint)
+
+
+async def _again(listed: list[Match]) -> AsyncGenerator[Match]:
+    for match in listed:
+        yield match
+
+
+def _check(listed: list[Match], goal: Goal) -> None:
+    here = not isinstance(goal.at, Url)
+    fold = not isinstance(goal.at, Url) and is_case_blind(goal.at)
+    seen: dict[tuple[str, bool], Match] = {}
+    for match in listed:
+        if match.problem:
+            continue
+        if not match.name:
+            raise ValueError(f"`sources`: the contents of {match.source} must be copied by themselves")
+        key = match.name.casefold() if fold else match.name, match.folder and not here
+        first = seen.setdefault(key, match)
+        if first is not match:
+            raise ValueError(
+                f"`sources`: {first.source} and {match.source} would have the same target, {match.name!r}; copy them "
+                "one by one, or with -r the folder that holds both"
+            )
+
+
+async def _items(storage: Storage, asked: Copies, match: Match, goal: Goal) -> AsyncGenerator[Item]:
+    item = Item(match.source, goal.at, size=match.size, found=match.found)
+    if match.problem:
+        action = Action.SKIP if match.left_out else Action.REFUSE
+        yield replace(item, action=action, note=match.problem, hint=match.hint)
+    elif not match.folder:
+        if not asked.leaves_out(match.name):
+            yield goal.take(item, match.name) if goal.folder else item
+    else:
+        try:
+            home = goal.below(match.name if goal.folder else "")
+            if isinstance(match.source, Url):
+                contents = _cloud_folder(storage, match.source, home, asked)
+            else:
+                contents = _local_folder(match.source, home, asked)
+            async for one in contents:
+                yield one
+        except FAILURES as error:
+            yield refused(item, error)
+
+
+async def _local_folder(folder: str, home: Goal, asked: Copies) -> AsyncGenerator[Item]:
+    async for entry in batched(walk(folder)):
+        item = Item(entry.path, home.at, size=entry.size)
+        if asked.leaves_out(entry.name):
+            continue
+        if entry.note:
+            yield replace(item, action=Action.SKIP, note=entry.note)
+        elif entry.problem:
+            yield refused(item, entry.problem)
+        else:
+            yield home.take(item, entry.name)
+
+
+async def _cloud_folder(storage: Storage, folder: Url, home: Goal, asked: Copies) -> AsyncGenerator[Item]:
+    start = prefix(folder)
+    if isinstance(home.at, Url) and home.at.bucket == folder.bucket and prefix(home.at).startswith(start):
+        raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
+    fits = None if isinstance(home.at, Url) else Fits(home)
+    async for found in storage.objects(folder.bucket, start):
+        name = found.name[len(start) :]
+        if not isinstance(found, Object) or asked.leaves_out(name):
+            continue
+        item = Item(Url(found.bucket, found.name), home.at, size=found.size, found=found)
+        if fits is None:
+            yield home.take(item, name)
+        elif not name or name.endswith("/"):
+            yield replace(item, action=Action.SKIP, note="it stands for a folder")
+        else:
+            yield fits.checked(home.take(item, name), name)
+
+
+class Fits:
+    """Refuses objects, seen by name, whose files cannot be beside those of others."""
+
+    def __init__(self, home: Goal) -> None:
+        self._nesting = Nesting()
+        self._doubles = Doubles(home)
+
+    def checked(self, item: Item, name: str) -> Item:
+        """The item, or a refused one."""
+        if item.action is not Action.COPY:
+            return item
+        parent = self._nesting.parent(name)
+        if parent is not None:
+            return refused(item, f"{parent!r} is an object, too, and its file cannot be a folder as well")
+        other = self._doubles.other(name)
+        if other is not None:
+            return refused(item, f"its file would be that of {other!r}: capitals do not count on this disk")
+        return item

@@ -1,0 +1,149 @@
+"""Matches: which files and folders the sources of a copy name, here and in the cloud. Targets are not known here."""
+
+# ruff: noqa: PTH112, PTH113, PTH119, PTH202 - paths as they were given, dots and all
+
+import os
+from collections.abc import AsyncGenerator, Iterator
+from dataclasses import dataclass
+from urllib.parse import quote
+
+from forbear.transfer.cloud.address import Url, is_cloud
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.plans.trees import batched, expand
+from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """A file or a folder to copy; `name` is what its copy is called, empty where only the contents of a folder count.
+
+    The name of a folder in the cloud ends with a slash in `source`. `problem` says why it cannot be copied, `hint` what
+    to do about it.
+    """
+
+    source: Url | str
+    name: str
+    folder: bool = False
+    size: int | None = None
+    found: Object | None = None
+    problem: str = ""
+    hint: str | None = None
+    left_out: bool = False
+
+
+async def is_folder(storage: Storage, url: Url) -> bool:
+    """Whether there are objects below a name: folders are nothing else in the cloud."""
+    prefix = url.name if not url.name or url.name.endswith("/") else f"{url.name}/"
+    path = f"/storage/v1/b/{quote(url.bucket, safe='')}/o"
+    query = {"prefix": prefix or None, "maxResults": 1, "fields": "items(name)"}
+    return bool((await storage.call(f"list {url}", "GET", path, query)).json().get("items"))
+
+
+def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
+    """What a source names; a name that matches nothing comes as a Match with a problem."""
+    found = _in_cloud(storage, Url.parse(source), recursive) if is_cloud(source) else batched(_here(source, recursive))
+    return _or_problem(source, found)
+
+
+async def _or_problem(source: str, found: AsyncGenerator[Match]) -> AsyncGenerator[Match]:
+    nothing = True
+    async for match in found:
+        nothing = False
+        yield match
+    if nothing:
+        hint = "quote the pattern if the shell may have read it" if is_wild(source) else "check the name"
+        yield Match(source, source, problem=f"there is nothing that {source} names", hint=hint)
+
+
+def _here(source: str, recursive: bool) -> Iterator[Match]:
+    wild = is_wild(source) and not os.path.lexists(source)
+    for path in expand(source) if wild else [source]:
+        name = os.path.basename(path.rstrip(os.sep))
+        if not os.path.lexists(path):
+            continue
+        if os.path.isfile(path):
+            yield Match(path, name, size=os.path.getsize(path))
+        elif not os.path.isdir(path):
+            problem = "neither a file nor a folder" if wild else ""  # who names a pipe means it
+            yield Match(path, name, problem=problem, left_out=wild)
+        elif recursive:
+            yield Match(path, "" if name in {".", ".."} else name, folder=True)
+        else:
+            yield _unasked_for(path, name, left_out=wild)
+
+
+async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerator[Match]:
+    if is_wild(url.name):
+        nothing = True
+        async for match in _expanded(storage, url.bucket, "", url.name.split("/"), recursive):
+            nothing = False
+            yield match
+        if not nothing:
+            return
+        found = await storage.stat(url)  # nothing matches, but there may be an object of that very name
+        if found is not None:
+            yield _object(found)
+    elif not url.name or url.name.endswith("/"):
+        name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
+        if not recursive:
+            yield _unasked_for(url, name)
+        elif await is_folder(storage, url):
+            yield Match(url, name, folder=True)
+    elif not recursive or url.generation is not None:
+        yield Match(url, url.name.rpartition("/")[2])
+    else:
+        found = await storage.stat(url)
+        if found is not None:
+            yield _object(found)
+        if await is_folder(storage, url):
+            yield Match(Url(url.bucket, f"{url.name}/"), url.name.rpartition("/")[2], folder=True)
+
+
+async def _expanded(
+    storage: Storage, bucket: str, start: str, parts: list[str], recursive: bool
+) -> AsyncGenerator[Match]:
+    """What matches below `start`, which is empty or ends with a slash; each listing goes no deeper than it must."""
+    first, rest = parts[0], parts[1:]
+    if "**" in first:
+        pattern = "/".join(parts)
+        matching = compiled(pattern)
+        async for found in storage.objects(bucket, start + literal_start(pattern)):
+            if isinstance(found, Object) and matching.fullmatch(found.name, len(start)):
+                yield _object(found)
+        return
+    if not is_wild(first) and rest:
+        async for match in _expanded(storage, bucket, f"{start}{first}/", rest, recursive):
+            yield match
+        return
+    if not first and start:  # the pattern ends with a slash: a folder
+        yield _folder(Url(bucket, start), recursive)
+        return
+    matching = compiled(first)
+    async for found in storage.objects(bucket, start + literal_start(first), delimiter="/"):
+        name = found.name[len(start) :].removesuffix("/")
+        if not name or not matching.fullmatch(name):
+            continue
+        if isinstance(found, Object):
+            if not rest and not found.name.endswith("/"):
+                yield _object(found)
+        elif rest:
+            async for match in _expanded(storage, bucket, found.name, rest, recursive):
+                yield match
+        else:
+            yield _folder(found, recursive)
+
+
+def _object(found: Object) -> Match:
+    if found.name.endswith("/"):
+        return Match(Url(found.bucket, found.name), found.name, problem="it stands for a folder", left_out=True)
+    return Match(Url(found.bucket, found.name), found.name.rpartition("/")[2], size=found.size, found=found)
+
+
+def _folder(url: Url, recursive: bool) -> Match:
+    name = url.name.removesuffix("/").rpartition("/")[2]
+    return Match(url, name, folder=True) if recursive else _unasked_for(url, name, left_out=True)
+
+
+def _unasked_for(source: Url | str, name: str, *, left_out: bool = False) -> Match:
+    return Match(source, name, folder=True, problem="it is a folder", hint="copy folders with -r", left_out=left_out)

@@ -1,0 +1,152 @@
+"""Trees: what lies in local folders, in the order in which Cloud Storage lists names. It knows no cloud.
+
+Symbolic links to files are followed, and those to folders too unless they lead back to a folder that they lie in.
+"""
+
+# ruff: noqa: PTH114, PTH116, PTH118 - a Path for each of a million files would take seconds
+
+import asyncio
+import errno
+import os
+import re
+import stat
+from collections.abc import AsyncGenerator, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+from forbear.transfer.plans.wildcards import compiled, is_wild
+
+_BATCH = 500
+_PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A file: its path, its name below the folder that was asked for, `size` in bytes, `mtime` in epoch seconds.
+
+    The parts of the name are joined by slashes on every system. Where `problem` says something it cannot be read;
+    where `note` does it is nothing that can be copied.
+    """
+
+    path: str
+    name: str
+    size: int = 0
+    mtime: float = 0.0
+    note: str = ""
+    problem: str = ""
+
+
+def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterator[Entry]:
+    """All files below a folder, or just those in it; `follow=False` leaves links to folders alone."""
+    try:
+        above = [_identity(os.stat(folder))]
+    except OSError as error:
+        yield Entry(folder, "", problem=_text(error))
+        return
+    yield from _walk(folder, "", above, follow=follow, recursive=recursive)
+
+
+def _walk(folder: str, prefix: str, above: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
+    try:
+        with os.scandir(folder) as entries:  # names only: there may be a million
+            names = sorted(f"{entry.name}/" if _is_folder(entry) else entry.name for entry in entries)
+    except OSError as error:
+        yield Entry(folder, prefix, problem=_text(error))
+        return
+    for slashed in names:
+        name = slashed.removesuffix("/")
+        path = os.path.join(folder, name)
+        try:
+            seen = _stat(path)
+        except FileNotFoundError:  # removed meanwhile
+            continue
+        except OSError as error:
+            yield Entry(path, prefix + name, problem=_text(error))
+            continue
+        if not stat.S_ISDIR(seen.st_mode):
+            yield Entry(path, prefix + name, seen.st_size, seen.st_mtime, _note(name, seen))
+        elif recursive and not follow and os.path.islink(path):
+            yield Entry(path, prefix + name, note="a symbolic link to a folder")
+        elif recursive and _identity(seen) in above:
+            yield Entry(path, prefix + name, note="a symbolic link to a folder that it lies in")
+        elif recursive:
+            inside = [*above, _identity(seen)]
+            yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
+
+
+def _stat(path: str) -> os.stat_result:
+    """What is there, through links; the link itself where it leads nowhere."""
+    try:
+        return os.stat(path)
+    except OSError as error:
+        if error.errno not in {errno.ENOENT, errno.ELOOP}:
+            raise
+        return os.lstat(path)
+
+
+def _is_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link to itself
+        return False
+
+
+def _note(name: str, seen: os.stat_result) -> str:
+    """Why something is not to be copied."""
+    if stat.S_ISLNK(seen.st_mode):
+        return "a symbolic link to nothing"
+    if not stat.S_ISREG(seen.st_mode):
+        return "neither a file nor a folder"
+    return "a part of an unfinished download" if _PART.fullmatch(name) else ""
+
+
+def expand(pattern: str) -> Iterator[str]:
+    """The paths that match a pattern, folders too; hidden ones only where a part of the pattern begins with a dot."""
+    drive, rest = os.path.splitdrive(pattern)
+    slashed = rest.replace(os.sep, "/")
+    start = f"{drive}{os.sep}" if slashed.startswith("/") else drive
+    return _expand(start, [part for part in slashed.split("/") if part])
+
+
+def _expand(start: str, parts: list[str]) -> Iterator[str]:
+    if not parts:
+        yield start
+        return
+    first, rest = parts[0], parts[1:]
+    if "**" in first:
+        matching = compiled("/".join(parts))
+        below = (entry for entry in walk(start or os.curdir) if not entry.problem and not entry.note)
+        yield from (os.path.join(start, entry.name) for entry in below if matching.fullmatch(entry.name))
+    elif not is_wild(first):
+        path = os.path.join(start, first)
+        if os.path.lexists(path):
+            yield from _expand(path, rest)
+    else:
+        matching = compiled(first)
+        try:
+            with os.scandir(start or os.curdir) as entries:
+                names = sorted(entry.name for entry in entries if not rest or _is_folder(entry))
+        except OSError:
+            return
+        for name in names:
+            if matching.fullmatch(name) and (first.startswith(".") or not name.startswith(".")):
+                yield from _expand(os.path.join(start, name), rest)
+
+
+async def batched(found: Iterable[_T]) -> AsyncGenerator[_T]:
+    """Hand on, some at a time, what a slow iterator finds in another thread."""
+    iterator = iter(found)
+    while batch := await asyncio.to_thread(lambda: list(islice(iterator, _BATCH))):
+        for one in batch:
+            yield one
+
+
+def _identity(seen: os.stat_result) -> tuple[int, int]:
+    return seen.st_dev, seen.st_ino
+
+
+def _text(error: OSError) -> str:
+    return error.strerror or str(error)

@@ -1,0 +1,83 @@
+"""Insert: a whole object in one request, written once, whatever becomes of the reply. It knows no sessions."""
+
+import json
+import secrets
+from collections.abc import Mapping
+from typing import Any
+
+import aiohttp
+
+from forbear.core.report import report
+from forbear.transfer.checksum import crc32c_of
+from forbear.transfer.claim import Claim
+from forbear.transfer.cloud.body import PIECE, Body
+from forbear.transfer.cloud.objects import FIELDS, Object
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.errors import HttpError, Stalled
+from forbear.transfer.meter import meter
+from forbear.transfer.uploads.sources import File, Source
+from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
+
+_TRIES = 3
+_BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur in any data
+_KIND = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
+
+
+async def insert(storage: Storage, source: Source, size: int, claim: Claim, resource: Mapping[str, Any]) -> Object:
+    """Upload a source of `size` bytes; `resource` is what else the object is to have."""
+    moved = meter.get().moved
+    data = source.read() if isinstance(source, File) and size <= PIECE else None
+    if data is None:
+        crc = await source.crc32c()
+    else:
+        size, crc = len(data), crc32c_of(data)
+    opening, ending = _around({**resource, "crc32c": crc})
+    body: bytes | Body
+    if data is not None:
+        body = b"".join((opening, data, ending))
+    else:
+        body = Body(lambda: source.pieces(0, size), size, moved, storage.stall_timeout, opening, ending)
+    refused, in_doubt = 0, False
+    while True:
+        query = {"uploadType": "multipart", **claim.query, "fields": FIELDS}
+        try:
+            reply = await storage.call(
+                f"upload {source.name}", "POST", claim.target.upload_path, query, headers=_KIND, body=body
+            )
+        except HttpError as error:
+            in_doubt = in_doubt or _in_doubt(error)  # once it may be there, it may be there in every later round
+            if error.status == 412:
+                found = await claim.refused(error, resource, (size, crc) if in_doubt else None)
+                if found is None:
+                    continue
+            elif is_refusal(error):
+                source.check()
+                refused += 1
+                if refused == _TRIES:
+                    raise mismatch(source.name, claim.target) from error
+                continue
+            else:
+                raise
+        except (aiohttp.ClientError, Stalled) as error:
+            found = await storage.stat(claim.target) if _in_doubt(error) else None
+            if found is None or (found.size, found.crc32c) != (size, crc):
+                raise  # else it was answered, and is there, but the answer broke off
+        else:
+            found = await verified(storage, Object.of(reply.json()), size, crc, source.name)
+        moved(size - (body.told if isinstance(body, Body) else 0))
+        return found
+
+
+def _around(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """What stands before and after the data."""
+    opening = (
+        f"--{_BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(resource)}\r\n"
+        f"--{_BOUNDARY}\r\nContent-Type: {resource['contentType']}\r\n\r\n"
+    )
+    return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
+
+
+def _in_doubt(error: Exception) -> bool:
+    """Whether an earlier attempt may have worked."""
+    tried = report(error)
+    return tried is not None and tried.maybe_done

@@ -1,0 +1,166 @@
+"""Sources: what is uploaded, and files as such, read in pieces and hashed as they pass. They know no cloud."""
+
+import asyncio
+import os
+import stat
+import sys
+from collections.abc import Iterator
+from typing import Protocol, Self
+
+from forbear.transfer.checksum import Crc32c
+from forbear.transfer.cloud.body import PIECE
+from forbear.transfer.errors import SourceChanged, TransferError
+
+_INLINE = 1024 * 1024
+_OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
+
+
+class Source(Protocol):
+    """What is uploaded; `size` is None until its end is known."""
+
+    name: str
+    size: int | None
+    rewindable: bool
+
+    async def ready(self, first: int, most: int) -> None:
+        """Make as many of the bytes from `first` on ready to be read; where the source ends before, set `size`."""
+        ...
+
+    def pieces(self, first: int, end: int) -> Iterator[bytes]:
+        """The bytes from `first` to `end`, which are ready."""
+        ...
+
+    async def crc32c(self) -> str:
+        """The checksum of all of it."""
+        ...
+
+    def check(self) -> None:
+        """Raise SourceChanged where it is not what it was."""
+        ...
+
+
+class File:
+    """A regular file, as a context manager; the bytes are hashed when they pass for the first time."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.name = os.fspath(path)
+        try:
+            self._descriptor = os.open(self.name, _OPEN)
+        except (OSError, ValueError) as error:
+            raise _unreadable(self.name, error) from error
+        self.stat = os.fstat(self._descriptor)
+        if not stat.S_ISREG(self.stat.st_mode):
+            os.close(self._descriptor)
+            kind = "a folder" if stat.S_ISDIR(self.stat.st_mode) else "neither a file nor a folder"
+            raise TransferError(f"cannot upload {self.name}: it is {kind}", _CURES[kind])
+        self.size: int | None = self.stat.st_size
+        self.rewindable = True
+        self._crc = Crc32c()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self._descriptor)
+
+    @property
+    def path(self) -> str:
+        """Where it is, from the root."""
+        return os.path.abspath(self.name)  # noqa: PTH100 - a link is another file than the one it leads to now
+
+    @property
+    def mtime(self) -> int:
+        """When it was last modified, in whole seconds."""
+        return int(self.stat.st_mtime)
+
+    @property
+    def stamp(self) -> list[int]:
+        """What tells this version of the file from others."""
+        return [self.stat.st_size, self.stat.st_mtime_ns, self.stat.st_ino]
+
+    def read(self) -> bytes:
+        """All of it, for a small one; one of the system's own, such as those in /proc, has more than it says."""
+        size = self.stat.st_size
+        data = self._read(size + 1, 0)
+        while len(data) != size and (more := self._read(PIECE, len(data))):
+            data += more
+        self.check()
+        if len(data) != size and size:
+            raise self._changed()
+        return data
+
+    async def ready(self, first: int, most: int) -> None:
+        """Hash what comes before `first`, if that has not passed by; the rest of the file is ready."""
+        if first > self._crc.size:
+            await asyncio.to_thread(self._hash, first)
+
+    def pieces(self, first: int, end: int) -> Iterator[bytes]:
+        """The bytes from `first` to `end`; SourceChanged where the file is shorter than it was."""
+        crc = self._crc
+        while first < end:
+            piece = self._read(min(PIECE, end - first), first)
+            if not piece:
+                raise self._changed()
+            if first == crc.size:
+                crc.update(piece)
+            elif first < crc.size < first + len(piece):
+                crc.update(piece[crc.size - first :])
+            first += len(piece)
+            yield piece
+
+    async def crc32c(self) -> str:
+        """The checksum of all of it."""
+        left = self.stat.st_size - self._crc.size
+        if left > _INLINE:
+            await asyncio.to_thread(self._hash, self.stat.st_size)
+        elif left:
+            self._hash(self.stat.st_size)
+        return self._crc.text
+
+    def check(self) -> None:
+        """Raise SourceChanged where the file is not what it was."""
+        now = os.fstat(self._descriptor)
+        if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
+            raise self._changed()
+
+    def _read(self, count: int, first: int) -> bytes:
+        try:
+            return _pread(self._descriptor, count, first)
+        except OSError as error:
+            raise _unreadable(self.name, error) from error
+
+    def _hash(self, end: int) -> None:
+        for _ in self.pieces(self._crc.size, end):
+            pass
+
+    def _changed(self) -> SourceChanged:
+        return SourceChanged(
+            f"{self.name} was changed during its upload", "start again when nobody writes to it any more"
+        )
+
+
+def _unreadable(path: str, error: Exception) -> TransferError:
+    """The error for a file that cannot be opened, or read."""
+    return TransferError(
+        f"cannot read {path!r}: {getattr(error, 'strerror', None) or error}", _OPENING.get(type(error))
+    )
+
+
+_CURES = {
+    "a folder": "upload it with recursive=True (-r)",
+    "neither a file nor a folder": "read it yourself and pipe it: ... | forbear cp - gs://bucket/name",
+}
+_OPENING: dict[type[Exception], str] = {
+    FileNotFoundError: "check the path",
+    PermissionError: "ask for the permission to read it",
+}
+
+
+if sys.platform == "win32":
+
+    def _pread(descriptor: int, count: int, first: int, /) -> bytes:
+        os.lseek(descriptor, first, os.SEEK_SET)
+        return os.read(descriptor, count)
+
+else:
+    _pread = os.pread

@@ -1,0 +1,126 @@
+"""Upload: a file or a stream becomes exactly one new version of an object, whatever fails on the way, or none."""
+
+import mimetypes
+import os
+from collections.abc import AsyncIterable, Mapping
+from pathlib import Path
+from typing import Any, BinaryIO
+
+from forbear.transfer.claim import Claim
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import MTIME, Object
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.errors import UnsafeName
+from forbear.transfer.meter import meter
+from forbear.transfer.state import State, default_directory
+from forbear.transfer.uploads.insert import insert
+from forbear.transfer.uploads.resumable import Resumable, cancel, is_over
+from forbear.transfer.uploads.session import GRAIN, LAST
+from forbear.transfer.uploads.sources import File
+from forbear.transfer.uploads.streams import iterated, opened
+
+CHUNK_SIZE = 64 * 1024 * 1024
+_COMPRESSED = {
+    "br": "application/x-brotli",
+    "bzip2": "application/x-bzip2",
+    "compress": "application/x-compress",
+    "gzip": "application/gzip",
+    "xz": "application/x-xz",
+}
+_UNKNOWN = "application/octet-stream"
+
+
+async def upload(
+    storage: Storage,
+    source: str | os.PathLike[str] | AsyncIterable[bytes] | BinaryIO,
+    target: Url,
+    *,
+    generation: int | None = None,
+    content_type: str | None = None,
+    metadata: Mapping[str, str] | None = None,
+    chunk_size: int = CHUNK_SIZE,
+    state: Path | None = None,
+) -> Object:
+    """Upload a file, or all that a stream yields, and return the object that was made.
+
+    `generation` is the version of the target that may be replaced: 0 for none at all (else TargetExists), any other for
+    just that (else TargetChanged), None for whatever is there. `content_type` is guessed by the name where it is not
+    given; `metadata` comes besides the modification time of the file.
+
+    What is longer than a chunk, or than 8 MiB, goes in chunks of `chunk_size` bytes (64 MiB; a multiple of 256 KiB), of
+    a stream in such of at most 8 MiB, which are kept in memory until the server has them. The upload of a file goes on
+    where it was when its process died, by what lies in the folder `state` ($FORBEAR_STATE_DIR, or forbear/transfers
+    among the user's states). Raises TransferError, or what the last attempt raised when patience ran out.
+    """
+    _check(target, generation, chunk_size)
+    claim = Claim(storage, target, generation)
+    if isinstance(source, str | os.PathLike):
+        with File(source) as file:
+            own = {MTIME: str(file.mtime), **(metadata or {})}
+            resource = _resource(content_type, file.name, own)
+            if file.stat.st_size <= min(LAST, chunk_size):
+                return await insert(storage, file, file.stat.st_size, claim, resource)
+            return await _kept(storage, file, claim, resource, chunk_size, state or default_directory())
+    stream = iterated(source) if isinstance(source, AsyncIterable) else opened(source)
+    resource = _resource(content_type, target.name, metadata or {})
+    chunk_size = min(chunk_size, LAST)
+    await stream.ready(0, chunk_size)
+    if stream.size is not None:
+        meter.get().sized(stream.size)
+        return await insert(storage, stream, stream.size, claim, resource)
+    return await Resumable(storage, stream, claim, resource, chunk_size).run()
+
+
+async def _kept(
+    storage: Storage, file: File, claim: Claim, resource: Mapping[str, Any], chunk_size: int, directory: Path
+) -> Object:
+    """Upload a large file, and keep its session on disk until it is over."""
+    with State(directory, "upload", storage.endpoint, str(claim.target), file.path) as kept:
+        this = {"source": file.stamp, "resource": resource, "asked": claim.asked}
+
+        def keep(session: str) -> None:
+            kept.save({**this, "session": session, "generation": claim.generation})
+
+        work = Resumable(storage, file, claim, resource, chunk_size, keep)
+        earlier = kept.load()
+        session, generation = earlier.pop("session", None), earlier.pop("generation", None)
+        if isinstance(session, str) and isinstance(generation, int):
+            if earlier == this:
+                claim.restore(generation)
+                work.resume(session)
+            else:
+                await cancel(storage, session)
+        try:
+            made = await work.run()
+        except Exception as error:
+            if is_over(storage, error):
+                kept.forget()
+            raise
+        kept.forget()
+        return made
+
+
+def _check(target: Url, generation: int | None, chunk_size: int) -> None:
+    if not target.name:
+        raise ValueError(f"`target` must name an object, such as {target}name, got {target}")
+    if not target.name.isascii():
+        try:
+            target.name.encode()
+        except UnicodeEncodeError as error:
+            raise UnsafeName(f"{target.name!r} is not Unicode, as the names of objects are", "rename it") from error
+    if target.generation is not None:
+        raise ValueError(f"`target` must not name a version, which only the server can make, got {target}")
+    if generation is not None and generation < 0:
+        raise ValueError(f"`generation` must be a version of the target, 0 (nothing) or None (any), got {generation!r}")
+    if chunk_size <= 0 or chunk_size % GRAIN:
+        raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
+
+
+def _resource(content_type: str | None, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+    return {"contentType": content_type or guessed(name), "metadata": dict(metadata)}
+
+
+def guessed(name: str) -> str:
+    """The content type by the end of a name; of what is compressed, that of its compression."""
+    kind, encoding = mimetypes.guess_type("/" + name.rpartition("/")[2])
+    return kind or _UNKNOWN if encoding is None else _COMPRESSED.get(encoding, _UNKNOWN)

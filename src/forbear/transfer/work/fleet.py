@@ -1,0 +1,98 @@
+"""Fleet: does many items over one Storage, as many at a time as the server takes. It knows no rule of any item.
+
+A fixed set of workers takes the items from a queue that the plan fills meanwhile, so that memory does not depend on how
+many there are. One that fails stops no other.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from pathlib import Path
+
+from forbear.run.runtime import current
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.items import QUIET, Item, Listener, Outcome, Status, Summary
+from forbear.transfer.meter import meter
+from forbear.transfer.work.folders import Folders
+from forbear.transfer.work.gauge import Gauge
+from forbear.transfer.work.limiter import Limiter
+from forbear.transfer.work.manifest import Manifest
+from forbear.transfer.work.perform import perform
+
+_AHEAD = 1000
+
+
+class Fleet:
+    """Does items; `summary` is what came of them. `parallel` is how many at most, by default one a connection."""
+
+    def __init__(
+        self,
+        storage: Storage,
+        *,
+        parallel: int | None = None,
+        listener: Listener | None = None,
+        manifest: Manifest | None = None,
+        state: Path | None = None,
+    ) -> None:
+        self.summary = Summary()
+        self._storage = storage
+        self._listener = listener or QUIET
+        self._manifest = manifest
+        self._state = state
+        self._maximum = storage.connections if parallel is None else parallel
+        self._limiter = Limiter(self._maximum)
+        self._folders = Folders()
+        self._items = 0
+        self._size: int | None = 0
+
+    async def run(self, items: AsyncGenerator[Item], *, complete: bool = True) -> None:
+        """Do all items; `complete=False` if there will be others."""
+        runtime = current.get()
+        start = runtime.monotonic()
+        self._limiter.lifted = False
+        queue: asyncio.Queue[Item | None] = asyncio.Queue(_AHEAD)
+        try:
+            async with aclosing(items), asyncio.TaskGroup() as group:
+                for number in range(self._maximum):
+                    group.create_task(self._work(number, queue))
+                await self._plan(items, queue, complete=complete)
+        except BaseExceptionGroup as errors:
+            raise errors.exceptions[0] from None  # what stops all is not of the items: the plan, the disk, the user
+        finally:
+            self.summary.seconds += runtime.monotonic() - start
+
+    async def _plan(self, items: AsyncGenerator[Item], queue: asyncio.Queue[Item | None], *, complete: bool) -> None:
+        async for item in items:
+            self._items += 1
+            if self._size is not None:
+                self._size = None if item.size is None else self._size + item.size
+            self._listener.planned(self._items, self._size, complete=False)
+            await queue.put(item)
+        if complete:
+            self._listener.planned(self._items, self._size, complete=True)
+        for _ in range(self._maximum):
+            await queue.put(None)
+
+    async def _work(self, number: int, queue: asyncio.Queue[Item | None]) -> None:
+        limiter = self._limiter
+        gauge = Gauge(self._listener, limiter)
+        meter.set(gauge)
+        while True:
+            await limiter.admitted(number)
+            item = await queue.get()
+            if item is None:
+                limiter.lift()
+                return
+            if self._manifest is not None and self._manifest.has(item):
+                self._ended(Outcome(item, Status.SKIPPED, error="done before, by the manifest"))
+                continue
+            outcome = await perform(self._storage, item, gauge, self._folders, state=self._state)
+            if outcome.status is Status.DONE and not gauge.slowed:
+                limiter.succeeded()
+            if self._manifest is not None:
+                self._manifest.add(outcome)
+            self._ended(outcome)
+
+    def _ended(self, outcome: Outcome) -> None:
+        self.summary.add(outcome)
+        self._listener.ended(outcome)

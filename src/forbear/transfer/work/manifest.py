@@ -1,0 +1,155 @@
+"""Manifest: what was done, line by line in a CSV file, and what need not be done again. It knows no transfer.
+
+The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A run
+with a manifest that is there skips the pairs of source and target that it has as OK or skip, whatever has become of
+them since, and appends what it does. A file of gsutil's own can be continued: it keeps its columns.
+"""
+
+import csv
+import io
+import os
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO, Self
+
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.errors import TransferError
+from forbear.transfer.items import Item, Outcome, Status
+
+COLUMNS = (
+    "Source", "Destination", "Start", "End", "Crc32c", "Generation", "Source Size", "Bytes Transferred", "Result",
+    "Description",
+)  # fmt: skip
+_RESULTS = {Status.DONE: "OK", Status.SKIPPED: "skip", Status.FAILED: "error"}
+_DONE = {"OK", "skip"}
+
+
+class Manifest:
+    """A manifest as a context manager; TransferError where the file cannot be read or written, or is another one.
+
+    `skips=False` only appends: nothing counts as done before.
+    """
+
+    def __init__(self, path: Path, *, skips: bool = True) -> None:
+        self._path = path
+        self._skips = skips
+        self._done: set[int] = set()  # hashes, for a million names would take too much memory
+        self._columns: tuple[str, ...] = COLUMNS
+        self._file: BinaryIO | None = None
+
+    def __enter__(self) -> Self:
+        try:
+            self._read()
+            self._file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        try:
+            if os.fstat(self._file.fileno()).st_size == 0:
+                self._write(COLUMNS)
+        except BaseException:
+            self._file.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        file, self._file = self._file, None
+        if file is not None:
+            file.close()
+
+    def has(self, item: Item) -> bool:
+        """Whether an item was done before."""
+        return bool(self._done) and _key(_written(item.source), _written(item.target)) in self._done
+
+    def add(self, outcome: Outcome) -> None:
+        """Append what came of an item."""
+        item = outcome.item
+        values = {
+            "Source": _written(item.source),
+            "Destination": _written(item.target),
+            "Start": _time(outcome.began),
+            "End": _time(outcome.began + outcome.seconds),
+            "Crc32c": outcome.crc32c or "",
+            "Generation": outcome.generation or "",
+            "Source Size": "" if item.size is None else item.size,
+            "Bytes Transferred": outcome.bytes,
+            "Result": _RESULTS[outcome.status],
+            "Description": outcome.error or "",
+        }
+        self._write([values.get(column, "") for column in self._columns])
+
+    def _read(self) -> None:
+        """Take in what is there; a line that a dead process has left unfinished is cut off."""
+        if not self._path.is_file():  # not there yet, or a pipe
+            return
+        end = 0
+        header: list[str] = []
+        with self._path.open("rb") as file:
+            for raw in _rows(file):
+                end += len(raw)
+                row = next(csv.reader(io.StringIO(raw.decode("utf-8", "surrogateescape"), newline="")))
+                if not header:
+                    header = self._headed(row)
+                    continue
+                values = dict(zip(header, row, strict=False))
+                if self._skips and values.get("Result") in _DONE:
+                    self._done.add(_key(values["Source"], values["Destination"]))
+            rest = file.tell() - end
+            if rest and not header:
+                file.seek(0)
+                if not _line(COLUMNS).startswith(file.read()):
+                    self._headed([])
+        if rest:
+            os.truncate(self._path, end)
+
+    def _headed(self, row: list[str]) -> list[str]:
+        if not {"Source", "Destination", "Result"} <= set(row):
+            raise TransferError(f"{self._path} is not a manifest: it has no such header", "name another file")
+        self._columns = tuple(row)
+        return row
+
+    def _write(self, row: Sequence[object]) -> None:
+        """Write a line at once, so that what is there is whole whenever the process dies."""
+        if self._file is None:
+            raise RuntimeError("a Manifest must be entered before it is used: `with Manifest(path) as manifest:`")
+        data = _line(row)
+        try:
+            written = os.write(self._file.fileno(), data)
+        except OSError as error:
+            raise self._unwritable(error) from error
+        if written < len(data):
+            raise TransferError(f"cannot write the manifest {self._path}: the disk is full")
+
+    def _unwritable(self, error: OSError) -> TransferError:
+        return TransferError(f"cannot write the manifest {self._path}: {error.strerror or error}")
+
+
+def _line(row: Sequence[object]) -> bytes:
+    text = io.StringIO(newline="")
+    csv.writer(text).writerow(row)
+    return text.getvalue().encode("utf-8", "surrogateescape")
+
+
+def _rows(file: BinaryIO) -> Iterator[bytes]:
+    """The whole rows; a line end between quotes ends none."""
+    row = b""
+    for line in file:
+        row += line
+        if line.endswith(b"\n") and row.count(b'"') % 2 == 0:
+            yield row
+            row = b""
+
+
+def _key(source: str, target: str) -> int:
+    return hash((source, target))
+
+
+def _written(address: Url | str) -> str:
+    return str(address)
+
+
+def _time(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat() if seconds else ""

@@ -1,0 +1,87 @@
+"""Perform: do one item, whatever it is, and say what came of it. It knows nothing of the others."""
+
+import sys
+from pathlib import Path
+
+from forbear.core.report import report, text_of
+from forbear.run.runtime import current
+from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.downloads.download import download
+from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError
+from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
+from forbear.transfer.rewrite import copy
+from forbear.transfer.uploads.upload import upload
+from forbear.transfer.work.folders import Folders, remove
+from forbear.transfer.work.gauge import Gauge
+
+
+async def perform(
+    storage: Storage, item: Item, gauge: Gauge, folders: Folders, *, state: Path | None = None
+) -> Outcome:
+    """Do an item; what goes wrong with it is in the outcome. The caller has made `gauge` the meter of its task."""
+    if item.action is Action.SKIP:
+        return Outcome(item, Status.SKIPPED, error=item.note, hint=item.hint)
+    if item.action is Action.REFUSE:
+        return Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
+    gauge.begin(item)
+    runtime = current.get()
+    began, start = runtime.now(), runtime.monotonic()
+    try:
+        made = await (_delete(storage, item) if item.action is Action.DELETE else _copy(storage, item, folders, state))
+    except Exception as error:
+        seconds = runtime.monotonic() - start
+        status = Status.SKIPPED if item.no_clobber and isinstance(error, TargetExists) else Status.FAILED
+        return Outcome(
+            item, status, 0, seconds, gauge.retries, None, None, _said(error), _hint(error), report(error), began
+        )
+    seconds = runtime.monotonic() - start
+    if made is None:
+        return Outcome(item, Status.DONE, 0, seconds, gauge.retries, began=began)
+    return Outcome(item, Status.DONE, made.size, seconds, gauge.retries, made.generation, made.crc32c, began=began)
+
+
+async def _copy(storage: Storage, item: Item, folders: Folders, state: Path | None) -> Object:
+    source, target = item.source, item.target
+    generation = 0 if item.no_clobber else item.generation
+    if isinstance(target, Url):
+        if isinstance(source, Url):
+            return await copy(storage, item.found or source, target, generation=generation, state=state)
+        local = sys.stdin.buffer if source == STREAM else source
+        return await upload(storage, local, target, generation=generation, state=state)
+    if not isinstance(source, Url):
+        raise TransferError(f"{source} and {target} are both here", "copy them with cp")
+    if target == STREAM:
+        made = await download(storage, item.found or source, sys.stdout.buffer)
+        sys.stdout.buffer.flush()  # what cannot be written is a failure of this item
+        return made
+    folders.prepare(target, item.root)
+    return await download(storage, item.found or source, target, no_clobber=item.no_clobber, state=state)
+
+
+async def _delete(storage: Storage, item: Item) -> None:
+    """Delete the target; that it is gone already is no error."""
+    if not isinstance(item.target, Url):
+        remove(item.target, item.root)
+        return
+    query = {"ifGenerationMatch": item.generation}
+    try:
+        await storage.call(f"delete {item.target}", "DELETE", item.target.path, query)
+    except HttpError as error:
+        if error.status == 412:
+            raise TargetChanged(f"{item.target} was written meanwhile, and is not deleted", "run it again") from error
+        if error.status != 404:
+            raise
+
+
+def _said(error: Exception) -> str:
+    """What an error says, with its kind where it is not one that says all by itself."""
+    text = text_of(error)
+    if isinstance(error, TransferError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def _hint(error: Exception) -> str | None:
+    return error.hint if isinstance(error, TransferError) else None
