@@ -245,4 +245,4 @@ def _blocking(work: Coroutine[Any, Any, _T], other: str) -> _T:
 
 
 def _absolute(address: str) -> str:
-    return address if is_cloud(address) else os.path.abspath(address)  # noqa: PTH100 - its text is what counts
+    return address if is_cloud(address) else os.path.abspath(address)

@@ -1,7 +1,5 @@
 """Targets: where copies go, and which name each has there. It knows no source, and writes nothing."""
 
-# ruff: noqa: PTH100, PTH110, PTH112, PTH118, PTH120, PTH121 - paths as they were given, dots and all
-
 import os
 import sys
 from dataclasses import dataclass, replace

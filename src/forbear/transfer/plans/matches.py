@@ -1,7 +1,5 @@
 """Matches: which files and folders the sources of a copy name, here and in the cloud. Targets are not known here."""
 
-# ruff: noqa: PTH112, PTH113, PTH119, PTH202 - paths as they were given, dots and all
-
 import os
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass

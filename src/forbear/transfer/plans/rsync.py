@@ -80,7 +80,7 @@ class Sync:
                 target: Url | str = Url(self._goal.at.bucket, f"{prefix(self._goal.at)}{name}")
                 yield Item(target, target, Action.DELETE, size=0, generation=generation)
             else:
-                target = os.path.join(self._goal.at, name.replace("/", os.sep))  # noqa: PTH118 - a million of them
+                target = os.path.join(self._goal.at, name.replace("/", os.sep))
                 yield Item(target, target, Action.DELETE, size=0, root=self._goal.at)
 
     def _sources(self) -> AsyncIterator[tuple[str, Thing]]:
@@ -187,7 +187,7 @@ def _crc32c(path: str) -> str | None:
     """The checksum of a file, None where it cannot be read: what copies it will say why."""
     seen = Crc32c()
     try:
-        with open(path, "rb", buffering=0) as file:  # noqa: PTH123 - as quick as can be
+        with open(path, "rb", buffering=0) as file:
             while piece := file.read(_PIECE):
                 seen.update(piece)
     except OSError:

@@ -3,8 +3,6 @@
 Symbolic links to files are followed, and those to folders too unless they lead back to a folder that they lie in.
 """
 
-# ruff: noqa: PTH114, PTH116, PTH118 - a Path for each of a million files would take seconds
-
 import asyncio
 import errno
 import os

@@ -66,7 +66,7 @@ class File:
     @property
     def path(self) -> str:
         """Where it is, from the root."""
-        return os.path.abspath(self.name)  # noqa: PTH100 - a link is another file than the one it leads to now
+        return os.path.abspath(self.name)  # a link is another file than the one it leads to now
 
     @property
     def mtime(self) -> int:

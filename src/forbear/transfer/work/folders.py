@@ -1,7 +1,5 @@
 """Folders: makes those that files are to be written to, and removes what is left over; never beyond the target."""
 
-# ruff: noqa: PTH103, PTH106, PTH108, PTH114, PTH118, PTH120 - paths as they were given, once for each file
-
 import os
 from contextlib import suppress
 
