@@ -10,8 +10,8 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from forbear.cli.transfers.progress import Progress
+from forbear.cli.transfers.reporter import Reporter
 from forbear.cli.transfers.screen import Screen
-from forbear.cli.transfers.told import Told
 from forbear.cli.transfers.watch import Plain
 from forbear.cli.transfers.wording import of_bytes, of_clock, of_span, plain
 from forbear.core.events import Scheduled
@@ -223,7 +223,7 @@ def test_lines_fit(width: int, name: str, size: int) -> None:
 def test_where_nobody_watches_only_a_standstill_is_told(capsys: pytest.CaptureFixture[str]) -> None:
     """Without a terminal retries are not worth a word, unless nothing has moved for long; then a line now and then."""
     clock = Clock()
-    watch, big = Plain(Told(as_json=False, quiet=False), Progress(clock)), item("big\n.bin")
+    watch, big = Plain(Reporter(as_json=False, quiet=False), Progress(clock)), item("big\n.bin")
     watch.planned(1, 100 * MIB, True)
     watch.began(big)
     told: list[float] = []

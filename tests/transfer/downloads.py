@@ -82,7 +82,7 @@ def put(cloud: Cloud, data: bytes, fields: dict[str, Any] | None = None) -> int:
 
 def names(folder: Path) -> list[str]:
     """What is in a folder."""
-    return sorted(os.listdir(folder))
+    return sorted(path.name for path in folder.iterdir())
 
 
 def ranges(cloud: Cloud) -> list[str]:

@@ -293,13 +293,13 @@ def test_a_plan_costs_no_request_that_it_does_not_need(here: Path, filled: Cloud
 
 async def test_items_come_while_the_listing_goes_on(here: Path, cloud: Cloud) -> None:
     """The first item is there before the second page was asked for."""
-    from forbear.transfer.plans.asked import Copies
+    from forbear.transfer.plans.arguments import CpArguments
     from forbear.transfer.plans.cp import look, plan_cp
 
     for number in range(1500):
         cloud.store.put("bkt", f"d/{number:04}", b"")
     async with Storage(endpoint=cloud.url) as storage:
-        asked = Copies.of("gs://bkt/d", "new", recursive=True, no_clobber=True, exclude=None)
+        asked = CpArguments.of("gs://bkt/d", "new", recursive=True, no_clobber=True, exclude=None)
         items = plan_cp(storage, asked, await look(storage, asked))
         first: Item = await anext(items)
         before = len(cloud.requests)

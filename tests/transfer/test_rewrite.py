@@ -11,7 +11,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.wire import Json
 from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, Url
-from forbear.transfer.meter import Silent, meter
+from forbear.transfer.meter import QuietMeter, meter
 from forbear.transfer.rewrite import copy
 
 REWRITE = "storage.objects.rewrite"
@@ -106,7 +106,7 @@ async def test_a_large_object_takes_several_calls(cloud: Cloud) -> None:
     cloud.store.put("bkt", "from", BIG)
     heard: list[int] = []
 
-    class Heard(Silent):
+    class Heard(QuietMeter):
         def moved(self, count: int) -> None:
             heard.append(count)
 

@@ -8,7 +8,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.commands import cp, rsync
-from forbear.transfer.items import Item, Quiet, Summary
+from forbear.transfer.items import Item, QuietListener, Summary
 from tests.transfer.campaign.plain import OLDER, names, put
 
 LEADING_OUT = [
@@ -162,7 +162,7 @@ def test_a_source_that_vanishes_from_a_plan(cloud: Cloud, tmp_path: Path) -> Non
     for number in range(5):
         (folder / f"file-{number}").write_bytes(b"data")
 
-    class Vanishing(Quiet):
+    class Vanishing(QuietListener):
         """Removes a file once it is planned."""
 
         def began(self, item: Item) -> None:

@@ -52,13 +52,15 @@ def command(
     check(given)
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, given)
-    from forbear.cli.transfers.perform import perform  # needs aiohttp
+    from forbear.cli.transfers.run import run_transfers  # needs aiohttp
     from forbear.transfer.commands import acp
-    from forbear.transfer.plans.asked import Copies
+    from forbear.transfer.plans.arguments import CpArguments
 
-    asked = partial(Copies.of, sources, target, recursive=recursive, no_clobber=no_clobber, exclude=given["exclude"])
+    asked = partial(
+        CpArguments.of, sources, target, recursive=recursive, no_clobber=no_clobber, exclude=given["exclude"]
+    )
 
-    async def run(storage: "Storage", watch: "Watch") -> "Summary":
+    async def transfer(storage: "Storage", watch: "Watch") -> "Summary":
         return await acp(
             storage,
             sources,
@@ -71,7 +73,7 @@ def command(
             listener=watch,
         )
 
-    perform(ctx, given, (*sources, target), asked, run)
+    run_transfers(ctx, given, (*sources, target), asked, transfer)
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, given: Given) -> None:

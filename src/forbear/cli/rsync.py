@@ -52,15 +52,21 @@ def command(
     check(given)
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
-    from forbear.cli.transfers.perform import perform  # needs aiohttp
+    from forbear.cli.transfers.run import run_transfers  # needs aiohttp
     from forbear.transfer.commands import arsync
-    from forbear.transfer.plans.asked import Mirror
+    from forbear.transfer.plans.arguments import RsyncArguments
 
     asked = partial(
-        Mirror.of, source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=given["exclude"]
+        RsyncArguments.of,
+        source,
+        target,
+        recursive=recursive,
+        delete=delete,
+        checksum=checksum,
+        exclude=given["exclude"],
     )
 
-    async def run(storage: "Storage", watch: "Watch") -> "Summary":
+    async def transfer(storage: "Storage", watch: "Watch") -> "Summary":
         return await arsync(
             storage,
             source,
@@ -75,4 +81,4 @@ def command(
             listener=watch,
         )
 
-    perform(ctx, given, (source, target), asked, run, dry_run=dry_run)
+    run_transfers(ctx, given, (source, target), asked, transfer, dry_run=dry_run)

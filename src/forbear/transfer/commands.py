@@ -12,7 +12,7 @@ from forbear.transfer.cloud.address import is_cloud
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
-from forbear.transfer.plans.asked import Copies, Mirror
+from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
 from forbear.transfer.plans.cp import look, plan_cp
 from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.rsync import Sync
@@ -81,7 +81,7 @@ async def acp(
     state: Path | None = None,
 ) -> Summary:
     """`cp` over an open Storage."""
-    asked = Copies.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
+    asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
     with ExitStack() as stack:
         kept, goal = await _decided(storage, asked, state, stack)
         noted = None if manifest is None else stack.enter_context(Manifest(manifest))
@@ -92,7 +92,9 @@ async def acp(
         return fleet.summary
 
 
-async def _decided(storage: Storage, asked: Copies, state: Path | None, stack: ExitStack) -> tuple[State | None, Goal]:
+async def _decided(
+    storage: Storage, asked: CpArguments, state: Path | None, stack: ExitStack
+) -> tuple[State | None, Goal]:
     """Where copies go. A folder that is not there yet will be at the next run, which must not go below it then.
 
     So it is kept, until all is done, that it was not there.
@@ -167,7 +169,7 @@ async def arsync(
     state: Path | None = None,
 ) -> Summary:
     """`rsync` over an open Storage."""
-    asked = Mirror.of(source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=exclude)
+    asked = RsyncArguments.of(source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=exclude)
     sync = Sync(storage, asked)
     if dry_run:
         return await _told(sync, listener or QUIET)
@@ -230,7 +232,7 @@ async def aplan(
     exclude: str | None = None,
 ) -> list[Item]:
     """`plan` over an open Storage."""
-    asked = Copies.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
+    asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
     return [item async for item in plan_cp(storage, asked, await look(storage, asked))]
 
 

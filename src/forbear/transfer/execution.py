@@ -9,7 +9,7 @@ from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.engine import run_here
 from forbear.transfer.errors import TransferError
-from forbear.transfer.items import STREAM, Item, Outcome, Quiet, Status
+from forbear.transfer.items import STREAM, Item, Outcome, QuietListener, Status
 from forbear.transfer.work.fleet import Fleet
 
 _MOST_ITEMS = 50
@@ -107,7 +107,7 @@ def _failed(items: Sequence[Item], error: BaseException) -> Iterator[Outcome]:
         yield Outcome(item, Status.FAILED, error=text, hint=_AGAIN)
 
 
-class _Collected(Quiet):
+class _Collected(QuietListener):
     """Keeps what came of items."""
 
     def __init__(self) -> None:

@@ -148,7 +148,7 @@ class Listener(Protocol):
         ...
 
 
-class Quiet:
+class QuietListener:
     """Tells nobody."""
 
     def planned(self, items: int, size: int | None, complete: bool) -> None:
@@ -170,4 +170,4 @@ class Quiet:
         """Nothing."""
 
 
-QUIET = Quiet()
+QUIET = QuietListener()

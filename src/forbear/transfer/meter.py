@@ -26,7 +26,7 @@ class Meter(Protocol):
         ...
 
 
-class Silent:
+class QuietMeter:
     """Tells nobody."""
 
     def sized(self, size: int) -> None:
@@ -42,9 +42,9 @@ class Silent:
         """Nothing."""
 
 
-SILENT = Silent()
+QUIET = QuietMeter()
 
-meter: ContextVar[Meter] = ContextVar("forbear_transfer_meter", default=SILENT)
+meter: ContextVar[Meter] = ContextVar("forbear_transfer_meter", default=QUIET)
 """The meter of the transfer that this task is at work on."""
 
 

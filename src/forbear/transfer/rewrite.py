@@ -13,13 +13,13 @@ import aiohttp
 
 from forbear.core.report import report, text_of
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.claim import Claim
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError
 from forbear.transfer.meter import meter
+from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import State, default_directory
 
 _LARGE = 8 * 1024 * 1024
@@ -52,19 +52,26 @@ async def copy(
         if found.size > _LARGE:
             parts = str(Url(found.bucket, found.name)), str(target)
             kept = stack.enter_context(State(state or default_directory(), "rewrite", storage.endpoint, *parts))
-        claim = Claim(storage, target, generation)
-        return await _Rewrite(storage, found, claim, kept, pinned=pinned, at_once=at_once).run()
+        condition = Precondition(storage, target, generation)
+        return await _Rewrite(storage, found, condition, kept, pinned=pinned, at_once=at_once).run()
 
 
 class _Rewrite:
     """One copy; `run` it once."""
 
     def __init__(
-        self, storage: Storage, source: Object, claim: Claim, kept: State | None, *, pinned: bool, at_once: int | None
+        self,
+        storage: Storage,
+        source: Object,
+        condition: Precondition,
+        kept: State | None,
+        *,
+        pinned: bool,
+        at_once: int | None,
     ) -> None:
         self._storage = storage
         self._source = source
-        self._claim = claim
+        self._condition = condition
         self._kept = kept
         self._pinned = pinned
         self._at_once = at_once
@@ -78,7 +85,7 @@ class _Rewrite:
         saved = {} if self._kept is None else self._kept.load()
         match saved:
             case {"source": self._source.generation, "token": str(token), "target": int(target)}:
-                self._token, self._claim.generation = token, target
+                self._token, self._condition.generation = token, target
                 self._in_doubt = True  # the process may have died while the last reply was on its way
             case _:
                 pass
@@ -109,14 +116,14 @@ class _Rewrite:
         self._in_doubt = self._in_doubt or _maybe_done(error)
         wanted = {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
-        return await self._claim.refused(error, wanted, sent)
+        return await self._condition.refused(error, wanted, sent)
 
     async def _broken_off(self, error: Exception) -> None:
         """After a reply of which only a part came: what was done is told by the same call once more."""
         if not _maybe_done(error):
             raise error
         self._in_doubt = True
-        text = f"copy {self._source.url} to {self._claim.target}: the reply broke off: {text_of(error)}"
+        text = f"copy {self._source.url} to {self._condition.target}: the reply broke off: {text_of(error)}"
         await self._patience.after(TransferError(text), TRANSIENT)
 
     async def _look_again(self, error: HttpError) -> None:
@@ -129,11 +136,11 @@ class _Rewrite:
 
     async def _rewritten(self) -> Object:
         """Call until the service is done."""
-        source, target = self._source, self._claim.target
+        source, target = self._source, self._condition.target
         path = f"{source.url.path}/rewriteTo/b/{quote(target.bucket, safe='')}/o/{quote(target.name, safe='')}"
         while True:
             query = {
-                "ifGenerationMatch": self._claim.generation,
+                "ifGenerationMatch": self._condition.generation,
                 "sourceGeneration": source.generation,
                 "rewriteToken": self._token,
                 "maxBytesRewrittenPerCall": self._at_once,
@@ -147,7 +154,9 @@ class _Rewrite:
             self._token = str(answer["rewriteToken"])
             self._patience.progressed()
             if self._kept is not None:
-                self._kept.save({"source": source.generation, "token": self._token, "target": self._claim.generation})
+                self._kept.save(
+                    {"source": source.generation, "token": self._token, "target": self._condition.generation}
+                )
 
     def _moved_to(self, count: int) -> None:
         meter.get().moved(count - self._moved)

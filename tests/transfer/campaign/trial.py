@@ -21,7 +21,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import TransferError
-from forbear.transfer.meter import Silent, meter
+from forbear.transfer.meter import QuietMeter, meter
 from forbear.transfer.rewrite import copy
 from forbear.transfer.uploads.upload import upload
 from tests.transfer.campaign import judge
@@ -160,7 +160,7 @@ class _Out(BytesIO):
         return False
 
 
-class _Told(Silent):
+class _Told(QuietMeter):
     """A meter that adds up."""
 
     def __init__(self) -> None:

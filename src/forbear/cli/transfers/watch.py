@@ -8,12 +8,12 @@ from typing import TextIO
 
 from forbear.cli.output import tell
 from forbear.cli.transfers.progress import Progress
-from forbear.cli.transfers.told import Told
+from forbear.cli.transfers.reporter import Reporter
 from forbear.cli.transfers.wording import of_span, plain
 from forbear.core.events import Scheduled
 from forbear.run.runtime import current
 from forbear.transfer.items import Item, Outcome
-from forbear.transfer.meter import Silent
+from forbear.transfer.meter import QuietMeter
 
 _FRAMES = 8
 """A second."""
@@ -24,8 +24,8 @@ _PATIENT = 30.0
 class Watch:
     """A listener that keeps the figures and says what is to be said; the lines that a terminal shows are another's."""
 
-    def __init__(self, told: Told, progress: Progress) -> None:
-        self._told = told
+    def __init__(self, reporter: Reporter, progress: Progress) -> None:
+        self._reporter = reporter
         self.progress = progress
 
     def planned(self, items: int, size: int | None, complete: bool) -> None:
@@ -51,14 +51,14 @@ class Watch:
     def ended(self, outcome: Outcome) -> None:
         """It is over."""
         self.progress.ended(outcome)
-        self._told.outcome(outcome)
+        self._reporter.outcome(outcome)
 
 
 class Plain(Watch):
     """Where nobody watches: says, now and then, why nothing moves."""
 
-    def __init__(self, told: Told, progress: Progress) -> None:
-        super().__init__(told, progress)
+    def __init__(self, reporter: Reporter, progress: Progress) -> None:
+        super().__init__(reporter, progress)
         self._said = progress.began_at
 
     def retried(self, item: Item | None, event: Scheduled) -> None:
@@ -72,7 +72,7 @@ class Plain(Watch):
             tell(f"nothing moved for {of_span(now - self.progress.moved_at)}: {reason}; again in {event.delay:.1f} s")
 
 
-class Planning(Silent):
+class Planning(QuietMeter):
     """The meter of what is asked for before there are items: it may have to be tried again, too."""
 
     def __init__(self, watch: Watch) -> None:
@@ -84,17 +84,17 @@ class Planning(Silent):
 
 
 @contextmanager
-def watching(told: Told, *, quiet: bool, streams: bool) -> Generator[Watch]:
+def watching(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[Watch]:
     """What suits stderr. While lines are live on it, what others write to it appears above them.
 
     `streams` is whether the command reads data from stdin, or writes some to stdout: a terminal does not show both.
     """
     progress = Progress(current.get().monotonic)  # by the clock of the waits
     if quiet:
-        yield Watch(told, progress)
+        yield Watch(reporter, progress)
         return
     if not _is_terminal(sys.stderr) or (streams and (_is_terminal(sys.stdin) or _is_terminal(sys.stdout))):
-        yield Plain(told, progress)
+        yield Plain(reporter, progress)
         return
     from rich.console import Console
     from rich.live import Live
@@ -103,11 +103,11 @@ def watching(told: Told, *, quiet: bool, streams: bool) -> Generator[Watch]:
 
     console = Console(stderr=True, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
     if not console.is_terminal or console.is_dumb_terminal or not console.encoding.startswith("utf"):
-        yield Plain(told, progress)
+        yield Plain(reporter, progress)
         return
     shown = Screen(progress)
     with Live(shown, console=console, refresh_per_second=_FRAMES, transient=True, redirect_stdout=False):
-        yield Watch(told, progress)
+        yield Watch(reporter, progress)
 
 
 def _is_terminal(file: TextIO | None) -> bool:

@@ -15,9 +15,9 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage, refusal
+from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
-from forbear.transfer.downloads.filled import filled
 from forbear.transfer.downloads.landing import Terms, land
 from forbear.transfer.downloads.large import Large
 from forbear.transfer.downloads.place import Part, Place
@@ -129,7 +129,7 @@ class _Download:
     async def _small(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
         with Part.fresh(place) as part:
             sink = FileSink(part.descriptor, place.path, fetch.item.size, truncate=True)
-            await filled(fetch, sink, reply, restarts=1)
+            await fill_checked(fetch, sink, reply, restarts=1)
             await land(part, place, fetch.item, self._terms, decoded=sink.decoded)
             return sink.decoded
 
@@ -148,7 +148,7 @@ class _Download:
             decoder = Gunzip(str(item.url)) if self._terms.decode and item.content_encoding == GZIP else None
             sink = StreamSink(stream, name, item.size, decoder)
             try:
-                await filled(fetch, sink, reply, restarts=0)
+                await fill_checked(fetch, sink, reply, restarts=0)
             except Gone as gone:
                 if sink.out:
                     raise SourceChanged(

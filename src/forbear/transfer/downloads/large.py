@@ -9,8 +9,8 @@ from typing import Any
 import aiohttp
 
 from forbear.transfer.checksum import Crc32c
+from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
-from forbear.transfer.downloads.filled import filled
 from forbear.transfer.downloads.landing import Terms, land
 from forbear.transfer.downloads.place import Part, Place
 from forbear.transfer.downloads.sinks import FileSink, unwritable
@@ -77,7 +77,7 @@ class Large:
             meter.get().moved(checksum.size)
         sink = FileSink(self._part.descriptor, self._place.path, item.size, checksum=checksum, truncate=True)
         self._goods = sink
-        await filled(self._fetch, sink, reply, restarts=2 if begun else 1)
+        await fill_checked(self._fetch, sink, reply, restarts=2 if begun else 1)
         return sink.decoded
 
     async def _in_slices(self, layout: Layout, reply: aiohttp.ClientResponse | None, *, restarts: int) -> None:
@@ -86,7 +86,7 @@ class Large:
             await slices.look(layout)
             meter.get().moved(slices.position)
             self._goods = slices
-            await filled(self._fetch, slices, reply, restarts=restarts)
+            await fill_checked(self._fetch, slices, reply, restarts=restarts)
 
     def _taken_up(self) -> tuple[Layout | None, bool]:
         """What an earlier process left of this very version: its slices, and whether there is anything."""

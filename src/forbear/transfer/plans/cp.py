@@ -16,7 +16,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TransferError
 from forbear.transfer.items import STREAM, Action, Item
-from forbear.transfer.plans.asked import Copies
+from forbear.transfer.plans.arguments import CpArguments
 from forbear.transfer.plans.goal import Doubles, Goal, is_case_blind, names_folder, prefix, refused
 from forbear.transfer.plans.matches import Match, is_folder, matches
 from forbear.transfer.plans.names import Nesting
@@ -26,7 +26,7 @@ FAILURES = (TransferError, aiohttp.ClientError, OSError)
 """What ends a listing, and with it what depends on that listing, but nothing else."""
 
 
-async def look(storage: Storage, asked: Copies) -> Goal:
+async def look(storage: Storage, asked: CpArguments) -> Goal:
     """See what is at the target; ValueError where it is no folder and must be one."""
     folder = asked.target != STREAM and names_folder(asked.target)
     at: Url | str = asked.target
@@ -39,7 +39,7 @@ async def look(storage: Storage, asked: Copies) -> Goal:
     return Goal(at, folder)
 
 
-async def plan_cp(storage: Storage, asked: Copies, goal: Goal) -> AsyncGenerator[Item]:
+async def plan_cp(storage: Storage, asked: CpArguments, goal: Goal) -> AsyncGenerator[Item]:
     """The items, while they are found; ValueError, before the first, where two would have the same target."""
     if asked.sources == (STREAM,):
         yield Item(STREAM, goal.at, no_clobber=asked.no_clobber)
@@ -54,7 +54,7 @@ async def plan_cp(storage: Storage, asked: Copies, goal: Goal) -> AsyncGenerator
             yield replace(item, no_clobber=True) if asked.no_clobber else item
 
 
-async def _found(storage: Storage, asked: Copies) -> AsyncGenerator[Match]:
+async def _found(storage: Storage, asked: CpArguments) -> AsyncGenerator[Match]:
     for source in asked.sources:
         try:
             async for match in matches(storage, source, recursive=asked.recursive):
@@ -87,7 +87,7 @@ def _check(listed: list[Match], goal: Goal) -> None:
             )
 
 
-async def _items(storage: Storage, asked: Copies, match: Match, goal: Goal) -> AsyncGenerator[Item]:
+async def _items(storage: Storage, asked: CpArguments, match: Match, goal: Goal) -> AsyncGenerator[Item]:
     item = Item(match.source, goal.at, size=match.size, found=match.found)
     if match.problem:
         action = Action.SKIP if match.left_out else Action.REFUSE
@@ -108,7 +108,7 @@ async def _items(storage: Storage, asked: Copies, match: Match, goal: Goal) -> A
             yield refused(item, error)
 
 
-async def _local_folder(folder: str, home: Goal, asked: Copies) -> AsyncGenerator[Item]:
+async def _local_folder(folder: str, home: Goal, asked: CpArguments) -> AsyncGenerator[Item]:
     async for entry in batched(walk(folder)):
         item = Item(entry.path, home.at, size=entry.size)
         if asked.leaves_out(entry.name):
@@ -121,7 +121,7 @@ async def _local_folder(folder: str, home: Goal, asked: Copies) -> AsyncGenerato
             yield home.take(item, entry.name)
 
 
-async def _cloud_folder(storage: Storage, folder: Url, home: Goal, asked: Copies) -> AsyncGenerator[Item]:
+async def _cloud_folder(storage: Storage, folder: Url, home: Goal, asked: CpArguments) -> AsyncGenerator[Item]:
     start = prefix(folder)
     if isinstance(home.at, Url) and home.at.bucket == folder.bucket and prefix(home.at).startswith(start):
         raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")

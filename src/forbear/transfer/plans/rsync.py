@@ -17,7 +17,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TransferError
 from forbear.transfer.items import Action, Item
-from forbear.transfer.plans.asked import Mirror
+from forbear.transfer.plans.arguments import RsyncArguments
 from forbear.transfer.plans.cp import FAILURES, Fits
 from forbear.transfer.plans.goal import Goal, prefix, refused
 from forbear.transfer.plans.trees import Entry, batched, walk
@@ -34,7 +34,7 @@ _B = TypeVar("_B")
 class Sync:
     """What one rsync has to do: first `copies`, then, if all of them went well, `deletions`."""
 
-    def __init__(self, storage: Storage, asked: Mirror) -> None:
+    def __init__(self, storage: Storage, asked: RsyncArguments) -> None:
         self._storage = storage
         self._asked = asked
         self._source: Url | str = Url.parse(asked.source) if is_cloud(asked.source) else asked.source

@@ -9,12 +9,12 @@ import aiohttp
 
 from forbear.core.report import report
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.claim import Claim
 from forbear.transfer.cloud.body import PIECE, Body
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.meter import meter
+from forbear.transfer.precondition import Precondition
 from forbear.transfer.uploads.sources import File, Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
 
@@ -23,7 +23,9 @@ _BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur 
 _KIND = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
 
 
-async def insert(storage: Storage, source: Source, size: int, claim: Claim, resource: Mapping[str, Any]) -> Object:
+async def insert(
+    storage: Storage, source: Source, size: int, condition: Precondition, resource: Mapping[str, Any]
+) -> Object:
     """Upload a source of `size` bytes; `resource` is what else the object is to have."""
     moved = meter.get().moved
     data = source.read() if isinstance(source, File) and size <= PIECE else None
@@ -39,27 +41,27 @@ async def insert(storage: Storage, source: Source, size: int, claim: Claim, reso
         body = Body(lambda: source.pieces(0, size), size, moved, storage.stall_timeout, opening, ending)
     refused, in_doubt = 0, False
     while True:
-        query = {"uploadType": "multipart", **claim.query, "fields": FIELDS}
+        query = {"uploadType": "multipart", **condition.query, "fields": FIELDS}
         try:
             reply = await storage.call(
-                f"upload {source.name}", "POST", claim.target.upload_path, query, headers=_KIND, body=body
+                f"upload {source.name}", "POST", condition.target.upload_path, query, headers=_KIND, body=body
             )
         except HttpError as error:
             in_doubt = in_doubt or _in_doubt(error)  # once it may be there, it may be there in every later round
             if error.status == 412:
-                found = await claim.refused(error, resource, (size, crc) if in_doubt else None)
+                found = await condition.refused(error, resource, (size, crc) if in_doubt else None)
                 if found is None:
                     continue
             elif is_refusal(error):
                 source.check()
                 refused += 1
                 if refused == _TRIES:
-                    raise mismatch(source.name, claim.target) from error
+                    raise mismatch(source.name, condition.target) from error
                 continue
             else:
                 raise
         except (aiohttp.ClientError, Stalled) as error:
-            found = await storage.stat(claim.target) if _in_doubt(error) else None
+            found = await storage.stat(condition.target) if _in_doubt(error) else None
             if found is None or (found.size, found.crc32c) != (size, crc):
                 raise  # else it was answered, and is there, but the answer broke off
         else:

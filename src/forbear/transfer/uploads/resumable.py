@@ -1,4 +1,4 @@
-"""Resumable: sends a source through sessions, step by step as `uploading` says. It keeps nothing on disk."""
+"""Resumable: sends a source through sessions, step by step as `Session` says. It keeps nothing on disk."""
 
 import asyncio
 import json
@@ -12,14 +12,14 @@ import aiohttp
 
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.http.request import Request
-from forbear.transfer.claim import Claim
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Reply, Storage, lowered, refusal
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError
 from forbear.transfer.meter import meter
-from forbear.transfer.uploads.session import Step, Turn, Uploading, chunk_end
+from forbear.transfer.precondition import Precondition
+from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
 from forbear.transfer.uploads.sources import Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
 
@@ -32,60 +32,60 @@ _MENDED = (401, 403)
 class Resumable:
     """The upload of one source through sessions; `resource` is what else the object is to have.
 
-    `keep` is told of every session that begins, so that another process may go on with it.
+    `keep` is told the URL of every session that begins, so that another process may go on with it.
     """
 
     def __init__(
         self,
         storage: Storage,
         source: Source,
-        claim: Claim,
+        condition: Precondition,
         resource: Mapping[str, Any],
         chunk_size: int,
         keep: Callable[[str], None] | None = None,
     ) -> None:
         self._storage = storage
         self._source = source
-        self._claim = claim
+        self._condition = condition
         self._resource = resource
         self._chunk_size = chunk_size
         self._keep = keep
         self._what = f"upload {source.name}"
-        self._state = Uploading(source.size)
-        self._session = ""
+        self._session = Session(source.size)
+        self._url = ""
         self._meter = meter.get()
         self._told = 0
         self._refusals = 0
 
-    def resume(self, session: str) -> None:
+    def resume(self, url: str) -> None:
         """Go on with a session of another process."""
-        self._session = session
-        self._state = Uploading(self._source.size, resumed=True)
+        self._url = url
+        self._session = Session(self._source.size, resumed=True)
 
     async def run(self) -> Object:
         """Upload all of it; a session with which nobody can go on is not left behind."""
         try:
             made = await self._run()
         except Exception as error:
-            if self._session and (self._keep is None or is_over(self._storage, error)):
-                await cancel(self._storage, self._session)
+            if self._url and (self._keep is None or is_over(self._storage, error)):
+                await cancel(self._storage, self._url)
             raise
         self._settle(made.size)
         return made
 
     async def _run(self) -> Object:
-        state = self._state
+        session = self._session
         patience = Patience(self._storage.policy, "storage.objects.insert")
         while True:
-            if state.step is Step.START:
+            if session.step is Step.START:
                 found = await self._start()
                 if found is not None:
                     return found
-            headers, body = await self._chunk() if state.step is Step.SEND else (self._question(), None)
+            headers, body = await self._chunk() if session.step is Step.SEND else (self._question(), None)
             try:
                 reply = await self._put(headers, body)
             except Exception as error:
-                state.broken()
+                session.broken()
                 await patience.after(error, self._storage.verdict(error))
                 continue
             if isinstance(reply, HttpError):
@@ -98,13 +98,13 @@ class Resumable:
                 failure = TransferError(f"{self._what}: the server has kept nothing more of it")
                 verdict = TRANSIENT
             transient = verdict.kind is not Kind.PERMANENT
-            turn = state.replied(reply.status, reply.headers, transient=transient)
+            turn = session.replied(reply.status, reply.headers, transient=transient)
             if turn is Turn.DONE:
                 made = _object(reply)
                 if made is not None:
                     patience.progressed()
                     return await self._verified(made)
-                state.broken()
+                session.broken()
                 failure = TransferError(f"{self._what}: the server's reply does not tell what it has made")
                 turn = Turn.WAIT
             if turn is Turn.PROGRESS:
@@ -114,42 +114,42 @@ class Resumable:
             elif turn is Turn.REFUSED:
                 return await self._refused(failure)
             elif turn is Turn.FINAL:
-                raise failure if state.why is None else TransferError(f"{self._what}: {state.why}")
+                raise failure if session.why is None else TransferError(f"{self._what}: {session.why}")
 
     async def _start(self) -> Object | None:
         """Begin a session; what is there, if an earlier one has made it already."""
-        storage, claim, size = self._storage, self._claim, self._source.size
+        storage, condition, size = self._storage, self._condition, self._source.size
         headers = {"Content-Type": _JSON, "X-Upload-Content-Type": self._resource["contentType"]}
         if size is not None:
             headers["X-Upload-Content-Length"] = str(size)
-        path, body = claim.target.upload_path, json.dumps(self._resource).encode()
+        path, body = condition.target.upload_path, json.dumps(self._resource).encode()
         reply: Reply | None = None
         while reply is None:
-            query = {"uploadType": "resumable", **claim.query}
+            query = {"uploadType": "resumable", **condition.query}
             try:
                 reply = await storage.call(f"begin to {self._what}", "POST", path, query, headers=headers, body=body)
             except HttpError as error:
                 if error.status != 412:
                     raise
-                found = await claim.refused(error, self._resource, await self._sent())
+                found = await condition.refused(error, self._resource, await self._sent())
                 if found is not None:
                     return found
         if "location" not in reply.headers:
             raise TransferError(f"{self._what}: the server began no session")
-        claim.held()
-        self._session = urljoin(f"{storage.endpoint}/", reply.headers["location"])
+        condition.held()
+        self._url = urljoin(f"{storage.endpoint}/", reply.headers["location"])
         if self._keep is not None:
-            await asyncio.to_thread(self._keep, self._session)
-        self._state.started()
+            await asyncio.to_thread(self._keep, self._url)
+        self._session.started()
         return None
 
     async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], Body] | None]:
         """The headers and the body of the next chunk; the last one brings the checksum of the whole."""
-        storage, source, state = self._storage, self._source, self._state
-        first = state.stored
+        storage, source, session = self._storage, self._source, self._session
+        first = session.stored
         await source.ready(first, self._chunk_size)
-        if state.size is None and source.size is not None:
-            state.size = source.size
+        if session.size is None and source.size is not None:
+            session.size = source.size
             self._meter.sized(source.size)
         end = chunk_end(first, source.size, self._chunk_size)
         headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}"}
@@ -157,7 +157,7 @@ class Resumable:
             headers["x-goog-hash"] = f"crc32c={await source.crc32c()}"
             source.check()
         self._settle(first)
-        state.sending(end)
+        session.sending(end)
 
         def body() -> Body:
             pieces = partial(source.pieces, first, end)
@@ -169,14 +169,14 @@ class Resumable:
         return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0"}
 
     async def _put(self, headers: Mapping[str, str], body: Callable[[], Body] | None) -> Reply | HttpError:
-        async with self._storage.stream("PUT", self._session, headers, body) as response:
+        async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status in _ANSWERS:
                 return Reply(response.status, lowered(response), await response.read())
             return await refusal(self._what, response)
 
     def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:
         """What an error status means where the protocol of sessions does not say."""
-        url = urlsplit(self._session)
+        url = urlsplit(self._url)
         sent = {name.lower(): value for name, value in headers.items()}
         target = f"{url.path}?{url.query}"
         return self._storage.verdict(error, Request("PUT", url.hostname or "", target, sent, None))
@@ -186,21 +186,21 @@ class Resumable:
         self._source.check()
         self._refusals += 1
         if self._refusals > 1 or not self._source.rewindable:
-            raise mismatch(self._source.name, self._claim.target) from error
-        await cancel(self._storage, self._session)
-        self._state.start_over()
+            raise mismatch(self._source.name, self._condition.target) from error
+        await cancel(self._storage, self._url)
+        self._session.start_over()
 
     async def _refused(self, failure: TransferError) -> Object:
         """The object, if it is there in spite of a condition that does not hold."""
-        found = await self._claim.refused(failure, self._resource, await self._sent(), final=True)
-        if found is None:  # nobody asks again for a claim that is final
+        found = await self._condition.refused(failure, self._resource, await self._sent(), final=True)
+        if found is None:  # nobody asks again for a condition that is final
             raise failure
         return found
 
     async def _sent(self) -> tuple[int, str] | None:
         """The size and the checksum of what may be there; None where the end was never sent, or has come to nothing."""
         size = self._source.size
-        return (size, await self._source.crc32c()) if self._state.in_doubt and size is not None else None
+        return (size, await self._source.crc32c()) if self._session.in_doubt and size is not None else None
 
     async def _verified(self, made: Object) -> Object:
         crc = await self._source.crc32c()
@@ -223,10 +223,10 @@ def is_over(storage: Storage, error: Exception) -> bool:
     return not isinstance(error, aiohttp.ClientError | OSError | Stalled | NoCredentials)
 
 
-async def cancel(storage: Storage, session: str) -> None:
+async def cancel(storage: Storage, url: str) -> None:
     """Have the server forget a session, if it can be reached; else it does so in a week."""
     with suppress(Exception):
-        async with asyncio.timeout(_CANCEL_TIMEOUT), storage.stream("DELETE", session, {"Content-Length": "0"}):
+        async with asyncio.timeout(_CANCEL_TIMEOUT), storage.stream("DELETE", url, {"Content-Length": "0"}):
             pass
 
 

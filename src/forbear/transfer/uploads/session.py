@@ -1,4 +1,4 @@
-"""Uploading: a resumable session from the client's side, as a state machine: what to send next, given the last reply.
+"""Session: a resumable session from the client's side, as a state machine: what to send next, given the last reply.
 
 It sends nothing, reads nothing and knows no clock. The rule: after any failure whose outcome is unknown the server is
 asked how much it has; data is never sent again blindly, and a new session begins only where the old one is gone.
@@ -37,7 +37,7 @@ class Turn(Enum):
     FINAL = "this is the end of it"
 
 
-class Uploading:
+class Session:
     """One upload of `size` bytes (None until its end is known).
 
     `step` is what to send next and `stored` how much the server has. `in_doubt` tells that the end was sent and that

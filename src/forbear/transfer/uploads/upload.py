@@ -6,12 +6,12 @@ from collections.abc import AsyncIterable, Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from forbear.transfer.claim import Claim
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import UnsafeName
 from forbear.transfer.meter import meter
+from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import State, default_directory
 from forbear.transfer.uploads.insert import insert
 from forbear.transfer.uploads.resumable import Resumable, cancel, is_over
@@ -53,40 +53,40 @@ async def upload(
     among the user's states). Raises TransferError, or what the last attempt raised when patience ran out.
     """
     _check(target, generation, chunk_size)
-    claim = Claim(storage, target, generation)
+    condition = Precondition(storage, target, generation)
     if isinstance(source, str | os.PathLike):
         with File(source) as file:
             own = {MTIME: str(file.mtime), **(metadata or {})}
             resource = _resource(content_type, file.name, own)
             if file.stat.st_size <= min(LAST, chunk_size):
-                return await insert(storage, file, file.stat.st_size, claim, resource)
-            return await _kept(storage, file, claim, resource, chunk_size, state or default_directory())
+                return await insert(storage, file, file.stat.st_size, condition, resource)
+            return await _kept(storage, file, condition, resource, chunk_size, state or default_directory())
     stream = iterated(source) if isinstance(source, AsyncIterable) else opened(source)
     resource = _resource(content_type, target.name, metadata or {})
     chunk_size = min(chunk_size, LAST)
     await stream.ready(0, chunk_size)
     if stream.size is not None:
         meter.get().sized(stream.size)
-        return await insert(storage, stream, stream.size, claim, resource)
-    return await Resumable(storage, stream, claim, resource, chunk_size).run()
+        return await insert(storage, stream, stream.size, condition, resource)
+    return await Resumable(storage, stream, condition, resource, chunk_size).run()
 
 
 async def _kept(
-    storage: Storage, file: File, claim: Claim, resource: Mapping[str, Any], chunk_size: int, directory: Path
+    storage: Storage, file: File, condition: Precondition, resource: Mapping[str, Any], chunk_size: int, directory: Path
 ) -> Object:
     """Upload a large file, and keep its session on disk until it is over."""
-    with State(directory, "upload", storage.endpoint, str(claim.target), file.path) as kept:
-        this = {"source": file.stamp, "resource": resource, "asked": claim.asked}
+    with State(directory, "upload", storage.endpoint, str(condition.target), file.path) as kept:
+        this = {"source": file.stamp, "resource": resource, "asked": condition.asked}
 
         def keep(session: str) -> None:
-            kept.save({**this, "session": session, "generation": claim.generation})
+            kept.save({**this, "session": session, "generation": condition.generation})
 
-        work = Resumable(storage, file, claim, resource, chunk_size, keep)
+        work = Resumable(storage, file, condition, resource, chunk_size, keep)
         earlier = kept.load()
         session, generation = earlier.pop("session", None), earlier.pop("generation", None)
         if isinstance(session, str) and isinstance(generation, int):
             if earlier == this:
-                claim.restore(generation)
+                condition.restore(generation)
                 work.resume(session)
             else:
                 await cancel(storage, session)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.uploads.session import GRAIN, LAST, Step, Turn, Uploading, chunk_end
+from forbear.transfer.uploads.session import GRAIN, LAST, Session, Step, Turn, chunk_end
 
 SIZES = st.integers(1, 12 * GRAIN)
 CHUNKS = st.integers(1, 4).map(lambda count: count * GRAIN)
@@ -61,7 +61,7 @@ class Client:
     log: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.state = Uploading(self.size, resumed=self.resumed)
+        self.state = Session(self.size, resumed=self.resumed)
 
     def step(self, event: str, keep: int) -> bool:
         """Take one step through an event; whether the end is reached."""
@@ -170,7 +170,7 @@ def test_chunks_cover_the_whole(first: int, size: int, chunk: int) -> None:
 @pytest.mark.parametrize("text", ["bytes=1-5", "0-5", "bytes=0-", "bytes=0-x", "bytes=0-5,7-9", "bytes=0-" + "9" * 30])
 def test_a_range_that_cannot_be_read_is_no_answer(text: str) -> None:
     """The server is asked again."""
-    state = Uploading(GRAIN * 3)
+    state = Session(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
     assert state.replied(308, {"range": text}, transient=False) is Turn.WAIT
@@ -179,19 +179,19 @@ def test_a_range_that_cannot_be_read_is_no_answer(text: str) -> None:
 
 def test_a_server_that_claims_more_than_was_sent_is_not_believed() -> None:
     """Nor one that has more than there is, in a session of another process."""
-    state = Uploading(GRAIN * 3)
+    state = Session(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
     assert state.replied(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Turn.FINAL
     assert "after 262144 were sent" in str(state.why)
-    state = Uploading(GRAIN, resumed=True)
+    state = Session(GRAIN, resumed=True)
     assert state.replied(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Turn.FINAL
 
 
 @pytest.mark.parametrize("code", [400, 412])
 def test_a_refusal_is_asked_about_once(code: int) -> None:
     """What stays after the question is meant, until there is progress."""
-    state = Uploading(GRAIN * 3)
+    state = Session(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
     assert state.replied(code, {}, transient=False) is Turn.NOW

@@ -1,4 +1,4 @@
-"""Performs what a command has planned: opens the connections, watches, and ends with the exit code that tells."""
+"""Runs the transfers of a command: opens the connections, watches, and ends with the exit code that tells."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
@@ -11,7 +11,7 @@ from forbear.cli.options import laid_over
 from forbear.cli.output import BadInput, Problem, tell
 from forbear.cli.transfers.options import Given
 from forbear.cli.transfers.progress import Progress
-from forbear.cli.transfers.told import UNREACHABLE, Told
+from forbear.cli.transfers.reporter import UNREACHABLE, Reporter
 from forbear.cli.transfers.watch import Planning, Watch, watching
 from forbear.cli.transfers.wording import of_count, plain
 from forbear.services import cloud_storage
@@ -22,7 +22,7 @@ from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.meter import meter
 
-Run = Callable[[Storage, Watch], Awaitable[Summary]]
+Transfer = Callable[[Storage, Watch], Awaitable[Summary]]
 
 _NO_CREDENTIALS = (
     "log in with `gcloud auth application-default login`, name a key file with --credentials, or go without, for "
@@ -30,16 +30,16 @@ _NO_CREDENTIALS = (
 )
 
 
-def perform(
+def run_transfers(
     ctx: click.Context,
     given: Given,
     places: Sequence[str],
     check: Callable[[], object],
-    run: Run,
+    transfer: Transfer,
     *,
     dry_run: bool = False,
 ) -> None:
-    """Run `run`, which transfers between `places`, with a Storage and a listener; never returns.
+    """Run `transfer`, which is between `places`, with a Storage and a listener; never returns.
 
     `check` comes before: it raises ValueError where what was asked for makes no sense.
     """
@@ -48,12 +48,12 @@ def perform(
     except ValueError as error:
         raise BadInput(plain(str(error))) from None
     streams = given["as_json"] or dry_run or STREAM in places
-    told = Told(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
+    reporter = Reporter(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
     with _endpoint(given, places) as endpoint:
         settings = _settings(given, endpoint)
-        with watching(told, quiet=given["quiet"], streams=streams) as watch:
+        with watching(reporter, quiet=given["quiet"], streams=streams) as watch:
             try:
-                summary = asyncio.run(_run(settings, watch, run))
+                summary = asyncio.run(_run(settings, watch, transfer))
             except KeyboardInterrupt:
                 summary = None
             except NoCredentials as error:
@@ -65,7 +65,7 @@ def perform(
             except ValueError as error:
                 raise BadInput(plain(str(error))) from None
         if summary is not None:
-            told.summary(summary)
+            reporter.summary(summary)
     if summary is None:
         tell(_interrupted(watch.progress, continues=not given["embedded"] and STREAM not in places))
         ctx.exit(130)
@@ -80,10 +80,10 @@ def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str
     return embedded(places, given["storm"], quiet=given["quiet"])
 
 
-async def _run(settings: Settings, watch: Watch, run: Run) -> Summary:
+async def _run(settings: Settings, watch: Watch, transfer: Transfer) -> Summary:
     meter.set(Planning(watch))
     async with settings.storage() as storage:
-        return await run(storage, watch)
+        return await transfer(storage, watch)
 
 
 def _settings(given: Given, endpoint: str | None) -> Settings:

@@ -1,4 +1,4 @@
-"""What a user asked to be copied or mirrored, checked before anything is sent; ValueError where it makes no sense."""
+"""Arguments of cp and rsync, checked before anything is sent: ValueError where they make no sense."""
 
 import os
 import re
@@ -13,8 +13,8 @@ from forbear.transfer.plans.wildcards import is_wild
 
 
 @dataclass(frozen=True, slots=True)
-class Copies:
-    """A copy."""
+class CpArguments:
+    """What is to be copied where; see `cp`."""
 
     sources: tuple[str, ...]
     target: str
@@ -79,8 +79,8 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True)
-class Mirror:
-    """An rsync: of the contents of one folder to another."""
+class RsyncArguments:
+    """What is to be made the same; see `rsync`."""
 
     source: str
     target: str

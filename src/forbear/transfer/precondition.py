@@ -1,4 +1,4 @@
-"""Claim: which version an upload may replace, and what it means that the condition did not hold (412)."""
+"""Precondition: which version an upload may replace, and what it means that the condition did not hold (412)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ _ROUNDS = 10
 _LOOK = "look at it, then start again"
 
 
-class Claim:
+class Precondition:
     """The precondition of an upload to `target`: `generation` is what must be there now, 0 for nothing.
 
     Where the caller `asked` for a version, it is that one. Where it did not, whatever is there is to be replaced, but

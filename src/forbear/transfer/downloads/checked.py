@@ -11,7 +11,9 @@ from forbear.transfer.errors import ChecksumMismatch
 from forbear.transfer.meter import meter
 
 
-async def filled(fetch: Fetch, goods: Sink | Slices, reply: aiohttp.ClientResponse | None, *, restarts: int) -> None:
+async def fill_checked(
+    fetch: Fetch, goods: Sink | Slices, reply: aiohttp.ClientResponse | None, *, restarts: int
+) -> None:
     """Bring what is missing, and everything once more where the checksum is wrong, for at most so many `restarts`.
 
     `reply` has the object from its beginning, if it is there already. What the server decoded has no checksum.

@@ -1,4 +1,4 @@
-"""What is said of outcomes, besides the progress: failures and the end on stderr, JSON lines on stdout."""
+"""Reporter: what is said of outcomes, besides the progress: failures and the end on stderr, JSON lines on stdout."""
 
 import json
 import re
@@ -22,7 +22,7 @@ _CANNOT_CONNECT = "Cannot connect to host"
 UNREACHABLE = "check the network; another service than the real one is named by --endpoint or STORAGE_EMULATOR_HOST"
 
 
-class Told:
+class Reporter:
     """Says one outcome after the other, and in the end what came of all.
 
     `quiet` leaves out what is no failure; after a `dry_run`, outcomes are what would be done, and go to stdout.
