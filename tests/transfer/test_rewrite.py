@@ -39,12 +39,12 @@ def made(cloud: Cloud) -> int:
 
 
 async def copied(
-    cloud: Cloud, source: Url | Object = SOURCE, generation: int | None = None, at_once: int | None = None
+    cloud: Cloud, source: Url | Object = SOURCE, generation: int | None = None, chunk_size: int | None = None
 ) -> Object:
     """Copy in virtual time."""
     with virtual_time():
         async with Storage(endpoint=cloud.url) as storage:
-            return await copy(storage, source, TARGET, generation=generation, at_once=at_once)
+            return await copy(storage, source, TARGET, generation=generation, chunk_size=chunk_size)
 
 
 async def test_a_copy_has_the_data_and_the_metadata(filled: Cloud) -> None:
@@ -111,7 +111,7 @@ async def test_a_large_object_takes_several_calls(cloud: Cloud) -> None:
             heard.append(count)
 
     meter.set(Heard())
-    await copied(cloud, at_once=4 * MIB)
+    await copied(cloud, chunk_size=4 * MIB)
     assert content(cloud) == BIG
     assert made(cloud) == 1
     assert (sum(heard), heard[0]) == (len(BIG), 4 * MIB)
@@ -122,7 +122,7 @@ async def test_a_source_that_is_replaced_is_copied_anew(cloud: Cloud) -> None:
     cloud.store.put("bkt", "from", BIG)
     newer = bytes(reversed(BIG))
     cloud.fault(Fault.replace_object(newer, operation=REWRITE, skip=1))
-    await copied(cloud, at_once=4 * MIB)
+    await copied(cloud, chunk_size=4 * MIB)
     assert content(cloud) == newer
     assert made(cloud) == 1
 
@@ -154,7 +154,7 @@ async def cut_short(cloud: Cloud, calls: int) -> None:
     """Have a copy die after so many calls, as if the process did."""
     with virtual_time():
         async with Storage(endpoint=cloud.url) as storage:
-            task = asyncio.create_task(copy(storage, SOURCE, TARGET, at_once=2 * MIB))
+            task = asyncio.create_task(copy(storage, SOURCE, TARGET, chunk_size=2 * MIB))
             while sum(one.operation == REWRITE for one in cloud.requests) < calls:
                 await asyncio.wait([task], timeout=0.001)
             task.cancel()
@@ -168,7 +168,7 @@ async def test_the_next_run_goes_on_with_the_token(cloud: Cloud) -> None:
     await cut_short(cloud, 3)
     cloud.clear_faults()
     before = len(cloud.requests)
-    await copied(cloud, at_once=2 * MIB)
+    await copied(cloud, chunk_size=2 * MIB)
     assert content(cloud) == BIG
     first = next(one for one in list(cloud.requests)[before:] if one.operation == REWRITE)
     assert "rewriteToken=" in first.query
@@ -182,7 +182,7 @@ async def test_a_copy_that_was_done_when_the_process_died_is_found(cloud: Cloud)
     await cut_short(cloud, 5)
     assert made(cloud) == 1
     cloud.clear_faults()
-    await copied(cloud, at_once=2 * MIB)
+    await copied(cloud, chunk_size=2 * MIB)
     assert made(cloud) == 1
 
 
@@ -197,7 +197,7 @@ async def test_a_state_that_does_not_fit_any_more_is_dropped(change: str, cloud:
         cloud.store.put("bkt", "from", b"newer" + BIG)
     else:
         cloud.store.rewrites.clear()
-    await copied(cloud, at_once=2 * MIB)
+    await copied(cloud, chunk_size=2 * MIB)
     assert content(cloud) == content(cloud, "from")
     assert made(cloud) == 1
 
@@ -206,7 +206,7 @@ async def test_nothing_stays_on_disk_once_it_is_done(cloud: Cloud, tmp_path: Pat
     """Neither of a large copy nor of a small one, which never had anything there."""
     cloud.store.put("bkt", "from", BIG)
     async with Storage(endpoint=cloud.url) as storage:
-        await copy(storage, SOURCE, TARGET, state=tmp_path / "states", at_once=4 * MIB)
+        await copy(storage, SOURCE, TARGET, state=tmp_path / "states", chunk_size=4 * MIB)
         assert list((tmp_path / "states").iterdir()) == []
         cloud.store.put("bkt", "from", b"small")
         await copy(storage, SOURCE, TARGET, state=tmp_path / "none")

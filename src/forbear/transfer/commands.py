@@ -5,18 +5,18 @@ import os
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, TypeVar
 
 from forbear.transfer.cloud.address import is_cloud
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
 from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
 from forbear.transfer.plans.cp import look, plan_cp
 from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.rsync import Sync
-from forbear.transfer.state import State, default_directory
+from forbear.transfer.state import State
 from forbear.transfer.work.fleet import Fleet
 from forbear.transfer.work.manifest import Manifest
 
@@ -30,11 +30,11 @@ def cp(
     recursive: bool = False,
     no_clobber: bool = False,
     exclude: str | None = None,
-    manifest: Path | None = None,
+    manifest: StrPath | None = None,
     listener: Listener | None = None,
     settings: Settings | None = None,
     parallel: int | None = None,
-    state: Path | None = None,
+    state: StrPath | None = None,
 ) -> Summary:
     """Copy files, folders (`recursive`) and objects to, from and within the cloud; "-" is standard input or output.
 
@@ -75,10 +75,10 @@ async def acp(
     recursive: bool = False,
     no_clobber: bool = False,
     exclude: str | None = None,
-    manifest: Path | None = None,
+    manifest: StrPath | None = None,
     listener: Listener | None = None,
     parallel: int | None = None,
-    state: Path | None = None,
+    state: StrPath | None = None,
 ) -> Summary:
     """`cp` over an open Storage."""
     asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
@@ -93,7 +93,7 @@ async def acp(
 
 
 async def _decided(
-    storage: Storage, asked: CpArguments, state: Path | None, stack: ExitStack
+    storage: Storage, asked: CpArguments, state: StrPath | None, stack: ExitStack
 ) -> tuple[State | None, Goal]:
     """Where copies go. A folder that is not there yet will be at the next run, which must not go below it then.
 
@@ -103,7 +103,7 @@ async def _decided(
     if not asked.depends:
         return None, goal
     parts = [_absolute(asked.sources[0]), _absolute(asked.target)]
-    kept = stack.enter_context(State(state or default_directory(), "cp", storage.endpoint, *parts))
+    kept = stack.enter_context(State(state, "cp", storage.endpoint, *parts))
     if kept.load():
         return kept, replace(goal, folder=False)
     if not goal.folder:
@@ -120,11 +120,11 @@ def rsync(
     checksum: bool = False,
     exclude: str | None = None,
     dry_run: bool = False,
-    manifest: Path | None = None,
+    manifest: StrPath | None = None,
     listener: Listener | None = None,
     settings: Settings | None = None,
     parallel: int | None = None,
-    state: Path | None = None,
+    state: StrPath | None = None,
 ) -> Summary:
     """Make the folder `target` have what the folder `source` has; one of them, at least, is in the cloud.
 
@@ -163,10 +163,10 @@ async def arsync(
     checksum: bool = False,
     exclude: str | None = None,
     dry_run: bool = False,
-    manifest: Path | None = None,
+    manifest: StrPath | None = None,
     listener: Listener | None = None,
     parallel: int | None = None,
-    state: Path | None = None,
+    state: StrPath | None = None,
 ) -> Summary:
     """`rsync` over an open Storage."""
     asked = RsyncArguments.of(source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=exclude)

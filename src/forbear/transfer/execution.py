@@ -2,13 +2,13 @@
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
-from pathlib import Path
 
 from forbear.core.report import text_of
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.engine import run_here
 from forbear.transfer.errors import TransferError
+from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM, Item, Outcome, QuietListener, Status
 from forbear.transfer.work.fleet import Fleet
 
@@ -23,7 +23,7 @@ def execute(
     executor: Executor,
     settings: Settings | None = None,
     *,
-    state: Path | None = None,
+    state: StrPath | None = None,
     batch: int | None = None,
 ) -> Iterator[Outcome]:
     """Do items, such as those of `plan`, on an executor, and yield what comes of each, in the order of completion.
@@ -40,7 +40,7 @@ def execute(
 
 
 def _execute(
-    items: Sequence[Item], executor: Executor, settings: Settings, state: Path | None, batch: int
+    items: Sequence[Item], executor: Executor, settings: Settings, state: StrPath | None, batch: int
 ) -> Iterator[Outcome]:
     under_way: dict[Future[list[Outcome]], list[Item]] = {}
     try:
@@ -58,12 +58,12 @@ def _execute(
             future.cancel()
 
 
-def perform_one(item: Item, settings: Settings, state: Path | None = None) -> Outcome:
+def perform_one(item: Item, settings: Settings, state: StrPath | None = None) -> Outcome:
     """Do one item in this process; what goes wrong is in the outcome."""
     return perform_batch([item], settings, state)[0]
 
 
-def perform_batch(items: Sequence[Item], settings: Settings, state: Path | None = None) -> list[Outcome]:
+def perform_batch(items: Sequence[Item], settings: Settings, state: StrPath | None = None) -> list[Outcome]:
     """Do some items side by side in this process; what goes wrong is in the outcomes."""
     try:
         return run_here(settings, lambda storage: _run(storage, items, state))
@@ -71,7 +71,7 @@ def perform_batch(items: Sequence[Item], settings: Settings, state: Path | None 
         return [Outcome(item, Status.FAILED, error=str(error), hint=error.hint) for item in items]
 
 
-async def _run(storage: Storage, items: Sequence[Item], state: Path | None) -> list[Outcome]:
+async def _run(storage: Storage, items: Sequence[Item], state: StrPath | None) -> list[Outcome]:
     collected = _Collected()
     fleet = Fleet(storage, parallel=min(len(items), storage.connections), listener=collected, state=state)
     await fleet.run(_each(items))

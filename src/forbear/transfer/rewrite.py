@@ -5,7 +5,6 @@ several calls is kept, so that the next process goes on with it. A source that i
 """
 
 from contextlib import ExitStack
-from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
@@ -18,9 +17,10 @@ from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError
+from forbear.transfer.files import StrPath
 from forbear.transfer.meter import meter
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.state import State, default_directory
+from forbear.transfer.state import State
 
 _LARGE = 8 * 1024 * 1024
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"
@@ -32,14 +32,14 @@ async def copy(
     target: Url,
     *,
     generation: int | None = None,
-    state: Path | None = None,
-    at_once: int | None = None,
+    state: StrPath | None = None,
+    chunk_size: int | None = None,
 ) -> Object:
     """Copy an object with its metadata, and return the new one.
 
     `generation` is the version that the target must have: 0 for none (TargetExists), a number for that one
     (TargetChanged), None for whatever is there. `state` is the folder for what the next process needs to go on,
-    `at_once` how many bytes the service may rewrite in one call (a multiple of 1 MiB; by default it decides).
+    `chunk_size` how many bytes the service may rewrite in one call (a multiple of 1 MiB; by default it decides).
     Raises HttpError, ChecksumMismatch, Locked.
     """
     found = source if isinstance(source, Object) else await storage.stat(source)
@@ -51,9 +51,9 @@ async def copy(
         kept: State | None = None
         if found.size > _LARGE:
             parts = str(Url(found.bucket, found.name)), str(target)
-            kept = stack.enter_context(State(state or default_directory(), "rewrite", storage.endpoint, *parts))
+            kept = stack.enter_context(State(state, "rewrite", storage.endpoint, *parts))
         condition = Precondition(storage, target, generation)
-        return await _Rewrite(storage, found, condition, kept, pinned=pinned, at_once=at_once).run()
+        return await _Rewrite(storage, found, condition, kept, pinned=pinned, chunk_size=chunk_size).run()
 
 
 class _Rewrite:
@@ -67,14 +67,14 @@ class _Rewrite:
         kept: State | None,
         *,
         pinned: bool,
-        at_once: int | None,
+        chunk_size: int | None,
     ) -> None:
         self._storage = storage
         self._source = source
         self._condition = condition
         self._kept = kept
         self._pinned = pinned
-        self._at_once = at_once
+        self._chunk_size = chunk_size
         self._patience = Patience(storage.policy, "storage.objects.rewrite")
         self._moved = 0
         self._token: str | None = None
@@ -143,7 +143,7 @@ class _Rewrite:
                 "ifGenerationMatch": self._condition.generation,
                 "sourceGeneration": source.generation,
                 "rewriteToken": self._token,
-                "maxBytesRewrittenPerCall": self._at_once,
+                "maxBytesRewrittenPerCall": self._chunk_size,
                 "fields": _FIELDS,
             }
             reply = await self._storage.call(f"copy {source.url} to {target}", "POST", path, query)

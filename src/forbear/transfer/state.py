@@ -10,6 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from forbear.transfer.errors import Locked, TransferError
+from forbear.transfer.files import StrPath
 
 DIRECTORY_VARIABLE = "FORBEAR_STATE_DIR"
 _VERSION = 1
@@ -30,15 +31,17 @@ def default_directory() -> Path:
 class State:
     """The state of one transfer, as a context manager that holds its lock: `with State(directory, "upload", ...)`.
 
-    `parts` are what makes it this transfer and no other; their text is not secret, but is hashed all the same, because
-    it may be long. Raises Locked where another process, or another task, holds the lock. A state that was not
-    forgotten stays for the next run; one that cannot be read is treated as none.
+    `directory` is where it is kept, None for the usual place. `parts` are what makes it this transfer and no other;
+    their text is not secret, but is hashed all the same, because it may be long. Raises Locked where another process,
+    or another task, holds the lock. A state that was not forgotten stays for the next run; one that cannot be read is
+    treated as none.
     """
 
-    def __init__(self, directory: Path, *parts: str) -> None:
+    def __init__(self, directory: StrPath | None, *parts: str) -> None:
+        folder = default_directory() if directory is None else Path(directory)
         key = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        self._path = directory / f"{key}.json"
-        self._lock = _Lock(directory / f"{key}.lock", parts)
+        self._path = folder / f"{key}.json"
+        self._lock = _Lock(folder / f"{key}.lock", parts)
 
     def __enter__(self) -> Self:
         try:

@@ -1,17 +1,17 @@
-"""Long work on files, done in threads a step at a time, so that the event loop goes on. It knows no transfer."""
+"""Threads for what takes long, so that the event loop goes on. They know no transfer."""
 
 import asyncio
-import os
-from collections.abc import Iterator
+import threading
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from typing import Any, TypeVar
 
-from forbear.transfer.checksum import Crc32c
+_STEPS = 64
 
-_PIECE = 256 * 1024
-_PIECES = 64
+_T = TypeVar("_T")
 
 
-async def in_steps(steps: Iterator[None]) -> None:
+async def in_steps(steps: Iterator[object]) -> None:
     """Run an iterator to its end in threads; cancelled, it ends with the step under way, and not before.
 
     Otherwise a thread would go on with files that are closed by then, and whose numbers others have.
@@ -29,18 +29,35 @@ async def in_steps(steps: Iterator[None]) -> None:
             raise
 
 
-def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:
-    """Have `checksum` see `count` bytes of an open file (fewer where it ends) from `start` on."""
-    os.lseek(descriptor, start, os.SEEK_SET)
-    while count and (data := os.read(descriptor, min(_PIECE, count))):
-        checksum.update(data)
-        count -= len(data)
-        yield
+async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
+    """Call a function that may wait for long; nobody waits for its thread when the call is cancelled."""
+    loop = asyncio.get_running_loop()
+    outcome: asyncio.Future[_T] = loop.create_future()
+
+    def tell(value: _T | None, error: BaseException | None) -> None:
+        if outcome.done():
+            return
+        if error is not None:
+            outcome.set_exception(error)
+        else:
+            outcome.set_result(value)  # type: ignore[arg-type]
+
+    def run() -> None:
+        value, failure = None, None
+        try:
+            value = function(*values)
+        except BaseException as error:
+            failure = error
+        with suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(tell, value, failure)
+
+    threading.Thread(target=run, daemon=True, name="forbear-read").start()
+    return await outcome
 
 
-def _some(steps: Iterator[None]) -> bool:
+def _some(steps: Iterator[object]) -> bool:
     """Make some steps; whether the end is reached."""
-    for _ in range(_PIECES):
+    for _ in range(_STEPS):
         try:
             next(steps)
         except StopIteration:

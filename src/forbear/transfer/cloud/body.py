@@ -8,9 +8,6 @@ from aiohttp.payload import Payload
 
 from forbear.transfer.errors import Stalled
 
-PIECE = 256 * 1024
-"""How many bytes are read, hashed and written at a time."""
-
 
 class Body(Payload):
     """`size` bytes of data, read anew for each attempt, with a few more before (`opening`) and after (`ending`).

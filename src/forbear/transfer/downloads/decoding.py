@@ -4,8 +4,8 @@ import zlib
 from collections.abc import Iterator
 
 from forbear.transfer.errors import TransferError
+from forbear.transfer.files import PIECE
 
-PIECE = 256 * 1024
 _MAGIC = b"\x1f\x8b"
 _FORMAT = 31  # zlib's window bits for gzip
 

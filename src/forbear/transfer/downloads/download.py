@@ -5,7 +5,6 @@ import io
 import os
 from contextlib import AsyncExitStack
 from dataclasses import replace
-from pathlib import Path
 from typing import BinaryIO
 
 import aiohttp
@@ -24,8 +23,9 @@ from forbear.transfer.downloads.place import Part, Place
 from forbear.transfer.downloads.promise import GZIP, described
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, TransferError
+from forbear.transfer.files import StrPath
 from forbear.transfer.meter import meter
-from forbear.transfer.state import State, default_directory
+from forbear.transfer.state import State
 
 SMALL = 8 * 1024 * 1024
 """Up to this many bytes a download begins anew in the next process; larger ones go on where they were."""
@@ -34,12 +34,12 @@ SMALL = 8 * 1024 * 1024
 async def download(
     storage: Storage,
     source: Url | Object,
-    target: str | os.PathLike[str] | BinaryIO,
+    target: StrPath | BinaryIO,
     *,
     no_clobber: bool = False,
     slices: int | None = None,
     decode: bool = True,
-    state: Path | None = None,
+    state: StrPath | None = None,
 ) -> Object:
     """Download an object to a file or a binary stream, and return what is known of the version that was read.
 
@@ -73,9 +73,9 @@ class _Download:
         self,
         storage: Storage,
         source: Url | Object,
-        target: str | os.PathLike[str] | BinaryIO,
+        target: StrPath | BinaryIO,
         terms: Terms,
-        directory: Path | None,
+        directory: StrPath | None,
     ) -> None:
         self._storage = storage
         self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
@@ -134,9 +134,8 @@ class _Download:
             return sink.decoded
 
     async def _large(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
-        directory = self._directory or default_directory()
         with (
-            State(directory, "download", *self._parts, place.absolute) as state,
+            State(self._directory, "download", *self._parts, place.absolute) as state,
             Part.kept(place, *self._parts) as part,
         ):
             return await Large(fetch, place, part, state, self._terms).run(reply, self._storage.connections)

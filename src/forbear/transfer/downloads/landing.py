@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from forbear.transfer.cloud.objects import Object
-from forbear.transfer.downloads.decoding import PIECE, Gunzip
+from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.place import Part, Place
 from forbear.transfer.downloads.promise import GZIP
-from forbear.transfer.downloads.sinks import unwritable
+from forbear.transfer.files import PIECE, unwritable
 from forbear.transfer.threads import in_steps
 
 

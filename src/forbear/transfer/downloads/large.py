@@ -13,12 +13,13 @@ from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.landing import Terms, land
 from forbear.transfer.downloads.place import Part, Place
-from forbear.transfer.downloads.sinks import FileSink, unwritable
+from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
+from forbear.transfer.files import hash_file, unwritable
 from forbear.transfer.meter import meter
 from forbear.transfer.state import State
-from forbear.transfer.threads import hash_file, in_steps
+from forbear.transfer.threads import in_steps
 
 
 class Large:

@@ -13,8 +13,8 @@ from functools import cache
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from forbear.transfer.downloads.sinks import unwritable
 from forbear.transfer.errors import TargetExists, TransferError
+from forbear.transfer.files import StrPath, unwritable
 
 SUFFIX = ".forbear"
 _LONGEST = 100
@@ -33,7 +33,7 @@ class Place:
     special: bool = False
 
     @classmethod
-    def of(cls, target: str | os.PathLike[str], *, no_clobber: bool = False) -> Self:
+    def of(cls, target: StrPath, *, no_clobber: bool = False) -> Self:
         """Look at `target`; raises TargetExists where something is there and must stay, TransferError for a folder."""
         path = os.fspath(target)
         try:
@@ -46,7 +46,7 @@ class Place:
         except FileNotFoundError:
             return cls(path)
         except (OSError, ValueError) as error:
-            raise _unusable(path, error) from error
+            raise unwritable(path, error) from error
         if stat.S_ISDIR(found.st_mode):
             raise TransferError(f"cannot write {path}: it is a folder", "name a file in it")
         return cls(path, stat.S_IMODE(found.st_mode), not stat.S_ISREG(found.st_mode))
@@ -93,7 +93,7 @@ class Part:
         try:
             self.descriptor = os.open(path, _CREATE | (0 if keep else os.O_EXCL), 0o600)
         except (OSError, ValueError) as error:
-            raise _unusable(place.path, error) from error
+            raise unwritable(place.path, error) from error
 
     @classmethod
     def fresh(cls, place: Place) -> Self:
@@ -147,7 +147,7 @@ class Part:
         except FileExistsError as error:
             raise exists(place.path) from error
         except (OSError, OverflowError) as error:
-            raise _unusable(place.path, error) from error
+            raise unwritable(place.path, error) from error
         self._there = True
 
 
@@ -161,12 +161,6 @@ def _open_at_once(path: str, flags: int) -> int:
 def exists(path: str) -> TargetExists:
     """The error for a file that must stay."""
     return TargetExists(f"{path} is there already, and is not to be replaced")
-
-
-def _unusable(path: str, error: Exception) -> TransferError:
-    if isinstance(error, OSError):
-        return unwritable(path, error)
-    return TransferError(f"cannot write {path!r}: {error}")
 
 
 def _rename_new(path: str, target: str) -> None:

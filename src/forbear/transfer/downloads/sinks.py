@@ -1,15 +1,14 @@
 """Where the bytes of an object go: a file, a part of a file, a stream. They ask for no bytes, and judge none."""
 
 import asyncio
-import errno
 import os
-import sys
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
 
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.decoding import Gunzip
-from forbear.transfer.errors import SourceChanged, TransferError
+from forbear.transfer.errors import SourceChanged
+from forbear.transfer.files import unwritable, write_at
 
 
 class Sink(Protocol):
@@ -64,9 +63,9 @@ class FileSink:
         """Write inline: into the page cache, which takes less time than to hand it to a thread."""
         count = len(data)
         try:
-            written = _write_at(self._descriptor, data, self.position)
+            written = write_at(self._descriptor, data, self.position)
             while written < count:
-                written += _write_at(self._descriptor, data[written:], self.position + written)
+                written += write_at(self._descriptor, data[written:], self.position + written)
         except OSError as error:
             raise unwritable(self._name, error) from error
         self.checksum.update(data)
@@ -144,24 +143,3 @@ class StreamSink:
                 left = left[self._stream.write(left) :]
         except OSError as error:
             raise unwritable(self._name, error) from error
-
-
-def unwritable(name: str, error: OSError) -> TransferError:
-    """The error for what cannot be written."""
-    return TransferError(f"cannot write {name}: {error.strerror or error}", _HINTS.get(error.errno or 0))
-
-
-_HINTS = {
-    errno.EACCES: "ask for the permission to write there, or choose another place",
-    errno.ENOENT: "make the folder first",
-    errno.ENOSPC: "make room, then start again",
-}
-
-if sys.platform == "win32":
-
-    def _write_at(descriptor: int, data: bytes, position: int, /) -> int:
-        os.lseek(descriptor, position, os.SEEK_SET)
-        return os.write(descriptor, data)
-
-else:
-    _write_at = os.pwrite

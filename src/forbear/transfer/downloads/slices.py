@@ -14,8 +14,9 @@ from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.errors import TransferError
+from forbear.transfer.files import hash_file
 from forbear.transfer.meter import meter
-from forbear.transfer.threads import hash_file, in_steps
+from forbear.transfer.threads import in_steps
 
 SLICED_FROM = 150 * 1024 * 1024
 """Objects of so many bytes come in slices unless the caller says otherwise."""

@@ -43,6 +43,8 @@ class CpArguments:
         if not self.target:
             raise ValueError("`target` must name a file, a folder or an address in the cloud, got nothing")
         here = [source for source in self.sources if not _parsed(source)]
+        for source in self.sources:
+            _check_version(source)
         if not _parsed_target(self.target):
             if here:
                 raise ValueError(f"the source or the target must begin with gs://: to copy {here[0]} here, use cp")
@@ -98,6 +100,8 @@ class RsyncArguments:
         if not source or not target:
             raise ValueError("`source` and `target` must each name a folder, got nothing")
         both = _parsed(source), _parsed_target(target)
+        if both[0] and Url.parse(source).generation is not None:
+            raise ValueError(f"`source` must be a folder, of which there are no generations, got {source}")
         if not any(both):
             raise ValueError(f"the source or the target must begin with gs://: to mirror {source} here, use rsync")
         if all(both):
@@ -124,6 +128,12 @@ def _parsed_target(target: str) -> bool:
     if is_cloud(target) and Url.parse(target).generation is not None:
         raise ValueError(f"`target` cannot name a generation, for each write makes a new one, got {target}")
     return is_cloud(target)
+
+
+def _check_version(source: str) -> None:
+    url = Url.parse(source) if is_cloud(source) else None
+    if url is not None and url.generation is not None and (is_wild(url.name) or url.name.endswith("/")):
+        raise ValueError(f"`sources`: only one object has a generation, a pattern or a folder has none, got {source}")
 
 
 def _is_here(source: str) -> bool:

@@ -5,13 +5,11 @@ it, by its modification time in whole seconds where the object has one, too, unl
 and reads local files for their checksums, but writes nothing.
 """
 
-import asyncio
 import os
 from collections.abc import AsyncGenerator, AsyncIterator
 from dataclasses import replace
 from typing import TypeVar
 
-from forbear.transfer.checksum import Crc32c
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
@@ -21,8 +19,7 @@ from forbear.transfer.plans.arguments import RsyncArguments
 from forbear.transfer.plans.cp import FAILURES, Fits
 from forbear.transfer.plans.goal import Goal, prefix, refused
 from forbear.transfer.plans.trees import Entry, batched, walk
-
-_PIECE = 1024 * 1024
+from forbear.transfer.uploads.sources import File
 
 Thing = Entry | Object
 """A file or an object."""
@@ -146,7 +143,7 @@ class Sync:
             return False
         if item.mtime is not None and not self._asked.checksum:
             return int(file.mtime) == int(item.mtime)
-        return not decoded and await asyncio.to_thread(_crc32c, file.path) == item.crc32c
+        return not decoded and await _crc32c(file.path) == item.crc32c
 
 
 async def side_by_side(
@@ -183,13 +180,10 @@ async def _nothing() -> AsyncIterator[tuple[str, Thing]]:
         yield one
 
 
-def _crc32c(path: str) -> str | None:
+async def _crc32c(path: str) -> str | None:
     """The checksum of a file, None where it cannot be read: what copies it will say why."""
-    seen = Crc32c()
     try:
-        with open(path, "rb", buffering=0) as file:
-            while piece := file.read(_PIECE):
-                seen.update(piece)
-    except OSError:
+        with File(path) as file:
+            return await file.crc32c()
+    except TransferError:
         return None
-    return seen.text

@@ -9,10 +9,11 @@ import aiohttp
 
 from forbear.core.report import report
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.cloud.body import PIECE, Body
+from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, Stalled
+from forbear.transfer.files import PIECE
 from forbear.transfer.meter import meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.uploads.sources import File, Source

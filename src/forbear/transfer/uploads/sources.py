@@ -1,15 +1,14 @@
 """Sources: what is uploaded, and files as such, read in pieces and hashed as they pass. They know no cloud."""
 
-import asyncio
 import os
 import stat
-import sys
 from collections.abc import Iterator
 from typing import Protocol, Self
 
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.cloud.body import PIECE
 from forbear.transfer.errors import SourceChanged, TransferError
+from forbear.transfer.files import PIECE, StrPath, read_at, unreadable
+from forbear.transfer.threads import in_steps
 
 _INLINE = 1024 * 1024
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
@@ -42,12 +41,12 @@ class Source(Protocol):
 class File:
     """A regular file, as a context manager; the bytes are hashed when they pass for the first time."""
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.name = os.fspath(path)
         try:
             self._descriptor = os.open(self.name, _OPEN)
         except (OSError, ValueError) as error:
-            raise _unreadable(self.name, error) from error
+            raise unreadable(self.name, error) from error
         self.stat = os.fstat(self._descriptor)
         if not stat.S_ISREG(self.stat.st_mode):
             os.close(self._descriptor)
@@ -92,7 +91,7 @@ class File:
     async def ready(self, first: int, most: int) -> None:
         """Hash what comes before `first`, if that has not passed by; the rest of the file is ready."""
         if first > self._crc.size:
-            await asyncio.to_thread(self._hash, first)
+            await in_steps(self.pieces(self._crc.size, first))
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
         """The bytes from `first` to `end`; SourceChanged where the file is shorter than it was."""
@@ -110,11 +109,12 @@ class File:
 
     async def crc32c(self) -> str:
         """The checksum of all of it."""
-        left = self.stat.st_size - self._crc.size
-        if left > _INLINE:
-            await asyncio.to_thread(self._hash, self.stat.st_size)
-        elif left:
-            self._hash(self.stat.st_size)
+        rest = self.pieces(self._crc.size, self.stat.st_size)
+        if self.stat.st_size - self._crc.size > _INLINE:
+            await in_steps(rest)
+        else:
+            for _ in rest:
+                pass
         return self._crc.text
 
     def check(self) -> None:
@@ -125,13 +125,9 @@ class File:
 
     def _read(self, count: int, first: int) -> bytes:
         try:
-            return _pread(self._descriptor, count, first)
+            return read_at(self._descriptor, count, first)
         except OSError as error:
-            raise _unreadable(self.name, error) from error
-
-    def _hash(self, end: int) -> None:
-        for _ in self.pieces(self._crc.size, end):
-            pass
+            raise unreadable(self.name, error) from error
 
     def _changed(self) -> SourceChanged:
         return SourceChanged(
@@ -139,28 +135,7 @@ class File:
         )
 
 
-def _unreadable(path: str, error: Exception) -> TransferError:
-    """The error for a file that cannot be opened, or read."""
-    return TransferError(
-        f"cannot read {path!r}: {getattr(error, 'strerror', None) or error}", _OPENING.get(type(error))
-    )
-
-
 _CURES = {
     "a folder": "upload it with recursive=True (-r)",
     "neither a file nor a folder": "read it yourself and pipe it: ... | forbear cp - gs://bucket/name",
 }
-_OPENING: dict[type[Exception], str] = {
-    FileNotFoundError: "check the path",
-    PermissionError: "ask for the permission to read it",
-}
-
-
-if sys.platform == "win32":
-
-    def _pread(descriptor: int, count: int, first: int, /) -> bytes:
-        os.lseek(descriptor, first, os.SEEK_SET)
-        return os.read(descriptor, count)
-
-else:
-    _pread = os.pread

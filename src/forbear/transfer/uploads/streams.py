@@ -1,16 +1,12 @@
 """Streams: sources of unknown length that come once, kept until the server has them. They know no cloud."""
 
-import asyncio
-import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-from contextlib import suppress
-from typing import Any, BinaryIO, TypeVar, cast
+from typing import Any, BinaryIO, cast
 
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.cloud.body import PIECE
 from forbear.transfer.errors import TransferError
-
-_T = TypeVar("_T")
+from forbear.transfer.files import PIECE
+from forbear.transfer.threads import in_thread
 
 
 class Stream:
@@ -102,32 +98,6 @@ def opened(source: BinaryIO) -> Stream:
         source.seek((origin or 0) + place)
 
     return Stream(name if isinstance(name, str) else "the stream", read, None if origin is None else seek)
-
-
-async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
-    """Call a function that may wait for long; nobody waits for its thread when the call is cancelled."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[_T] = loop.create_future()
-
-    def tell(value: _T | None, error: BaseException | None) -> None:
-        if outcome.done():
-            return
-        if error is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(value)  # type: ignore[arg-type]
-
-    def run() -> None:
-        value, failure = None, None
-        try:
-            value = function(*values)
-        except BaseException as error:
-            failure = error
-        with suppress(RuntimeError):  # the loop may be closed by now
-            loop.call_soon_threadsafe(tell, value, failure)
-
-    threading.Thread(target=run, daemon=True, name="forbear-read").start()
-    return await outcome
 
 
 def _bytes(piece: object) -> bytes:

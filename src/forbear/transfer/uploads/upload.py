@@ -3,16 +3,16 @@
 import mimetypes
 import os
 from collections.abc import AsyncIterable, Mapping
-from pathlib import Path
 from typing import Any, BinaryIO
 
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import UnsafeName
+from forbear.transfer.files import StrPath
 from forbear.transfer.meter import meter
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.state import State, default_directory
+from forbear.transfer.state import State
 from forbear.transfer.uploads.insert import insert
 from forbear.transfer.uploads.resumable import Resumable, cancel, is_over
 from forbear.transfer.uploads.session import GRAIN, LAST
@@ -32,14 +32,14 @@ _UNKNOWN = "application/octet-stream"
 
 async def upload(
     storage: Storage,
-    source: str | os.PathLike[str] | AsyncIterable[bytes] | BinaryIO,
+    source: StrPath | AsyncIterable[bytes] | BinaryIO,
     target: Url,
     *,
     generation: int | None = None,
     content_type: str | None = None,
     metadata: Mapping[str, str] | None = None,
     chunk_size: int = CHUNK_SIZE,
-    state: Path | None = None,
+    state: StrPath | None = None,
 ) -> Object:
     """Upload a file, or all that a stream yields, and return the object that was made.
 
@@ -60,7 +60,7 @@ async def upload(
             resource = _resource(content_type, file.name, own)
             if file.stat.st_size <= min(LAST, chunk_size):
                 return await insert(storage, file, file.stat.st_size, condition, resource)
-            return await _kept(storage, file, condition, resource, chunk_size, state or default_directory())
+            return await _kept(storage, file, condition, resource, chunk_size, state)
     stream = iterated(source) if isinstance(source, AsyncIterable) else opened(source)
     resource = _resource(content_type, target.name, metadata or {})
     chunk_size = min(chunk_size, LAST)
@@ -72,7 +72,12 @@ async def upload(
 
 
 async def _kept(
-    storage: Storage, file: File, condition: Precondition, resource: Mapping[str, Any], chunk_size: int, directory: Path
+    storage: Storage,
+    file: File,
+    condition: Precondition,
+    resource: Mapping[str, Any],
+    chunk_size: int,
+    directory: StrPath | None,
 ) -> Object:
     """Upload a large file, and keep its session on disk until it is over."""
     with State(directory, "upload", storage.endpoint, str(condition.target), file.path) as kept:

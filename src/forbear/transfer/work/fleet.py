@@ -7,10 +7,10 @@ many there are. One that fails stops no other.
 import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
-from pathlib import Path
 
 from forbear.run.runtime import current
 from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Item, Listener, Outcome, Status, Summary
 from forbear.transfer.meter import meter
 from forbear.transfer.work.folders import Folders
@@ -32,7 +32,7 @@ class Fleet:
         parallel: int | None = None,
         listener: Listener | None = None,
         manifest: Manifest | None = None,
-        state: Path | None = None,
+        state: StrPath | None = None,
     ) -> None:
         self.summary = Summary()
         self._storage = storage

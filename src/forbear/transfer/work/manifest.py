@@ -16,6 +16,7 @@ from typing import BinaryIO, Self
 
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import TransferError
+from forbear.transfer.files import StrPath
 from forbear.transfer.items import Item, Outcome, Status
 
 COLUMNS = (
@@ -32,8 +33,8 @@ class Manifest:
     `skips=False` only appends: nothing counts as done before.
     """
 
-    def __init__(self, path: Path, *, skips: bool = True) -> None:
-        self._path = path
+    def __init__(self, path: StrPath, *, skips: bool = True) -> None:
+        self._path = Path(path)
         self._skips = skips
         self._done: set[int] = set()  # hashes, for a million names would take too much memory
         self._columns: tuple[str, ...] = COLUMNS

@@ -1,7 +1,6 @@
 """Perform: do one item, whatever it is, and say what came of it. It knows nothing of the others."""
 
 import sys
-from pathlib import Path
 
 from forbear.core.report import report, text_of
 from forbear.run.runtime import current
@@ -10,6 +9,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError
+from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear.transfer.rewrite import copy
 from forbear.transfer.uploads.upload import upload
@@ -18,7 +18,7 @@ from forbear.transfer.work.gauge import Gauge
 
 
 async def perform(
-    storage: Storage, item: Item, gauge: Gauge, folders: Folders, *, state: Path | None = None
+    storage: Storage, item: Item, gauge: Gauge, folders: Folders, *, state: StrPath | None = None
 ) -> Outcome:
     """Do an item; what goes wrong with it is in the outcome. The caller has made `gauge` the meter of its task."""
     if item.action is Action.SKIP:
@@ -31,33 +31,50 @@ async def perform(
     try:
         made = await (_delete(storage, item) if item.action is Action.DELETE else _copy(storage, item, folders, state))
     except Exception as error:
-        seconds = runtime.monotonic() - start
-        status = Status.SKIPPED if item.no_clobber and isinstance(error, TargetExists) else Status.FAILED
         return Outcome(
-            item, status, 0, seconds, gauge.retries, None, None, _said(error), _hint(error), report(error), began
+            item,
+            Status.SKIPPED if item.no_clobber and isinstance(error, TargetExists) else Status.FAILED,
+            seconds=runtime.monotonic() - start,
+            retries=gauge.retries,
+            error=_said(error),
+            hint=_hint(error),
+            report=report(error),
+            began=began,
         )
-    seconds = runtime.monotonic() - start
-    if made is None:
-        return Outcome(item, Status.DONE, 0, seconds, gauge.retries, began=began)
-    return Outcome(item, Status.DONE, made.size, seconds, gauge.retries, made.generation, made.crc32c, began=began)
+    return Outcome(
+        item,
+        Status.DONE,
+        bytes=0 if made is None else made.size,
+        seconds=runtime.monotonic() - start,
+        retries=gauge.retries,
+        generation=None if made is None else made.generation,
+        crc32c=None if made is None else made.crc32c,
+        began=began,
+    )
 
 
-async def _copy(storage: Storage, item: Item, folders: Folders, state: Path | None) -> Object:
+async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
     if isinstance(target, Url):
         if isinstance(source, Url):
-            return await copy(storage, item.found or source, target, generation=generation, state=state)
+            return await copy(storage, _version(source, item.found), target, generation=generation, state=state)
         local = sys.stdin.buffer if source == STREAM else source
         return await upload(storage, local, target, generation=generation, state=state)
     if not isinstance(source, Url):
         raise TransferError(f"{source} and {target} are both here", "copy them with cp")
     if target == STREAM:
-        made = await download(storage, item.found or source, sys.stdout.buffer)
+        made = await download(storage, _version(source, item.found), sys.stdout.buffer)
         sys.stdout.buffer.flush()  # what cannot be written is a failure of this item
         return made
     folders.prepare(target, item.root)
-    return await download(storage, item.found or source, target, no_clobber=item.no_clobber, state=state)
+    wanted = _version(source, item.found)
+    return await download(storage, wanted, target, no_clobber=item.no_clobber, state=state)
+
+
+def _version(source: Url, found: Object | None) -> Url | Object:
+    """What to read: just the version that the user named; else what a listing has told, which saves a request."""
+    return source if found is None or source.generation is not None else found
 
 
 async def _delete(storage: Storage, item: Item) -> None:
