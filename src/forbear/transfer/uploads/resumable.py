@@ -17,7 +17,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Reply, Storage, lowered, refusal
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
 from forbear.transfer.uploads.sources import Source
@@ -53,7 +53,8 @@ class Resumable:
         self._what = f"upload {source.name}"
         self._session = Session(source.size)
         self._url = ""
-        self._meter = meter.get()
+        self._meter = current_meter.get()
+        self._hash: Mapping[str, str] = {}  # of all bytes, once that is known
         self._told = 0
         self._refusals = 0
 
@@ -154,7 +155,8 @@ class Resumable:
         end = chunk_end(first, source.size, self._chunk_size)
         headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}"}
         if end == source.size:
-            headers["x-goog-hash"] = f"crc32c={await source.crc32c()}"
+            self._hash = {"x-goog-hash": f"crc32c={await source.crc32c()}"}
+            headers.update(self._hash)
             source.check()
         self._settle(first)
         session.sending(end)
@@ -166,7 +168,8 @@ class Resumable:
         return headers, body
 
     def _question(self) -> Mapping[str, str]:
-        return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0"}
+        # A question may be what completes the upload: the reply to the last chunk, and its hash, may have been lost.
+        return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0", **self._hash}
 
     async def _put(self, headers: Mapping[str, str], body: Callable[[], Body] | None) -> Reply | HttpError:
         async with self._storage.stream("PUT", self._url, headers, body) as response:
