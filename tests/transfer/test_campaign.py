@@ -51,6 +51,10 @@ UPLOADS: dict[str, tuple[int, tuple[Json, ...]]] = {
     ),
     "a lost final reply": (900 * KIB, ({**LOST, "operation": f"{INSERT}.send", "nth": 4},)),
     "a chunk with a byte flipped on the way": (900 * KIB, ({"action": "corrupt_upload", "at": 7, "nth": 2},)),
+    "a byte flipped on the way, and a lost final reply": (
+        900 * KIB,
+        ({"action": "corrupt_upload", "at": 7, "nth": 2}, {"action": "partial", "keep": MIB, "nth": 3}),
+    ),
     "a server that stops answering": (900 * KIB, ({"action": "stall", "operation": f"{INSERT}.send", "nth": 4},)),
 }
 

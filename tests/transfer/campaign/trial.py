@@ -21,7 +21,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import TransferError
-from forbear.transfer.meter import QuietMeter, meter
+from forbear.transfer.meter import QuietMeter, current_meter
 from forbear.transfer.rewrite import copy
 from forbear.transfer.uploads.upload import upload
 from tests.transfer.campaign import judge
@@ -93,7 +93,7 @@ async def _runs(world: World, url: str, line: Line | None = None) -> str:
 async def _run(world: World, url: str, attempts: int | None) -> Exception | None:
     """Transfer once, look at what came of it, and return the error if it failed."""
     told, before = _Told(), world.ours if world.plan.writes else []
-    meter.set(told)
+    current_meter.set(told)
     world.out.clear()
     timer = asyncio.timeout(_PATIENCE)
     policy = cloud_storage.policy if attempts is None else cloud_storage.policy.with_attempts(attempts)
