@@ -7,13 +7,13 @@ import sys
 
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from tests.transfer.downloads import URL, Count
 
 
 async def main(url: str, target: str, slices: str, size: str) -> None:
     """Download until it is time."""
-    meter.set(Count(int(size), lambda: os.kill(os.getpid(), signal.SIGKILL)))
+    current_meter.set(Count(int(size), lambda: os.kill(os.getpid(), signal.SIGKILL)))
     async with Storage(endpoint=url) as storage:
         await download(storage, URL, target, slices=int(slices))
 

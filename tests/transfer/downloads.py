@@ -14,7 +14,7 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 
 MIB = 1024 * 1024
 URL = Url("bkt", "folder/name")
@@ -55,7 +55,7 @@ async def fetched(
     **options: Any,
 ) -> Object:
     """Download in virtual time."""
-    meter.set(count or Count())
+    current_meter.set(count or Count())
     url = where if isinstance(where, str) else where.url
     with virtual_time(seed=1):
         async with Storage(endpoint=url, stall_timeout=stall_timeout) as storage:

@@ -6,6 +6,7 @@ import gc
 import io
 import os
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer import Settings, Status, Storage, TransferError, acp, cp
+from forbear.transfer import Settings, Status, Storage, TransferError, Url, acp, cp, perform_one, plan
 from forbear.transfer.work import fleet as fleet_module
 from forbear.transfer.work.limiter import Limiter
 from tests.transfer.recorder import Recorder
@@ -128,6 +129,23 @@ def test_what_is_there_is_skipped_with_no_clobber(source: str, target: str, here
     assert (here / "down" / "a").read_bytes() == b"down/a"
     written = (here / "down" / "b").read_bytes() if target == "down" else contents(cloud)["x/b"]
     assert written == source.removeprefix("gs://bkt/").replace("*", "b").encode()
+
+
+def test_the_version_that_was_named_is_the_one_that_is_copied(here: Path, cloud: Cloud) -> None:
+    """Down and across; whatever a listing says of a newer one."""
+    cloud.store.create_bucket("kept", fields={"versioning": {"enabled": True}})
+    old = cloud.store.put("kept", "name", b"old").generation
+    cloud.store.put("kept", "name", b"new")
+    settings = Settings(endpoint=cloud.url)
+    assert cp(f"gs://kept/name#{old}", here / "down", settings=settings).ok
+    assert cp(f"gs://kept/name#{old}", "gs://bkt/across", settings=settings).ok
+    (listed,) = plan("gs://kept/*", f"{here}/", settings=settings)
+    assert listed.found is not None
+    for target in (Url("bkt", "again"), str(here / "again")):
+        item = replace(listed, source=Url("kept", "name", old), target=target)
+        assert perform_one(item, settings).status is Status.DONE
+    assert contents(cloud) == {"across": b"old", "again": b"old"}
+    assert files(here) == {"down": b"old", "again": b"old"}
 
 
 def test_standard_input_goes_up_and_an_object_to_standard_output(

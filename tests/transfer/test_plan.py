@@ -225,6 +225,8 @@ def test_two_sources_with_one_target_are_refused_before_anything_is_done(here: P
         (["-", "a.txt"], "gs://bkt/", "must be the only source"),
         ("gs://bkt/*", "-", "takes a single object"),
         ("a.txt", "gs://bkt/x#7", "`target` cannot name a generation"),
+        ("gs://bkt/*#7", "new/", "only one object has a generation"),
+        ("gs://bkt/d/#7", "new/", "only one object has a generation"),
         ("gs://B*/x", "new", "`url` must name a bucket"),
         ("gs://", "new", "`url` must name a bucket"),
     ],

@@ -11,7 +11,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.wire import Json
 from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, Url
-from forbear.transfer.meter import QuietMeter, meter
+from forbear.transfer.meter import QuietMeter, current_meter
 from forbear.transfer.rewrite import copy
 
 REWRITE = "storage.objects.rewrite"
@@ -110,7 +110,7 @@ async def test_a_large_object_takes_several_calls(cloud: Cloud) -> None:
         def moved(self, count: int) -> None:
             heard.append(count)
 
-    meter.set(Heard())
+    current_meter.set(Heard())
     await copied(cloud, chunk_size=4 * MIB)
     assert content(cloud) == BIG
     assert made(cloud) == 1

@@ -257,6 +257,7 @@ def test_a_manifest_notes_what_was_done_but_decides_nothing(here: Path, cloud: C
     [
         ("a", "b", "to mirror a here, use rsync"),
         ("", "gs://bkt", "must each name a folder"),
+        ("gs://bkt/a#7", "b", "`source` must be a folder, of which there are no generations"),
         ("gs://bkt/a", "gs://bkt/a/b", "must not lie in each other"),
         ("gs://bkt/a/b", "gs://bkt/a/", "must not lie in each other"),
         ("gs://bkt", "gs://bkt/a", "must not lie in each other"),

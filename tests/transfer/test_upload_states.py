@@ -280,7 +280,7 @@ async def test_a_source_that_changes_in_the_second_run(cloud: Cloud, tmp_path: P
 PROGRAM = """
 import asyncio, sys
 from forbear.transfer.cloud.address import Url
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.uploads.upload import upload
 
@@ -295,7 +295,7 @@ class Told:
     def throttled(self): pass
 
 async def main():
-    meter.set(Told())
+    current_meter.set(Told())
     async with Storage(endpoint=sys.argv[1]) as storage:
         await upload(storage, sys.argv[2], Url("bkt", "thing"), chunk_size=262144)
 

@@ -12,7 +12,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -99,11 +99,11 @@ class When(Sum):
 def metered(told: Sum | None = None) -> Generator[Sum]:
     """Add up what moves within the block."""
     told = told or Sum()
-    token = meter.set(told)
+    token = current_meter.set(told)
     try:
         yield told
     finally:
-        meter.reset(token)
+        current_meter.reset(token)
 
 
 def open_files(folder: Path) -> int:

@@ -1,6 +1,7 @@
 """Transfers to and from Cloud Storage that survive faults, the death of their process and restarts of the machine.
 
-Needs `forbear[transfer]`.
+Needs `forbear[transfer]`. `cp`, `rsync` and `plan` block; `acp`, `arsync` and `aplan`, and `upload`, `download` and
+`copy` for one object each, are awaited and take an open `Storage`. `execute` does what was planned on any executor.
 """
 
 from forbear.transfer.cloud.address import Url
@@ -9,10 +10,12 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.commands import acp, aplan, arsync, cp, plan, rsync
+from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
     Locked,
+    NoCredentials,
     SourceChanged,
     Stalled,
     TargetChanged,
@@ -21,8 +24,10 @@ from forbear.transfer.errors import (
     UnsafeName,
 )
 from forbear.transfer.execution import execute, perform_one
-from forbear.transfer.items import Action, Item, Listener, Outcome, Status, Summary
-from forbear.transfer.meter import Meter
+from forbear.transfer.items import Action, Item, Listener, Outcome, QuietListener, Status, Summary
+from forbear.transfer.meter import Meter, QuietMeter, current_meter
+from forbear.transfer.rewrite import copy
+from forbear.transfer.uploads.upload import upload
 
 __all__ = [
     "ANONYMOUS",
@@ -34,8 +39,11 @@ __all__ = [
     "Listener",
     "Locked",
     "Meter",
+    "NoCredentials",
     "Object",
     "Outcome",
+    "QuietListener",
+    "QuietMeter",
     "Settings",
     "SourceChanged",
     "Stalled",
@@ -50,9 +58,13 @@ __all__ = [
     "acp",
     "aplan",
     "arsync",
+    "copy",
     "cp",
+    "current_meter",
+    "download",
     "execute",
     "perform_one",
     "plan",
     "rsync",
+    "upload",
 ]

@@ -24,8 +24,8 @@ _T = TypeVar("_T")
 
 
 def cp(
-    sources: str | Sequence[str],
-    target: str,
+    sources: StrPath | Sequence[StrPath],
+    target: StrPath,
     *,
     recursive: bool = False,
     no_clobber: bool = False,
@@ -69,8 +69,8 @@ def cp(
 
 async def acp(
     storage: Storage,
-    sources: str | Sequence[str],
-    target: str,
+    sources: StrPath | Sequence[StrPath],
+    target: StrPath,
     *,
     recursive: bool = False,
     no_clobber: bool = False,
@@ -80,7 +80,7 @@ async def acp(
     parallel: int | None = None,
     state: StrPath | None = None,
 ) -> Summary:
-    """`cp` over an open Storage."""
+    """Do what `cp` does, over an open Storage and without blocking."""
     asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
     with ExitStack() as stack:
         kept, goal = await _decided(storage, asked, state, stack)
@@ -112,8 +112,8 @@ async def _decided(
 
 
 def rsync(
-    source: str,
-    target: str,
+    source: StrPath,
+    target: StrPath,
     *,
     recursive: bool = False,
     delete: bool = False,
@@ -155,8 +155,8 @@ def rsync(
 
 async def arsync(
     storage: Storage,
-    source: str,
-    target: str,
+    source: StrPath,
+    target: StrPath,
     *,
     recursive: bool = False,
     delete: bool = False,
@@ -168,7 +168,7 @@ async def arsync(
     parallel: int | None = None,
     state: StrPath | None = None,
 ) -> Summary:
-    """`rsync` over an open Storage."""
+    """Do what `rsync` does, over an open Storage and without blocking."""
     asked = RsyncArguments.of(source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=exclude)
     sync = Sync(storage, asked)
     if dry_run:
@@ -178,7 +178,7 @@ async def arsync(
         fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state)
         await fleet.run(sync.copies(), complete=not delete)
         if delete:
-            await fleet.run(sync.deletions() if fleet.summary.ok else _undeleted(sync, target))
+            await fleet.run(sync.deletions() if fleet.summary.ok else _undeleted(sync, asked.target))
         return fleet.summary
 
 
@@ -205,8 +205,8 @@ async def _told(sync: Sync, listener: Listener) -> Summary:
 
 
 def plan(
-    sources: str | Sequence[str],
-    target: str,
+    sources: StrPath | Sequence[StrPath],
+    target: StrPath,
     *,
     recursive: bool = False,
     no_clobber: bool = False,
@@ -224,14 +224,14 @@ def plan(
 
 async def aplan(
     storage: Storage,
-    sources: str | Sequence[str],
-    target: str,
+    sources: StrPath | Sequence[StrPath],
+    target: StrPath,
     *,
     recursive: bool = False,
     no_clobber: bool = False,
     exclude: str | None = None,
 ) -> list[Item]:
-    """`plan` over an open Storage."""
+    """List what `plan` lists, over an open Storage and without blocking."""
     asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
     return [item async for item in plan_cp(storage, asked, await look(storage, asked))]
 

@@ -4,6 +4,8 @@ from collections.abc import Mapping
 
 from forbear.http.status import reason
 
+_SUSPECT = "start again; if it stays so, suspect the network or the memory of this machine"
+
 
 class TransferError(Exception):
     """A transfer that failed; `hint` is the cure, where there is one."""
@@ -34,6 +36,9 @@ class HttpError(TransferError):
 class ChecksumMismatch(TransferError):
     """The bytes that arrived are not those that were sent, by their CRC32C."""
 
+    def __init__(self, text: str, hint: str | None = _SUSPECT) -> None:
+        super().__init__(text, hint)
+
 
 class SourceChanged(TransferError):
     """The source became another one while it was read."""
@@ -41,6 +46,9 @@ class SourceChanged(TransferError):
 
 class TargetExists(TransferError):
     """There is something at the target, and it is not to be replaced."""
+
+    def __init__(self, text: str, hint: str | None = "remove it, or allow it to be replaced") -> None:
+        super().__init__(text, hint)
 
 
 class TargetChanged(TransferError):

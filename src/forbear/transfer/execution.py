@@ -58,12 +58,12 @@ def _execute(
             future.cancel()
 
 
-def perform_one(item: Item, settings: Settings, state: StrPath | None = None) -> Outcome:
-    """Do one item in this process; what goes wrong is in the outcome."""
-    return perform_batch([item], settings, state)[0]
+def perform_one(item: Item, settings: Settings | None = None, *, state: StrPath | None = None) -> Outcome:
+    """Do one item in this process, for executors that `execute` does not know; what goes wrong is in the outcome."""
+    return perform_batch([item], settings or Settings(), state)[0]
 
 
-def perform_batch(items: Sequence[Item], settings: Settings, state: StrPath | None = None) -> list[Outcome]:
+def perform_batch(items: Sequence[Item], settings: Settings, state: StrPath | None) -> list[Outcome]:
     """Do some items side by side in this process; what goes wrong is in the outcomes."""
     try:
         return run_here(settings, lambda storage: _run(storage, items, state))

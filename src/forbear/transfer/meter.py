@@ -44,13 +44,13 @@ class QuietMeter:
 
 QUIET = QuietMeter()
 
-meter: ContextVar[Meter] = ContextVar("forbear_transfer_meter", default=QUIET)
-"""The meter of the transfer that this task is at work on."""
+current_meter: ContextVar[Meter] = ContextVar("forbear_transfer_meter", default=QUIET)
+"""The meter of the transfer that this task is at work on: set yours before `upload`, `download` or `copy`."""
 
 
 def hear(event: Event) -> None:
     """Pass an event of a run on to the meter of the task in which it happened."""
     if isinstance(event, Scheduled):
-        meter.get().retried(event)
+        current_meter.get().retried(event)
     elif isinstance(event, Failed) and event.verdict.throttled:
-        meter.get().throttled()
+        current_meter.get().throttled()

@@ -57,7 +57,7 @@ class Precondition:
         if there is not None and (there.size, there.crc32c) == sent and (self._known or _is(there, wanted)):
             return there
         if self.asked == 0 and there is not None:
-            raise TargetExists(f"{self.target} exists already", "remove it, or allow it to be replaced") from error
+            raise TargetExists(f"{self.target} exists already") from error
         if self.asked:
             raise TargetChanged(f"{self.target} is not generation {self.asked} any more", _LOOK) from error
         if self._known and (final or sent is not None):

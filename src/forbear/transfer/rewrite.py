@@ -18,7 +18,7 @@ from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError
 from forbear.transfer.files import StrPath
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import State
 
@@ -45,7 +45,7 @@ async def copy(
     found = source if isinstance(source, Object) else await storage.stat(source)
     if found is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
-    meter.get().sized(found.size)
+    current_meter.get().sized(found.size)
     pinned = isinstance(source, Url) and source.generation is not None
     with ExitStack() as stack:
         kept: State | None = None
@@ -159,7 +159,7 @@ class _Rewrite:
                 )
 
     def _moved_to(self, count: int) -> None:
-        meter.get().moved(count - self._moved)
+        current_meter.get().moved(count - self._moved)
         self._moved = count
 
     def _restart(self) -> None:

@@ -20,7 +20,7 @@ from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 
 Transfer = Callable[[Storage, Watch], Awaitable[Summary]]
 
@@ -81,7 +81,7 @@ def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str
 
 
 async def _run(settings: Settings, watch: Watch, transfer: Transfer) -> Summary:
-    meter.set(Planning(watch))
+    current_meter.set(Planning(watch))
     async with settings.storage() as storage:
         return await transfer(storage, watch)
 

@@ -8,7 +8,7 @@ from forbear.transfer.downloads.fetch import Fetch
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.downloads.slices import Slices
 from forbear.transfer.errors import ChecksumMismatch
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 
 
 async def fill_checked(
@@ -28,10 +28,9 @@ async def fill_checked(
             patience.progressed()
             return
         error = ChecksumMismatch(
-            f"{item.url} arrived with other bytes: their CRC32C is {found}, and should be {item.crc32c}",
-            "start again; if it is wrong again, suspect the network or the memory of this machine",
+            f"{item.url} arrived with other bytes: their CRC32C is {found}, and should be {item.crc32c}"
         )
         await patience.after(error, TRANSIENT if restarts else PERMANENT)
         restarts -= 1
-        meter.get().moved(-goods.position)
+        current_meter.get().moved(-goods.position)
         goods.restart()

@@ -24,7 +24,7 @@ from forbear.transfer.downloads.promise import GZIP, described
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, TransferError
 from forbear.transfer.files import StrPath
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.state import State
 
 SMALL = 8 * 1024 * 1024
@@ -163,7 +163,7 @@ class _Download:
         reply = None
         if self._item is None:
             reply, self._item = await self._first(stack)
-        meter.get().sized(self._item.size)
+        current_meter.get().sized(self._item.size)
         return Fetch(self._storage, self._item, decode=self._terms.decode), reply
 
     async def _first(self, stack: AsyncExitStack) -> tuple[aiohttp.ClientResponse | None, Object]:

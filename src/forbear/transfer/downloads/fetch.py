@@ -12,7 +12,7 @@ from forbear.transfer.cloud.storage import Storage, refusal
 from forbear.transfer.downloads.promise import GZIP, Promise, Recoded, WrongReply, promised
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.errors import HttpError, Stalled, TransferError
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 
 FAILURES = (aiohttp.ClientError, OSError, HttpError, Stalled, WrongReply)
 """What may come of an attempt, and be no more than a failure of it."""
@@ -86,7 +86,7 @@ class Fetch:
             raise await refusal(self.what, response)
         promise = promised(self.item, sink.position, sink.end, response.status, response.headers)
         self._prepare(sink, promise)
-        moved, read = meter.get().moved, response.content.readany
+        moved, read = current_meter.get().moved, response.content.readany
         stop = promise.end if promise.end is None or promise.decoded else min(promise.end, sink.end)
         more = promise.end != stop  # the whole, of which the sink wants the beginning
         while data := await read():
@@ -135,5 +135,5 @@ class Fetch:
 
 
 def _start_over(sink: Sink, *, decoded: bool = False) -> None:
-    meter.get().moved(sink.start - sink.position)
+    current_meter.get().moved(sink.start - sink.position)
     sink.restart(decoded=decoded)

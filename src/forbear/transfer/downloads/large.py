@@ -17,7 +17,7 @@ from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
 from forbear.transfer.files import hash_file, unwritable
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.state import State
 from forbear.transfer.threads import in_steps
 
@@ -75,7 +75,7 @@ class Large:
         item, checksum = self._fetch.item, Crc32c()
         if begun:
             await in_steps(hash_file(self._part.descriptor, 0, item.size, checksum))
-            meter.get().moved(checksum.size)
+            current_meter.get().moved(checksum.size)
         sink = FileSink(self._part.descriptor, self._place.path, item.size, checksum=checksum, truncate=True)
         self._goods = sink
         await fill_checked(self._fetch, sink, reply, restarts=2 if begun else 1)
@@ -85,7 +85,7 @@ class Large:
         at_once = self._terms.slices is not None
         with Slices(self._part.descriptor, self._place.path, layout, self._save, at_once=at_once) as slices:
             await slices.look(layout)
-            meter.get().moved(slices.position)
+            current_meter.get().moved(slices.position)
             self._goods = slices
             await fill_checked(self._fetch, slices, reply, restarts=restarts)
 

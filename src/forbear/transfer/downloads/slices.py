@@ -15,7 +15,7 @@ from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import hash_file
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.threads import in_steps
 
 SLICED_FROM = 150 * 1024 * 1024
@@ -134,7 +134,7 @@ class Slices:
             failure = _most_telling(failures)
         if failure is not None:
             if isinstance(failure, Gone | Unsliceable):
-                meter.get().moved(-self.position)
+                current_meter.get().moved(-self.position)
                 self.restart()
             raise failure
         if self._saving is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from forbear.transfer.cloud.address import Url, is_cloud
+from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM
 from forbear.transfer.plans.goal import names_folder, prefix
 from forbear.transfer.plans.wildcards import is_wild
@@ -24,16 +25,18 @@ class CpArguments:
 
     @classmethod
     def of(
-        cls, sources: str | Sequence[str], target: str, *, recursive: bool, no_clobber: bool, exclude: str | None
+        cls,
+        sources: StrPath | Sequence[StrPath],
+        target: StrPath,
+        *,
+        recursive: bool,
+        no_clobber: bool,
+        exclude: str | None,
     ) -> Self:
         """Check what was asked for; TypeError and ValueError name the parameter."""
-        asked = cls(
-            (sources,) if isinstance(sources, str) else tuple(sources),
-            target,
-            recursive,
-            no_clobber,
-            _pattern(exclude),
-        )
+        named = (sources,) if isinstance(sources, str | os.PathLike) else sources
+        paths = tuple(os.fspath(source) for source in named)
+        asked = cls(paths, os.fspath(target), recursive, no_clobber, _pattern(exclude))
         asked._check()
         return asked
 
@@ -93,9 +96,10 @@ class RsyncArguments:
 
     @classmethod
     def of(
-        cls, source: str, target: str, *, recursive: bool, delete: bool, checksum: bool, exclude: str | None
+        cls, source: StrPath, target: StrPath, *, recursive: bool, delete: bool, checksum: bool, exclude: str | None
     ) -> Self:
         """Check what was asked for; ValueError names the parameter."""
+        source, target = os.fspath(source), os.fspath(target)
         asked = cls(source, target, recursive, delete, checksum, _pattern(exclude))
         if not source or not target:
             raise ValueError("`source` and `target` must each name a folder, got nothing")

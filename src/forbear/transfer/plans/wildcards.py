@@ -3,7 +3,7 @@
 import re
 
 _WILD = re.compile(r"[*?\[]")
-_SETS = re.compile(r"\[(!?)(\]?[^\]]*)\]")
+_SETS = re.compile(r"\[(!?+)(\][^\]]*|[^\]]+)\]")
 
 
 def is_wild(text: str) -> bool:

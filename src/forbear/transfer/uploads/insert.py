@@ -14,7 +14,7 @@ from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.files import PIECE
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.uploads.sources import File, Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
@@ -28,7 +28,7 @@ async def insert(
     storage: Storage, source: Source, size: int, condition: Precondition, resource: Mapping[str, Any]
 ) -> Object:
     """Upload a source of `size` bytes; `resource` is what else the object is to have."""
-    moved = meter.get().moved
+    moved = current_meter.get().moved
     data = source.read() if isinstance(source, File) and size <= PIECE else None
     if data is None:
         crc = await source.crc32c()

@@ -10,7 +10,7 @@ from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import UnsafeName
 from forbear.transfer.files import StrPath
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import State
 from forbear.transfer.uploads.insert import insert
@@ -66,7 +66,7 @@ async def upload(
     chunk_size = min(chunk_size, LAST)
     await stream.ready(0, chunk_size)
     if stream.size is not None:
-        meter.get().sized(stream.size)
+        current_meter.get().sized(stream.size)
         return await insert(storage, stream, stream.size, condition, resource)
     return await Resumable(storage, stream, condition, resource, chunk_size).run()
 

@@ -19,10 +19,7 @@ async def verified(storage: Storage, made: Object, size: int, crc: str, name: st
 
 def mismatch(name: str, target: Url) -> ChecksumMismatch:
     """The error for bytes that were changed on their way."""
-    return ChecksumMismatch(
-        f"{name} did not reach {target} as it was sent: the checksums differ",
-        "start again; if it stays so, suspect the network or the memory of this machine",
-    )
+    return ChecksumMismatch(f"{name} did not reach {target} as it was sent: the checksums differ")
 
 
 def is_refusal(error: HttpError) -> bool:

@@ -12,7 +12,7 @@ from forbear.run.runtime import current
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Item, Listener, Outcome, Status, Summary
-from forbear.transfer.meter import meter
+from forbear.transfer.meter import current_meter
 from forbear.transfer.work.folders import Folders
 from forbear.transfer.work.gauge import Gauge
 from forbear.transfer.work.limiter import Limiter
@@ -76,7 +76,7 @@ class Fleet:
     async def _work(self, number: int, queue: asyncio.Queue[Item | None]) -> None:
         limiter = self._limiter
         gauge = Gauge(self._listener, limiter)
-        meter.set(gauge)
+        current_meter.set(gauge)
         while True:
             await limiter.admitted(number)
             item = await queue.get()
