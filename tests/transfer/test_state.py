@@ -139,7 +139,7 @@ def test_a_dead_process_holds_nothing(tmp_path: Path) -> None:
     [
         ("linux", {"FORBEAR_STATE_DIR": "/own"}, "/own"),
         ("linux", {"XDG_STATE_HOME": "/state"}, "/state/forbear/transfers"),
-        ("linux", {"HOME": "/home/me"}, "/home/me/.local/state/forbear/transfers"),
+        ("linux", {"HOME": "/me"}, "/me/.local/state/forbear/transfers"),
         ("win32", {"LOCALAPPDATA": "/local"}, "/local/forbear/transfers"),
     ],
 )

@@ -1,7 +1,6 @@
 """Uploads through sessions: after any failure the server is asked, and there is one version in the end, or none."""
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +33,6 @@ from tests.transfer.uploads import (
     data_of,
     file_of,
     metered,
-    open_files,
     steps,
     stored,
     storing,
@@ -359,37 +357,6 @@ async def test_all_there_but_not_done_is_asked_about(tmp_path: Path) -> None:
         async with storing(wire.url) as storage:
             await upload(storage, file_of(tmp_path, SIZE), TARGET, chunk_size=5 * CHUNK)
     assert [each.header("content-range") for each in wire.seen][3:] == [f"bytes */{SIZE}"] * 2
-
-
-CHANGES: dict[str, Callable[[Path], object]] = {
-    "other bytes": lambda path: path.write_bytes(data_of(SIZE, seed=2)),
-    "shorter": lambda path: os.truncate(path, 3 * CHUNK),
-    "longer": lambda path: os.truncate(path, 2 * SIZE),
-}
-
-
-@pytest.mark.parametrize("change", CHANGES)
-async def test_a_source_that_changes_is_not_uploaded(cloud: Cloud, tmp_path: Path, change: str) -> None:
-    """The session is cancelled before its end is sent, and nothing is seen of it."""
-    path = file_of(tmp_path, SIZE)
-    os.utime(path, ns=(1, 1))
-    with metered(When(2 * CHUNK, lambda: CHANGES[change](path))):
-        async with storing(cloud) as storage:
-            with pytest.raises(SourceChanged, match="was changed during its upload"):
-                await upload(storage, path, TARGET, chunk_size=CHUNK)
-    assert versions(cloud) == 0
-    assert steps(cloud)[-1] == "cancel"
-    assert not os.listdir(os.environ["FORBEAR_STATE_DIR"])  # noqa: PTH208
-    assert open_files(tmp_path) == 0
-
-
-async def test_a_source_that_is_deleted_is_still_read(cloud: Cloud, tmp_path: Path) -> None:
-    """It is open, and so it is there as long as it takes."""
-    path = file_of(tmp_path, SIZE)
-    with metered(When(CHUNK, path.unlink)):
-        async with storing(cloud) as storage:
-            await upload(storage, path, TARGET, chunk_size=CHUNK)
-    assert stored(cloud) == data_of(SIZE)
 
 
 async def test_a_cancelled_session_is_not_missed(cloud: Cloud, tmp_path: Path) -> None:

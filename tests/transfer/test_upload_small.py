@@ -18,21 +18,17 @@ from forbear.transfer.cloud.objects import MTIME
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
-    SourceChanged,
     Stalled,
     TargetChanged,
     TargetExists,
-    TransferError,
-    UnsafeName,
 )
-from forbear.transfer.uploads.upload import guessed, upload
+from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import (
     INSERT,
     KIB,
     MIB,
     TARGET,
-    When,
     data_of,
     file_of,
     metered,
@@ -303,86 +299,6 @@ async def test_a_server_that_does_not_answer_has_stalled(tmp_path: Path, size: i
     assert len(wire.seen) == 2
 
 
-async def test_a_file_that_changes_while_it_is_sent_is_told(cloud: Cloud, tmp_path: Path) -> None:
-    """What the server refuses because the file has changed since its checksum was taken is no fault of the network."""
-    path = file_of(tmp_path, IN_PIECES)
-
-    def change() -> None:
-        path.write_bytes(data_of(IN_PIECES, seed=2))
-        os.utime(path, ns=(1, 1))
-
-    with metered(When(1, change)):
-        async with storing(cloud) as storage:
-            with pytest.raises(SourceChanged, match="was changed during its upload"):
-                await upload(storage, path, TARGET)
-    assert versions(cloud) == 0
-
-
-@pytest.mark.parametrize("size", [0, 2 * MIB])
-async def test_a_file_that_shrinks_while_it_is_sent_is_told(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """And nothing is there."""
-    path = file_of(tmp_path, IN_PIECES)
-    with metered(When(1, lambda: os.truncate(path, size))):
-        async with storing(cloud) as storage:
-            with pytest.raises(SourceChanged):
-                await upload(storage, path, TARGET)
-    assert versions(cloud) == 0
-
-
-async def test_sources_that_cannot_be_read_are_named(cloud: Cloud, tmp_path: Path) -> None:
-    """Missing, a folder, a FIFO (which nobody waits for), without permission, or with an impossible name."""
-    fifo = tmp_path / "fifo"
-    os.mkfifo(fifo)
-    cases = [(tmp_path / "none", "No such file", "path"), (tmp_path, "it is a folder", "-r"), (fifo, "neither", "pipe")]
-    cases.append((Path("a\0b"), "null", ""))
-    async with storing(cloud) as storage:
-        for path, text, hint in cases:
-            with pytest.raises(TransferError, match=text) as caught:
-                await upload(storage, path, TARGET)
-            assert hint in (caught.value.hint or "")
-    assert len(cloud.requests) == 0
-    assert open_files(tmp_path) == 0
-
-
-async def test_a_file_of_the_system_has_more_than_it_says(cloud: Cloud, tmp_path: Path) -> None:
-    """Those in /proc have the size 0, and are uploaded as what they hold."""
-    system = Path("/proc/version")
-    path = system if system.exists() else file_of(tmp_path, 10)  # noqa: ASYNC240
-    async with storing(cloud) as storage:
-        made = await upload(storage, path, TARGET)
-    assert made.size == len(path.read_bytes()) > 0
-
-
-async def test_targets_are_checked(cloud: Cloud, tmp_path: Path) -> None:
-    """Before anything is sent."""
-    path = file_of(tmp_path, 1)
-    async with storing(cloud) as storage:
-        for target, more, text in [
-            (Url("bkt"), {}, "must name an object"),
-            (Url("bkt", "a", 5), {}, "must not name a version"),
-            (TARGET, {"chunk_size": 1000}, "multiple of 262144"),
-            (TARGET, {"generation": -1}, "`generation` must be"),
-        ]:
-            given: dict[str, Any] = more
-            with pytest.raises(ValueError, match=text):
-                await upload(storage, path, target, **given)
-        with pytest.raises(UnsafeName, match="is not Unicode"):
-            await upload(storage, path, Url("bkt", "a\udcff"))
-        wrong: Any = 5
-        with pytest.raises(TypeError, match="`source` must be a path"):
-            await upload(storage, wrong, TARGET)
-    assert len(cloud.requests) == 0
-
-
-@pytest.mark.parametrize("name", ["a b+c%2F", "../x", "ünï/ço∂é", "#?&=", "x" * 1024, "a//b/"])
-async def test_odd_names_arrive_as_they_are(cloud: Cloud, tmp_path: Path, name: str) -> None:
-    """Whatever a name holds, it is the name."""
-    async with storing(cloud) as storage:
-        made = await upload(storage, file_of(tmp_path, 3), Url("bkt", name))
-        assert made.name == name
-        assert await storage.stat(Url("bkt", name)) == made
-
-
 async def test_streams_that_fit_go_at_once(cloud: Cloud) -> None:
     """Iterables and files in memory, empty ones too; their kind is that of the target's name."""
 
@@ -397,23 +313,6 @@ async def test_streams_that_fit_go_at_once(cloud: Cloud) -> None:
         assert (await upload(storage, BytesIO(b"xyz"), TARGET)).size == 3
         assert (await upload(storage, BytesIO(), Url("bkt", "empty"))).size == 0
     assert cloud.store.object("bkt", "a.json").data == b"one two"
-
-
-@pytest.mark.parametrize(
-    ("name", "kind"),
-    [
-        ("a.txt", "text/plain"),
-        ("/x/y.png", "image/png"),
-        ("a.tar.gz", "application/gzip"),
-        ("a.csv.bz2", "application/x-bzip2"),
-        ("data:a.txt", "text/plain"),
-        ("none", "application/octet-stream"),
-        ("", "application/octet-stream"),
-    ],
-)
-def test_the_kind_is_guessed_by_the_name(name: str, kind: str) -> None:
-    """Of what is compressed, it is the compression: nobody unpacks it on the way."""
-    assert guessed(name) == kind
 
 
 async def test_nothing_is_left_open(cloud: Cloud, tmp_path: Path) -> None:
