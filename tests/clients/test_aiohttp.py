@@ -2,12 +2,10 @@
 
 import asyncio
 import gc
-import io
 import subprocess
 import sys
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +18,7 @@ from forbear.clients.aiohttp import RetryMiddleware
 from forbear.run.errors import AttemptTimeout
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, Fault
+from tests.clients.retrying import retrying
 from tests.clients.secure import untrusted
 from tests.clients.wire import Answer, Wire, reply
 
@@ -31,14 +29,6 @@ BROKEN = reply(200, LINES[:5], 'ETag: "e"', length=len(LINES), end="close")
 REST = reply(206, LINES[5:], 'ETag: "e"', f"Content-Range: bytes 5-{len(LINES) - 1}/{len(LINES)}")
 OBJECT = "/storage/v1/b/bkt/o/thing"
 SESSION = "/upload/storage/v1/b/bkt/o?uploadType=resumable&name=big&ifGenerationMatch=0"
-
-
-@asynccontextmanager
-async def retrying(policy: Any = None, **options: Any) -> AsyncGenerator[aiohttp.ClientSession]:
-    """A session that retries, in virtual time."""
-    with virtual_time(seed=7):
-        async with aiohttp.ClientSession(middlewares=(RetryMiddleware(policy, **options),)) as session:
-            yield session
 
 
 @pytest.mark.parametrize("method", ["DELETE", "PUT", "GET"])
@@ -232,76 +222,6 @@ async def test_no_failed_attempt_keeps_anything_alive(status: int | None, failur
         assert [reference() for reference in watched] == [None] * min(failures + 1, 3)
     finally:
         gc.enable()
-
-
-async def test_a_file_goes_back_to_where_it_stood(tmp_path: Path) -> None:
-    """The library's own payload rewinds the file, and keeps its Content-Length."""
-    path = tmp_path / "file"
-    path.write_bytes(b"skipped," + LINES)
-    with path.open("rb") as file, Wire(reply(503), Answer(end="reset", read=3), reply(200)) as wire:
-        file.seek(len(b"skipped,"))
-        async with retrying() as session:
-            assert (await session.put(wire.url, data=file)).status == 200
-        assert [(seen.body, seen.whole) for seen in wire.seen] == [(LINES, True), (LINES[:3], False), (LINES, True)]
-        assert wire.seen[-1].header("content-length") == str(len(LINES))
-
-
-async def test_a_closed_file_is_not_sent_again() -> None:
-    """The reply comes out and its report says what to do."""
-    file = io.BytesIO(LINES)
-    with Wire(Answer(reply(503).data, first=file.close)) as wire:
-        async with retrying() as session:
-            told = forbear.report(await session.put(wire.url, data=file))
-    assert told is not None
-    assert told.reason is Reason.BODY
-    assert "keep its files open" in told.text
-
-
-async def test_the_error_of_a_stream_ends_the_run() -> None:
-    """A stream that raises is not repeated; half a body is never sent as if it were whole."""
-
-    async def body() -> AsyncIterator[bytes]:
-        yield b"x"
-        raise RuntimeError("no more")
-
-    with Wire(reply(200)) as wire:
-        async with retrying() as session:
-            with pytest.raises(aiohttp.ClientConnectionError, match="no more"):
-                await session.put(wire.url, data=body())
-        assert not any(seen.whole for seen in wire.seen)
-
-
-async def test_a_streams_own_length_is_kept() -> None:
-    """A Content-Length that the caller gave is sent with each attempt, not traded for chunks."""
-
-    async def body() -> AsyncIterator[bytes]:
-        yield LINES
-
-    with Wire(reply(503), reply(200)) as wire:
-        async with retrying() as session:
-            await session.put(wire.url, data=body(), headers={"Content-Length": str(len(LINES))})
-        assert [(seen.body, seen.header("transfer-encoding")) for seen in wire.seen] == [(LINES, None)] * 2
-
-
-@pytest.mark.parametrize("kind", ["bytes", "file", "stream"])
-async def test_a_chunk_goes_on_after_asking(cloud: Cloud, tmp_path: Path, kind: str) -> None:
-    """Of a chunk whose fate is unknown only the missing bytes are sent, whatever it is read from."""
-    content = bytes(range(256)) * 2000
-    (tmp_path / "big").write_bytes(content)
-
-    async def stream() -> AsyncIterator[bytes]:
-        yield content
-
-    async with retrying(cloud_storage.policy) as session:
-        started = await session.post(cloud.url + SESSION)
-        cloud.fault(Fault.partial(262_144))
-        with (tmp_path / "big").open("rb") as file:
-            data = {"bytes": content, "file": file, "stream": stream()}[kind]
-            headers = {"Content-Range": f"bytes 0-{len(content) - 1}/{len(content)}"}
-            done = await session.put(started.headers["location"], data=data, headers=headers)
-        assert (done.status, (await done.json())["size"]) == (200, str(len(content)))
-    assert cloud.effects.count("storage.objects.insert") == 1
-    assert [request.size for request in cloud.requests][2:] == [0, len(content) - 262_144]
 
 
 async def test_what_was_not_sent_is_always_repeated() -> None:
