@@ -9,7 +9,7 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Action, Item, Settings, Storage, aplan, plan
-from forbear.transfer.plans import goal as targets_module
+from forbear.transfer.plans import clashes
 from tests.transfer.test_trees import make
 
 
@@ -269,7 +269,7 @@ def test_where_capitals_do_not_count_the_second_name_is_refused(
     def blind(_folder: str) -> bool:
         return True
 
-    monkeypatch.setattr(targets_module, "is_case_blind", blind)
+    monkeypatch.setattr(clashes, "is_case_blind", blind)
     assert pairs(cloud, "gs://bkt/d", "new", recursive=True) == [
         "gs://bkt/d/Name -> new/Name",
         "gs://bkt/d/name: its file would be that of 'Name': capitals do not count on this disk",
@@ -280,7 +280,7 @@ def test_where_capitals_do_not_count_the_second_name_is_refused(
 def test_disks_are_asked_whether_capitals_count(tmp_path: Path) -> None:
     """The folder of the tests is on one where they do, or /tmp is the same as /TMP."""
     blind = (tmp_path.parent / tmp_path.name.upper()).exists()
-    assert targets_module.is_case_blind(str(tmp_path / "not" / "there")) is blind
+    assert clashes.is_case_blind(str(tmp_path / "not" / "there")) is blind
 
 
 def test_a_plan_costs_no_request_that_it_does_not_need(here: Path, filled: Cloud) -> None:

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from forbear.core.report import text_of
 from forbear.http.status import reason
 
 _SUSPECT = "start again; if it stays so, suspect the network or the memory of this machine"
@@ -77,3 +78,16 @@ _HINTS = {
     404: "check the names of the bucket and the object",
     412: "somebody else changed the object meanwhile: look at it, then start again",
 }
+
+
+def said(error: BaseException) -> str:
+    """What an error says, with its kind where it is not one that says all by itself."""
+    text = text_of(error)
+    if isinstance(error, TransferError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def cure(error: BaseException) -> str | None:
+    """The hint of an error, where it has one."""
+    return error.hint if isinstance(error, TransferError) else None

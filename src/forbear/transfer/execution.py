@@ -3,11 +3,10 @@
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 
-from forbear.core.report import text_of
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.engine import run_here
-from forbear.transfer.errors import TransferError
+from forbear.transfer.errors import TransferError, said
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM, Item, Outcome, QuietListener, Status
 from forbear.transfer.work.fleet import Fleet
@@ -102,9 +101,8 @@ def _groups(items: Sequence[Item], batch: int) -> Iterator[list[Item]]:
 
 def _failed(items: Sequence[Item], error: BaseException) -> Iterator[Outcome]:
     """What is known of items whose worker did not return."""
-    text = f"{type(error).__name__}: {text_of(error)}"
     for item in items:
-        yield Outcome(item, Status.FAILED, error=text, hint=_AGAIN)
+        yield Outcome(item, Status.FAILED, error=said(error), hint=_AGAIN)
 
 
 class _Collected(QuietListener):

@@ -1,14 +1,15 @@
 """Items: one thing to do each, what came of it, and who is told. They travel between processes and know no I/O."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Protocol
+from typing import Protocol, Self
 
 from forbear.core.events import Scheduled
 from forbear.core.report import Report
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
+from forbear.transfer.errors import cure, said
 
 STREAM = "-"
 """Standard input as a source, standard output as a target."""
@@ -54,6 +55,16 @@ class Item:
     no_clobber: bool = False
     note: str = ""
     hint: str | None = None
+
+    def refused(self, reason: str | Exception) -> Self:
+        """The same, as one that cannot be done."""
+        if isinstance(reason, str):
+            return replace(self, action=Action.REFUSE, note=reason)
+        return replace(self, action=Action.REFUSE, note=said(reason), hint=cure(reason))
+
+    def skipped(self, note: str) -> Self:
+        """The same, as one that is left out."""
+        return replace(self, action=Action.SKIP, note=note)
 
 
 @dataclass(frozen=True, slots=True)

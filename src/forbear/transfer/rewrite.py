@@ -6,7 +6,6 @@ several calls is kept, so that the next process goes on with it. A source that i
 
 from contextlib import ExitStack
 from typing import Any
-from urllib.parse import quote
 
 import aiohttp
 
@@ -137,7 +136,7 @@ class _Rewrite:
     async def _rewritten(self) -> Object:
         """Call until the service is done."""
         source, target = self._source, self._condition.target
-        path = f"{source.url.path}/rewriteTo/b/{quote(target.bucket, safe='')}/o/{quote(target.name, safe='')}"
+        path = source.url.rewrite_path(target)
         while True:
             query = {
                 "ifGenerationMatch": self._condition.generation,

@@ -44,7 +44,25 @@ class Url:
     @property
     def path(self) -> str:
         """The path of the object in the JSON API, percent-encoded."""
-        return f"/storage/v1/b/{quote(self.bucket, safe='')}/o/{quote(self.name, safe='')}"
+        return f"/storage/v1{self._resource}"
+
+    def rewrite_path(self, target: "Url") -> str:
+        """The path for a copy of the object to `target`."""
+        return f"{self.path}/rewriteTo{target._resource}"
+
+    @property
+    def _resource(self) -> str:
+        return f"/b/{quote(self.bucket, safe='')}/o/{quote(self.name, safe='')}"
+
+    @property
+    def prefix(self) -> str:
+        """What the names of all objects begin with that are in it, as if it were a folder; empty for a bucket."""
+        return self.name if not self.name or self.name.endswith("/") else f"{self.name}/"
+
+    @property
+    def list_path(self) -> str:
+        """The path of the listing of this bucket."""
+        return f"/storage/v1/b/{quote(self.bucket, safe='')}/o"
 
     @property
     def upload_path(self) -> str:

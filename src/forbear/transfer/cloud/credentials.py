@@ -151,7 +151,9 @@ def _found(wanted: Credentials) -> Any:
 def _is_passing(error: Exception) -> bool:
     from google.auth.exceptions import GoogleAuthError, TransportError
 
-    return isinstance(error, TransportError) or (isinstance(error, GoogleAuthError) and error.retryable)
+    return isinstance(error, TransportError) or (
+        isinstance(error, GoogleAuthError) and bool(getattr(error, "retryable", False))
+    )
 
 
 def _text(error: Exception) -> str:

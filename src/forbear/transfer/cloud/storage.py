@@ -211,7 +211,7 @@ class Storage:
         With a `delimiter`, those beyond the next one come as one Url, of the names' common beginning.
         """
         token: str | None = None
-        path = f"/storage/v1/b/{quote(bucket, safe='')}/o"
+        path = Url(bucket).list_path
         fields = f"nextPageToken,prefixes,items({FIELDS})"
         while True:
             query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE}
@@ -224,6 +224,11 @@ class Storage:
             token = page.get("nextPageToken")
             if token is None:
                 return
+
+    async def is_folder(self, url: Url) -> bool:
+        """Whether there are objects below a name: folders are nothing else in the cloud."""
+        query = {"prefix": url.prefix or None, "maxResults": 1, "fields": "items(name)"}
+        return bool((await self.call(f"list {url}", "GET", url.list_path, query)).json().get("items"))
 
     async def delete(self, item: Object) -> None:
         """Delete one version of an object; that it is gone already is no error."""

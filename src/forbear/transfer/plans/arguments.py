@@ -9,7 +9,7 @@ from typing import Self
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM
-from forbear.transfer.plans.goal import names_folder, prefix
+from forbear.transfer.plans.goal import names_folder
 from forbear.transfer.plans.wildcards import is_wild
 
 
@@ -110,7 +110,7 @@ class RsyncArguments:
             raise ValueError(f"the source or the target must begin with gs://: to mirror {source} here, use rsync")
         if all(both):
             one, other = Url.parse(source), Url.parse(target)
-            if one.bucket == other.bucket and _overlap(prefix(one), prefix(other)):
+            if one.bucket == other.bucket and _overlap(one.prefix, other.prefix):
                 raise ValueError(f"`source` and `target` must not lie in each other, got {source} and {target}")
         return asked
 

@@ -14,15 +14,15 @@ import aiohttp
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import TransferError
+from forbear.transfer.errors import TransferError, cure, said
 from forbear.transfer.items import STREAM, Action, Item
 from forbear.transfer.plans.arguments import CpArguments
-from forbear.transfer.plans.goal import Doubles, Goal, is_case_blind, names_folder, prefix, refused
-from forbear.transfer.plans.matches import Match, is_folder, matches
-from forbear.transfer.plans.names import Nesting
+from forbear.transfer.plans.clashes import Clashes, is_case_blind
+from forbear.transfer.plans.goal import Goal, names_folder
+from forbear.transfer.plans.matches import Match, matches
 from forbear.transfer.plans.trees import batched, walk
 
-FAILURES = (TransferError, aiohttp.ClientError, OSError)
+LISTING_FAILURES = (TransferError, aiohttp.ClientError, OSError)
 """What ends a listing, and with it what depends on that listing, but nothing else."""
 
 
@@ -33,7 +33,7 @@ async def look(storage: Storage, asked: CpArguments) -> Goal:
     if is_cloud(asked.target):
         at = Url.parse(asked.target)
         if not folder and (asked.several or asked.recursive):
-            folder = await is_folder(storage, at)
+            folder = await storage.is_folder(at)
     if asked.several and not folder:
         raise ValueError(f"`target` must be a folder for several sources: {asked.target}/ would name one")
     return Goal(at, folder)
@@ -59,9 +59,8 @@ async def _found(storage: Storage, asked: CpArguments) -> AsyncGenerator[Match]:
         try:
             async for match in matches(storage, source, recursive=asked.recursive):
                 yield match
-        except FAILURES as error:
-            hint = error.hint if isinstance(error, TransferError) else None
-            yield Match(source, source, problem=str(error) or type(error).__name__, hint=hint)
+        except LISTING_FAILURES as error:
+            yield Match(source, source, problem=said(error), hint=cure(error))
 
 
 async def _again(listed: list[Match]) -> AsyncGenerator[Match]:
@@ -104,8 +103,8 @@ async def _items(storage: Storage, asked: CpArguments, match: Match, goal: Goal)
                 contents = _local_folder(match.source, home, asked)
             async for one in contents:
                 yield one
-        except FAILURES as error:
-            yield refused(item, error)
+        except LISTING_FAILURES as error:
+            yield item.refused(error)
 
 
 async def _local_folder(folder: str, home: Goal, asked: CpArguments) -> AsyncGenerator[Item]:
@@ -114,46 +113,26 @@ async def _local_folder(folder: str, home: Goal, asked: CpArguments) -> AsyncGen
         if asked.leaves_out(entry.name):
             continue
         if entry.note:
-            yield replace(item, action=Action.SKIP, note=entry.note)
+            yield item.skipped(entry.note)
         elif entry.problem:
-            yield refused(item, entry.problem)
+            yield item.refused(entry.problem)
         else:
             yield home.take(item, entry.name)
 
 
 async def _cloud_folder(storage: Storage, folder: Url, home: Goal, asked: CpArguments) -> AsyncGenerator[Item]:
-    start = prefix(folder)
-    if isinstance(home.at, Url) and home.at.bucket == folder.bucket and prefix(home.at).startswith(start):
+    start = folder.prefix
+    if isinstance(home.at, Url) and home.at.bucket == folder.bucket and home.at.prefix.startswith(start):
         raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
-    fits = None if isinstance(home.at, Url) else Fits(home)
+    clashes = None if isinstance(home.at, Url) else Clashes(home.at)
     async for found in storage.objects(folder.bucket, start):
         name = found.name[len(start) :]
         if not isinstance(found, Object) or asked.leaves_out(name):
             continue
         item = Item(Url(found.bucket, found.name), home.at, size=found.size, found=found)
-        if fits is None:
+        if clashes is None:
             yield home.take(item, name)
         elif not name or name.endswith("/"):
-            yield replace(item, action=Action.SKIP, note="it stands for a folder")
+            yield item.skipped("it stands for a folder")
         else:
-            yield fits.checked(home.take(item, name), name)
-
-
-class Fits:
-    """Refuses objects, seen by name, whose files cannot be beside those of others."""
-
-    def __init__(self, home: Goal) -> None:
-        self._nesting = Nesting()
-        self._doubles = Doubles(home)
-
-    def checked(self, item: Item, name: str) -> Item:
-        """The item, or a refused one."""
-        if item.action is not Action.COPY:
-            return item
-        parent = self._nesting.parent(name)
-        if parent is not None:
-            return refused(item, f"{parent!r} is an object, too, and its file cannot be a folder as well")
-        other = self._doubles.other(name)
-        if other is not None:
-            return refused(item, f"its file would be that of {other!r}: capitals do not count on this disk")
-        return item
+            yield clashes.checked(home.take(item, name), name)

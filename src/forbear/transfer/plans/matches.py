@@ -3,7 +3,6 @@
 import os
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
-from urllib.parse import quote
 
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.cloud.objects import Object
@@ -28,14 +27,6 @@ class Match:
     problem: str = ""
     hint: str | None = None
     left_out: bool = False
-
-
-async def is_folder(storage: Storage, url: Url) -> bool:
-    """Whether there are objects below a name: folders are nothing else in the cloud."""
-    prefix = url.name if not url.name or url.name.endswith("/") else f"{url.name}/"
-    path = f"/storage/v1/b/{quote(url.bucket, safe='')}/o"
-    query = {"prefix": prefix or None, "maxResults": 1, "fields": "items(name)"}
-    return bool((await storage.call(f"list {url}", "GET", path, query)).json().get("items"))
 
 
 def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
@@ -86,7 +77,7 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
         name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
         if not recursive:
             yield _unasked_for(url, name)
-        elif await is_folder(storage, url):
+        elif await storage.is_folder(url):
             yield Match(url, name, folder=True)
     elif not recursive or url.generation is not None:
         yield Match(url, url.name.rpartition("/")[2])
@@ -94,7 +85,7 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
         found = await storage.stat(url)
         if found is not None:
             yield _object(found)
-        if await is_folder(storage, url):
+        if await storage.is_folder(url):
             yield Match(Url(url.bucket, f"{url.name}/"), url.name.rpartition("/")[2], folder=True)
 
 

@@ -66,19 +66,3 @@ def _windows_fault(segment: str) -> str | None:
         return "a part of it ends with a dot or a space"
     wrong = next((character for character in segment if character in _FORBIDDEN or character < " "), None)
     return None if wrong is None else f"it has the character {wrong!r}"
-
-
-class Nesting:
-    """Notices objects below another object, in a listing by name: a file cannot be a folder as well."""
-
-    def __init__(self) -> None:
-        self._above: list[str] = []
-
-    def parent(self, name: str) -> str | None:
-        """See the next name; returns that of an object that it lies below, None where there is none."""
-        while self._above and not name.startswith(self._above[-1]):
-            self._above.pop()
-        found = next((above for above in self._above if name[len(above)] == "/"), None)
-        if found is None and not name.endswith("/"):
-            self._above.append(name)
-        return found

@@ -16,8 +16,9 @@ from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TransferError
 from forbear.transfer.items import Action, Item
 from forbear.transfer.plans.arguments import RsyncArguments
-from forbear.transfer.plans.cp import FAILURES, Fits
-from forbear.transfer.plans.goal import Goal, prefix, refused
+from forbear.transfer.plans.clashes import Clashes
+from forbear.transfer.plans.cp import LISTING_FAILURES
+from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.trees import Entry, batched, walk
 from forbear.transfer.uploads.sources import File
 
@@ -37,8 +38,9 @@ class Sync:
         self._source: Url | str = Url.parse(asked.source) if is_cloud(asked.source) else asked.source
         target: Url | str = Url.parse(asked.target) if is_cloud(asked.target) else asked.target
         self._goal = Goal(target, folder=True)
-        self._fits = None if isinstance(target, Url) else Fits(self._goal)
+        self._clashes = None if isinstance(target, Url) else Clashes(target)
         self._extras: list[tuple[str, int | None]] = []
+        self._in_the_way: list[str] = []
 
     async def copies(self) -> AsyncGenerator[Item]:
         """What the target lacks, or has otherwise; what cannot be read comes as refused items."""
@@ -54,16 +56,16 @@ class Sync:
                     item = await self._compared(name, source, target)
                 if item is not None:
                     yield item
-        except FAILURES as error:
-            yield refused(Item(self._source, self._goal.at), error)
+        except LISTING_FAILURES as error:
+            yield Item(self._source, self._goal.at).refused(error)
             return
         if empty and self._extras:
             text = f"there is nothing in {self._source}, and so all in {self._goal.at} would be deleted"
             cure = "check the name of the source, or delete it all by other means"
-            yield refused(Item(self._source, self._goal.at), TransferError(text, cure))
+            yield Item(self._source, self._goal.at).refused(TransferError(text, cure))
         elif empty and isinstance(self._source, Url) and self._source.name:
             text = f"there is nothing below {self._source}"
-            yield refused(Item(self._source, self._goal.at), TransferError(text, "check the name of the source"))
+            yield Item(self._source, self._goal.at).refused(TransferError(text, "check the name of the source"))
 
     @property
     def extras(self) -> int:
@@ -74,7 +76,7 @@ class Sync:
         """What the target has and the source has not."""
         for name, generation in self._extras:
             if isinstance(self._goal.at, Url):
-                target: Url | str = Url(self._goal.at.bucket, f"{prefix(self._goal.at)}{name}")
+                target: Url | str = Url(self._goal.at.bucket, f"{self._goal.at.prefix}{name}")
                 yield Item(target, target, Action.DELETE, size=0, generation=generation)
             else:
                 target = os.path.join(self._goal.at, name.replace("/", os.sep))
@@ -94,7 +96,7 @@ class Sync:
 
     async def _objects(self, folder: Url, *, folders: bool) -> AsyncIterator[tuple[str, Thing]]:
         """The objects of a folder; those that stand for folders themselves only where `folders`."""
-        start = prefix(folder)
+        start = folder.prefix
         delimiter = None if self._asked.recursive else "/"
         async for found in self._storage.objects(folder.bucket, start, delimiter=delimiter):
             if isinstance(found, Object) and found.name != start and (folders or not found.name.endswith("/")):
@@ -104,6 +106,8 @@ class Sync:
         async for entry in batched(walk(folder, follow=follow, recursive=self._asked.recursive)):
             if entry.problem:
                 raise TransferError(f"cannot read the folder {entry.path}: {entry.problem}")
+            if entry.note and not follow:
+                self._in_the_way.append(f"{entry.name}/")
             yield entry.name, entry
 
     def _extra(self, name: str, target: Thing | None) -> Item | None:
@@ -118,21 +122,23 @@ class Sync:
         if isinstance(source, Entry):
             item = Item(source.path, self._goal.at, size=source.size)
             if source.note:
-                return replace(item, action=Action.SKIP, note=source.note)
+                return item.skipped(source.note)
         else:
             item = Item(Url(source.bucket, source.name), self._goal.at, size=source.size, found=source)
         item = self._goal.take(item, name)
-        if self._fits is not None:
-            item = self._fits.checked(item, name)
+        if self._clashes is not None:
+            item = self._clashes.checked(item, name)
         if isinstance(item.target, Url):
             item = replace(item, generation=target.generation if isinstance(target, Object) else 0)
         if item.action is Action.COPY and target is not None and await self._is_same(source, target):
             return None
+        if isinstance(target, Entry) and item.action is Action.COPY and os.path.islink(target.path):
+            item = item.refused(f"{target.path} is a symbolic link, and what it leads to is another file")
         return item
 
     async def _is_same(self, source: Thing, target: Thing) -> bool:
         if isinstance(source, Object) and isinstance(target, Object):
-            return source.size == target.size and source.crc32c == target.crc32c
+            return source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
         if isinstance(source, Object):
             return await self._is_file_of(target, source, decoded=source.content_encoding == "gzip")
         return isinstance(target, Object) and await self._is_file_of(source, target, decoded=False)
@@ -143,7 +149,7 @@ class Sync:
             return False
         if item.mtime is not None and not self._asked.checksum:
             return int(file.mtime) == int(item.mtime)
-        return not decoded and await _crc32c(file.path) == item.crc32c
+        return not decoded and item.crc32c is not None and await _crc32c(file.path) == item.crc32c
 
 
 async def side_by_side(

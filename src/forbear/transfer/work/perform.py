@@ -2,13 +2,13 @@
 
 import sys
 
-from forbear.core.report import report, text_of
+from forbear.core.report import report
 from forbear.run.runtime import current
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
-from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError
+from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, cure, said
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear.transfer.rewrite import copy
@@ -36,8 +36,8 @@ async def perform(
             Status.SKIPPED if item.no_clobber and isinstance(error, TargetExists) else Status.FAILED,
             seconds=runtime.monotonic() - start,
             retries=gauge.retries,
-            error=_said(error),
-            hint=_hint(error),
+            error=said(error),
+            hint=cure(error),
             report=report(error),
             began=began,
         )
@@ -90,15 +90,3 @@ async def _delete(storage: Storage, item: Item) -> None:
             raise TargetChanged(f"{item.target} was written meanwhile, and is not deleted", "run it again") from error
         if error.status != 404:
             raise
-
-
-def _said(error: Exception) -> str:
-    """What an error says, with its kind where it is not one that says all by itself."""
-    text = text_of(error)
-    if isinstance(error, TransferError) and text:
-        return text
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
-
-
-def _hint(error: Exception) -> str | None:
-    return error.hint if isinstance(error, TransferError) else None
