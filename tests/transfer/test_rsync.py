@@ -205,6 +205,39 @@ def test_links_in_the_target_are_not_followed_to_delete(here: Path, cloud: Cloud
     assert (here / "down" / ".big.0123456789ab.forbear").exists()
 
 
+def test_links_to_folders_have_their_place_among_the_names(here: Path, cloud: Cloud) -> None:
+    """Which is that of a file: else a listing would be out of order, and nothing could be mirrored for good."""
+    make(here, "up/loop.txt", "down/sub.txt", "elsewhere/mine")
+    (here / "up" / "loop").symlink_to(here / "up")
+    (here / "down" / "sub").symlink_to(here / "elsewhere")
+    assert moved(synced(cloud, "up", "gs://bkt/x", delete=True)) == (1, 0, 1, 0)
+    assert moved(synced(cloud, "gs://bkt/x", "down", delete=True)) == (2, 1, 0, 0)
+    assert (here / "elsewhere" / "mine").exists()
+
+
+def test_nothing_is_written_through_a_link_within_the_target(here: Path, cloud: Cloud) -> None:
+    """It would land on a file that has another name, too, and is deleted, or has been compared, by that one."""
+    make(here, "dir/real/a", "dir/b")
+    (here / "dir" / "link").symlink_to("real")
+    (here / "dir" / "to-b").symlink_to("b")
+    (here / "dir" / "to-c").symlink_to("c")
+    before = files(here / "dir")
+    for name in ("link/a", "to-b", "to-c"):
+        cloud.store.put("bkt", f"x/{name}", b"another")
+    assert moved(synced(cloud, "gs://bkt/x", "dir", delete=True)) == (0, 0, 1, 3)
+    assert files(here / "dir") == before
+
+
+@pytest.mark.parametrize("noted", ["nan", "inf", "-inf", "1e300", "yesterday"])
+def test_a_time_that_is_none_does_not_count(here: Path, cloud: Cloud, noted: str) -> None:
+    """Anybody may write any text there; then the checksum tells."""
+    make(here, "dir/a", "dir/b")
+    for name, data in (("a", (here / "dir" / "a").read_bytes()), ("b", b"other")):
+        cloud.store.put("bkt", f"x/{name}", data, {"metadata": {"goog-reserved-file-mtime": noted}})
+    assert moved(synced(cloud, "gs://bkt/x", "dir")) == (1, 0, 0, 0)
+    assert (here / "dir" / "b").read_bytes() == b"other"
+
+
 def test_what_cannot_be_copied_from_the_source_is_not_deleted_at_the_target(here: Path, cloud: Cloud) -> None:
     """A pipe of that name is there after all."""
     make(here, "dir/a")

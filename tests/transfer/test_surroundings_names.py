@@ -8,7 +8,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.commands import cp, rsync
-from forbear.transfer.items import Item, QuietListener, Summary
+from forbear.transfer.items import Item, Outcome, QuietListener, Summary
 from tests.transfer.campaign.plain import OLDER, names, put
 
 LEADING_OUT = [
@@ -89,6 +89,25 @@ def test_links_in_the_target_that_lead_out(cloud: Cloud, tmp_path: Path) -> None
     assert everything(outside) == ["file"]
     assert (outside / "file").read_bytes() == OLDER
     assert (target / "good").read_bytes() == (target / "deep" / "good").read_bytes() == b"data"
+
+
+def test_a_folder_that_becomes_a_link_meanwhile(cloud: Cloud, tmp_path: Path) -> None:
+    """That it was right for one file does not make it right for the next."""
+    outside, target = tmp_path / "outside", tmp_path / "target"
+    outside.mkdir()
+    for number in range(20):
+        put(cloud, b"data", f"p/sub/{number:02}")
+
+    class Swap(QuietListener):
+        def ended(self, outcome: Outcome) -> None:
+            if not (target / "sub").is_symlink():
+                (target / "sub").rename(tmp_path / "moved")
+                (target / "sub").symlink_to(outside)
+
+    there = Settings(endpoint=cloud.url)
+    summary = cp("gs://bkt/p", str(target), recursive=True, settings=there, listener=Swap(), parallel=1)
+    assert (summary.done, summary.failed) == (1, 19)
+    assert everything(outside) == []
 
 
 def test_a_folder_that_is_in_the_way(cloud: Cloud, tmp_path: Path) -> None:

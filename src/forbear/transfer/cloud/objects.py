@@ -15,6 +15,8 @@ FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,
 MTIME = "goog-reserved-file-mtime"
 """The metadata key under which gsutil and gcloud keep the modification time of the file, in whole seconds."""
 
+_END_OF_TIME = 2.0**62
+
 
 @dataclass(frozen=True, slots=True)
 class Object:
@@ -61,8 +63,9 @@ class Object:
 
     @property
     def mtime(self) -> float | None:
-        """When the file that it was uploaded from was last modified."""
+        """When the file that it was uploaded from was last modified; None where what is noted is no such time."""
         try:
-            return float(self.metadata[MTIME])
+            found = float(self.metadata[MTIME])
         except (KeyError, ValueError):
             return None
+        return found if abs(found) < _END_OF_TIME else None  # anybody may write there; neither nan nor inf is less

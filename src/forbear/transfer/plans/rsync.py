@@ -40,7 +40,7 @@ class Sync:
         self._goal = Goal(target, folder=True)
         self._clashes = None if isinstance(target, Url) else Clashes(target)
         self._extras: list[tuple[str, int | None]] = []
-        self._in_the_way: list[str] = []
+        self._links: dict[str, str] = {}
 
     async def copies(self) -> AsyncGenerator[Item]:
         """What the target lacks, or has otherwise; what cannot be read comes as refused items."""
@@ -107,7 +107,7 @@ class Sync:
             if entry.problem:
                 raise TransferError(f"cannot read the folder {entry.path}: {entry.problem}")
             if entry.note and not follow:
-                self._in_the_way.append(f"{entry.name}/")
+                self._links[f"{entry.name}/"] = entry.path
             yield entry.name, entry
 
     def _extra(self, name: str, target: Thing | None) -> Item | None:
@@ -132,9 +132,14 @@ class Sync:
             item = replace(item, generation=target.generation if isinstance(target, Object) else 0)
         if item.action is Action.COPY and target is not None and await self._is_same(source, target):
             return None
-        if isinstance(target, Entry) and item.action is Action.COPY and os.path.islink(target.path):
-            item = item.refused(f"{target.path} is a symbolic link, and what it leads to is another file")
-        return item
+        link = self._link(name, target)
+        return item if link is None else item.refused(f"{link} is a link or a device, which is not written through")
+
+    def _link(self, name: str, target: Thing | None) -> str | None:
+        """The link at the target that a copy would write through, to a file that has another name, too."""
+        if isinstance(target, Entry) and os.path.islink(target.path):
+            return target.path
+        return next((path for above, path in self._links.items() if name.startswith(above)), None)
 
     async def _is_same(self, source: Thing, target: Thing) -> bool:
         if isinstance(source, Object) and isinstance(target, Object):

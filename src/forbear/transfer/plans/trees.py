@@ -50,7 +50,7 @@ def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterato
 def _walk(folder: str, prefix: str, above: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
     try:
         with os.scandir(folder) as entries:  # names only: there may be a million
-            names = sorted(f"{entry.name}/" if _is_folder(entry) else entry.name for entry in entries)
+            names = sorted(f"{entry.name}/" if _has_names(entry, above, follow) else entry.name for entry in entries)
     except OSError as error:
         yield Entry(folder, prefix, problem=_text(error))
         return
@@ -83,6 +83,16 @@ def _stat(path: str) -> os.stat_result:
         if error.errno not in {errno.ENOENT, errno.ELOOP}:
             raise
         return os.lstat(path)
+
+
+def _has_names(entry: os.DirEntry[str], above: list[tuple[int, int]], follow: bool) -> bool:
+    """Whether the names of what is in it will be listed in its place; a link that is left out has but its own name."""
+    if not _is_folder(entry) or not entry.is_symlink():
+        return _is_folder(entry)
+    try:
+        return follow and _identity(entry.stat()) not in above
+    except OSError:
+        return False
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

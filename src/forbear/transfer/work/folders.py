@@ -12,17 +12,18 @@ class Folders:
     """The folders that are known to be there."""
 
     def __init__(self) -> None:
-        self._known: set[tuple[str, str | None]] = set()
+        self._known: dict[tuple[str, str | None], tuple[int, int]] = {}
 
     def prepare(self, path: str, root: str | None) -> None:
         """Make the folder of the file `path`; UnsafeName where a symbolic link leads out of `root`."""
         folder = os.path.dirname(path)
-        if (folder, root) not in self._known:
+        known = self._known.get((folder, root))
+        if known is None or known != _identity(folder):  # a link may have taken its place meanwhile
             if root is not None:
                 _make(root)
                 _stay_inside(folder, root)
             _make(folder)
-            self._known.add((folder, root))
+            self._known[folder, root] = _identity(folder)
         if root is not None and os.path.islink(path):
             _stay_inside(path, root)
 
@@ -49,6 +50,14 @@ def _make(folder: str) -> None:
         ) from error
     except OSError as error:
         raise TransferError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+
+
+def _identity(folder: str) -> tuple[int, int]:
+    try:
+        seen = os.stat(folder or os.curdir)
+    except OSError:
+        return 0, 0
+    return seen.st_dev, seen.st_ino
 
 
 def _stay_inside(path: str, root: str) -> None:
