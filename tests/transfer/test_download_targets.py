@@ -46,15 +46,15 @@ async def test_any_name_that_a_file_can_have_is_fine(cloud: Cloud, tmp_path: Pat
 def test_a_part_file_is_told_by_its_name(tmp_path: Path) -> None:
     """It is hidden, names the file, and ends in .forbear; another object or another file has another one."""
     place = Place(str(tmp_path / "file"))
-    name = Path(place.keeping("endpoint", "gs://bkt/name")).name
+    name = Path(place.part_path("endpoint", "gs://bkt/name")).name
     assert name.startswith(".file.")
     assert name.endswith(".forbear")
     others = {
-        place.keeping("endpoint", "gs://bkt/other"),
-        place.keeping("elsewhere", "gs://bkt/name"),
-        Place(str(tmp_path / "file2")).keeping("endpoint", "gs://bkt/name"),
+        place.part_path("endpoint", "gs://bkt/other"),
+        place.part_path("elsewhere", "gs://bkt/name"),
+        Place(str(tmp_path / "file2")).part_path("endpoint", "gs://bkt/name"),
     }
-    assert len({place.keeping("endpoint", "gs://bkt/name"), *others}) == 4
+    assert len({place.part_path("endpoint", "gs://bkt/name"), *others}) == 4
 
 
 @pytest.mark.parametrize("size", [3, LARGE])

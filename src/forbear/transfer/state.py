@@ -31,17 +31,17 @@ def default_directory() -> Path:
 class State:
     """The state of one transfer, as a context manager that holds its lock: `with State(directory, "upload", ...)`.
 
-    `directory` is where it is kept, None for the usual place. `parts` are what makes it this transfer and no other;
-    their text is not secret, but is hashed all the same, because it may be long. Raises Locked where another process,
+    `directory` is where it is kept, None for the usual place. `key` is what makes it this transfer and no other; it is
+    not secret, but is hashed all the same, because it may be long. Raises Locked where another process,
     or another task, holds the lock. A state that was not forgotten stays for the next run; one that cannot be read is
     treated as none.
     """
 
-    def __init__(self, directory: StrPath | None, *parts: str) -> None:
+    def __init__(self, directory: StrPath | None, *key: str) -> None:
         folder = default_directory() if directory is None else Path(directory)
-        key = hashlib.sha256("\n".join(parts).encode("utf-8", "surrogateescape")).hexdigest()[:32]
-        self._path = folder / f"{key}.json"
-        self._lock = _Lock(folder / f"{key}.lock", parts)
+        digest = hashlib.sha256("\n".join(key).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        self._path = folder / f"{digest}.json"
+        self._lock = _Lock(folder / f"{digest}.lock", key)
 
     def __enter__(self) -> Self:
         try:
@@ -101,9 +101,9 @@ class State:
 class _Lock:
     """A lock on a file, which the system releases when the process dies."""
 
-    def __init__(self, path: Path, parts: tuple[str, ...]) -> None:
+    def __init__(self, path: Path, key: tuple[str, ...]) -> None:
         self._path = path
-        self._parts = parts
+        self._key = key
         self._descriptor: int | None = None
 
     def take(self) -> None:
@@ -115,7 +115,7 @@ class _Lock:
                     self._descriptor, descriptor = descriptor, -1
             except BlockingIOError:
                 raise Locked(
-                    f"another process is at work on this transfer: {' '.join(self._parts)}",
+                    f"another process is at work on this transfer: {' '.join(self._key)}",
                     "wait until it is done; it holds the lock only as long as it lives",
                 ) from None
             finally:

@@ -12,25 +12,25 @@ from forbear.transfer.meter import current_meter
 
 
 async def fill_checked(
-    fetch: Fetch, goods: Sink | Slices, reply: aiohttp.ClientResponse | None, *, restarts: int
+    fetch: Fetch, sink: Sink | Slices, reply: aiohttp.ClientResponse | None, *, restarts: int
 ) -> None:
     """Bring what is missing, and everything once more where the checksum is wrong, for at most so many `restarts`.
 
     `reply` has the object from its beginning, if it is there already. What the server decoded has no checksum.
     """
-    item, patience = fetch.item, Patience(fetch.policy, fetch.what)
+    version, patience = fetch.version, Patience(fetch.policy, fetch.what)
     while True:
-        if goods.position < item.size or not item.size:
-            await (goods.fill(fetch, reply) if isinstance(goods, Slices) else fetch.fill(goods, reply))
+        if sink.position < version.size or not version.size:
+            await (sink.fill(fetch, reply) if isinstance(sink, Slices) else fetch.fill(sink, reply))
         reply = None
-        found = goods.checksum.text
-        if goods.decoded or found == item.crc32c:
+        found = sink.checksum.text
+        if sink.decoded or found == version.crc32c:
             patience.progressed()
             return
         error = ChecksumMismatch(
-            f"{item.url} arrived with other bytes: their CRC32C is {found}, and should be {item.crc32c}"
+            f"{version.url} arrived with other bytes: their CRC32C is {found}, and should be {version.crc32c}"
         )
         await patience.after(error, TRANSIENT if restarts else PERMANENT)
         restarts -= 1
-        current_meter.get().moved(-goods.position)
-        goods.restart()
+        current_meter.get().moved(-sink.position)
+        sink.restart()

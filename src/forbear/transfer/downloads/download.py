@@ -19,7 +19,8 @@ from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
 from forbear.transfer.downloads.landing import Terms, land
 from forbear.transfer.downloads.large import Large
-from forbear.transfer.downloads.place import Part, Place
+from forbear.transfer.downloads.part import Part
+from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP, described
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, TransferError
@@ -79,32 +80,32 @@ class _Download:
     ) -> None:
         self._storage = storage
         self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
-        self._item = source if isinstance(source, Object) and source.crc32c is not None else None
+        self._version = source if isinstance(source, Object) and source.crc32c is not None else None
         self._target = target
         self._terms = terms
         self._directory = directory
-        self._parts = (storage.endpoint, str(self._url))
+        self._key = (storage.endpoint, str(self._url))
 
     async def run(self) -> Object:
         """Go on until it is done; a version that is gone gives way to the one that is there."""
         patience = Patience(self._storage.policy, f"download {self._url}")
         while True:
             try:
-                item, decoded = await self._once()
+                version, decoded = await self._once()
             except Gone as gone:
                 await patience.after(await self._replaced(gone.error), TRANSIENT)
             else:
                 patience.progressed()
-                return replace(item, crc32c=None) if decoded else item
+                return replace(version, crc32c=None) if decoded else version
 
     async def _replaced(self, error: HttpError) -> Exception:
         """Find the version that is there in place of the one that is not; raises `error` if there is none to take."""
-        before, self._item = self._item, None
+        before, self._version = self._version, None
         if self._url.generation is None:
-            self._item = await self._storage.stat(self._url)
-        if self._item is None:
+            self._version = await self._storage.stat(self._url)
+        if self._version is None:
             raise error
-        if before is not None and before.generation == self._item.generation:
+        if before is not None and before.generation == self._version.generation:
             return error
         return SourceChanged(f"{self._url} was replaced while it was read")
 
@@ -117,54 +118,54 @@ class _Download:
         if place.special:
             with await asyncio.to_thread(place.opened) as stream:
                 return await self._to_stream(stream, place.path)
-        begun = place.has_part(*self._parts)
-        if begun and self._item is None:
-            self._item = await self._storage.stat(self._url)
+        begun = place.has_part(*self._key)
+        if begun and self._version is None:
+            self._version = await self._storage.stat(self._url)
         async with AsyncExitStack() as stack:
             fetch, reply = await self._begun(stack)
-            if begun or fetch.item.size > SMALL:
-                return fetch.item, await self._large(fetch, place, reply)
-            return fetch.item, await self._small(fetch, place, reply)
+            if begun or fetch.version.size > SMALL:
+                return fetch.version, await self._large(fetch, place, reply)
+            return fetch.version, await self._small(fetch, place, reply)
 
     async def _small(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
         with Part.fresh(place) as part:
-            sink = FileSink(part.descriptor, place.path, fetch.item.size, truncate=True)
+            sink = FileSink(part.descriptor, place.path, fetch.version.size, truncate=True)
             await fill_checked(fetch, sink, reply, restarts=1)
-            await land(part, place, fetch.item, self._terms, decoded=sink.decoded)
+            await land(part, place, fetch.version, self._terms, decoded=sink.decoded)
             return sink.decoded
 
     async def _large(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
         with (
-            State(self._directory, "download", *self._parts, place.absolute) as state,
-            Part.kept(place, *self._parts) as part,
+            State(self._directory, "download", *self._key, place.absolute) as state,
+            Part.kept(place, *self._key) as part,
         ):
             return await Large(fetch, place, part, state, self._terms).run(reply, self._storage.connections)
 
     async def _to_stream(self, stream: BinaryIO, name: str) -> tuple[Object, bool]:
         async with AsyncExitStack() as stack:
             fetch, reply = await self._begun(stack)
-            item = fetch.item
-            decoder = Gunzip(str(item.url)) if self._terms.decode and item.content_encoding == GZIP else None
-            sink = StreamSink(stream, name, item.size, decoder)
+            version = fetch.version
+            decoder = Gunzip(str(version.url)) if self._terms.decode and version.content_encoding == GZIP else None
+            sink = StreamSink(stream, name, version.size, decoder)
             try:
                 await fill_checked(fetch, sink, reply, restarts=0)
             except Gone as gone:
                 if sink.out:
                     raise SourceChanged(
-                        f"{item.url} was replaced or deleted while it was read, after {sink.out} bytes were written",
+                        f"{version.url} was replaced or deleted while it was read, after {sink.out} bytes were written",
                         "start again",
                     ) from gone.error
                 raise
             await sink.finish()
-        return item, sink.decoded
+        return version, sink.decoded
 
     async def _begun(self, stack: AsyncExitStack) -> tuple[Fetch, aiohttp.ClientResponse | None]:
         """What fetches the version that is known; if none is, the reply to a first request, which says which."""
         reply = None
-        if self._item is None:
-            reply, self._item = await self._first(stack)
-        current_meter.get().sized(self._item.size)
-        return Fetch(self._storage, self._item, decode=self._terms.decode), reply
+        if self._version is None:
+            reply, self._version = await self._first(stack)
+        current_meter.get().sized(self._version.size)
+        return Fetch(self._storage, self._version, decode=self._terms.decode), reply
 
     async def _first(self, stack: AsyncExitStack) -> tuple[aiohttp.ClientResponse | None, Object]:
         storage, what = self._storage, f"download {self._url}"
@@ -179,9 +180,9 @@ class _Download:
                 await patience.after(error, storage.verdict(error))
                 continue
             patience.progressed()
-            item = described(self._url, response.headers)
-            if item is not None:
-                return response, item
+            version = described(self._url, response.headers)
+            if version is not None:
+                return response, version
             found = await storage.stat(self._url)
             if found is None or found.crc32c is None:
                 raise TransferError(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")

@@ -35,12 +35,12 @@ class Unsliceable(Exception):
 class Fetch:
     """The requests for one version of an object."""
 
-    def __init__(self, storage: Storage, item: Object, *, decode: bool) -> None:
-        self.item = item
-        self.what = f"download {item.url}"
+    def __init__(self, storage: Storage, version: Object, *, decode: bool) -> None:
+        self.version = version
+        self.what = f"download {version.url}"
         self.policy = storage.policy
         self._storage = storage
-        self._url = str(storage.url(item.url.path, {"alt": "media", "generation": item.generation}))
+        self._url = str(storage.url(version.url.path, {"alt": "media", "generation": version.generation}))
         self._decode = decode
         self._encoding = GZIP
         self._ranges_ignored = 0
@@ -75,8 +75,8 @@ class Fetch:
 
     def _headers(self, sink: Sink) -> dict[str, str]:
         headers = {"Accept-Encoding": self._encoding}
-        if not sink.decoded and (sink.position > 0 or sink.end < self.item.size):
-            end = "" if sink.end == self.item.size else sink.end - 1
+        if not sink.decoded and (sink.position > 0 or sink.end < self.version.size):
+            end = "" if sink.end == self.version.size else sink.end - 1
             headers["Range"] = f"bytes={sink.position}-{end}"
         return headers
 
@@ -84,7 +84,7 @@ class Fetch:
         """Hand the body of a reply to the sink; whether the sink has all of it."""
         if response.status not in (200, 206):
             raise await refusal(self.what, response)
-        promise = promised(self.item, sink.position, sink.end, response.status, response.headers)
+        promise = promised(self.version, sink.position, sink.end, response.status, response.headers)
         self._prepare(sink, promise)
         moved, read = current_meter.get().moved, response.content.readany
         stop = promise.end if promise.end is None or promise.decoded else min(promise.end, sink.end)
@@ -104,7 +104,7 @@ class Fetch:
 
     def _prepare(self, sink: Sink, promise: Promise) -> None:
         """Have the sink stand where the reply begins."""
-        whole = sink.start == 0 and sink.end == self.item.size
+        whole = sink.start == 0 and sink.end == self.version.size
         if promise.decoded:
             if not self._decode:
                 raise TransferError(

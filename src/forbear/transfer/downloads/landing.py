@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.downloads.decoding import Gunzip
-from forbear.transfer.downloads.place import Part, Place
+from forbear.transfer.downloads.part import Part
+from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP
 from forbear.transfer.files import PIECE, unwritable
 from forbear.transfer.threads import in_steps
@@ -21,15 +22,15 @@ class Terms:
     decode: bool = True
 
 
-async def land(part: Part, place: Place, item: Object, terms: Terms, *, decoded: bool) -> None:
+async def land(part: Part, place: Place, version: Object, terms: Terms, *, decoded: bool) -> None:
     """Put the file in its place, at once; its gzip undone unless that is not wanted, or done by the server."""
-    if terms.decode and item.content_encoding == GZIP and not decoded:
+    if terms.decode and version.content_encoding == GZIP and not decoded:
         with Part.fresh(place) as plain:
             await in_steps(gunzip(part.descriptor, plain.descriptor, place.path))
-            plain.publish(item.mtime, no_clobber=terms.no_clobber)
+            plain.publish(version.mtime, no_clobber=terms.no_clobber)
         part.keep = False
     else:
-        part.publish(item.mtime, no_clobber=terms.no_clobber)
+        part.publish(version.mtime, no_clobber=terms.no_clobber)
 
 
 def gunzip(source: int, target: int, name: str) -> Iterator[None]:

@@ -12,7 +12,8 @@ from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.landing import Terms, land
-from forbear.transfer.downloads.place import Part, Place
+from forbear.transfer.downloads.part import Part
+from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
@@ -29,22 +30,22 @@ class Large:
     """
 
     def __init__(self, fetch: Fetch, place: Place, part: Part, state: State, terms: Terms) -> None:
-        item = fetch.item
+        version = fetch.version
         self._fetch = fetch
         self._place = place
         self._part = part
         self._state = state
         self._terms = terms
-        self._goods: FileSink | Slices | None = None
-        self._known = {"generation": item.generation, "size": item.size, "crc32c": item.crc32c}
+        self._sink: FileSink | Slices | None = None
+        self._known = {"generation": version.generation, "size": version.size, "crc32c": version.crc32c}
 
     async def run(self, reply: aiohttp.ClientResponse | None, connections: int) -> bool:
         """Bring the file into its place; whether the server decoded it on the way. `reply` is from its beginning."""
-        item, part = self._fetch.item, self._part
+        version, part = self._fetch.version, self._part
         try:
             layout, begun = self._taken_up()
             if not begun:
-                layout = layout_for(item.size, self._terms.slices, connections)
+                layout = layout_for(version.size, self._terms.slices, connections)
                 self._begin(layout)
             decoded = False
             try:
@@ -56,12 +57,12 @@ class Large:
             if layout is None:
                 decoded = await self._in_one(reply, begun=begun)
             await asyncio.to_thread(os.fsync, part.descriptor)
-            await land(part, self._place, item, self._terms, decoded=decoded)
+            await land(part, self._place, version, self._terms, decoded=decoded)
         except (ChecksumMismatch, TargetExists, Gone):
             self._drop()
             raise
         except BaseException:
-            if not (part.size if self._goods is None else self._goods.position):
+            if not (part.size if self._sink is None else self._sink.position):
                 self._drop()  # there is nothing to go on from
             raise
         self._state.forget()
@@ -72,12 +73,12 @@ class Large:
         self._state.forget()
 
     async def _in_one(self, reply: aiohttp.ClientResponse | None, *, begun: bool) -> bool:
-        item, checksum = self._fetch.item, Crc32c()
+        version, checksum = self._fetch.version, Crc32c()
         if begun:
-            await in_steps(hash_file(self._part.descriptor, 0, item.size, checksum))
+            await in_steps(hash_file(self._part.descriptor, 0, version.size, checksum))
             current_meter.get().moved(checksum.size)
-        sink = FileSink(self._part.descriptor, self._place.path, item.size, checksum=checksum, truncate=True)
-        self._goods = sink
+        sink = FileSink(self._part.descriptor, self._place.path, version.size, checksum=checksum, truncate=True)
+        self._sink = sink
         await fill_checked(self._fetch, sink, reply, restarts=2 if begun else 1)
         return sink.decoded
 
@@ -86,12 +87,12 @@ class Large:
         with Slices(self._part.descriptor, self._place.path, layout, self._save, at_once=at_once) as slices:
             await slices.look(layout)
             current_meter.get().moved(slices.position)
-            self._goods = slices
+            self._sink = slices
             await fill_checked(self._fetch, slices, reply, restarts=restarts)
 
     def _taken_up(self) -> tuple[Layout | None, bool]:
         """What an earlier process left of this very version: its slices, and whether there is anything."""
-        saved, size = self._state.load(), self._fetch.item.size
+        saved, size = self._state.load(), self._fetch.version.size
         there = self._part.size
         layout, synced, boot = (saved.pop(name, None) for name in ("slices", "synced", "boot"))
         if boot != _boot():
@@ -104,16 +105,16 @@ class Large:
 
     def _begin(self, layout: Layout | None) -> None:
         """Have an empty file, or one with room for all slices; TransferError where the disk has no room."""
-        item, part = self._fetch.item, self._part
+        version, part = self._fetch.version, self._part
         try:
             os.ftruncate(part.descriptor, 0)
             free = part.free
-            if free is not None and free < item.size:
-                room = f"{item.size} bytes are to come, and the disk has room for {free}"
+            if free is not None and free < version.size:
+                room = f"{version.size} bytes are to come, and the disk has room for {free}"
                 raise TransferError(f"cannot write {self._place.path}: {room}", "make room, then start again")
             self._save(layout, layout, lasting=True)
             if layout is not None:
-                os.ftruncate(part.descriptor, item.size)
+                os.ftruncate(part.descriptor, version.size)
         except OSError as error:
             raise unwritable(self._place.path, error) from error
 

@@ -56,29 +56,29 @@ def described(url: Url, headers: Mapping[str, str]) -> Object | None:
     )
 
 
-def promised(item: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> Promise:
-    """What a reply with status 200 or 206 brings of `item`, of which the bytes from `first` to `end` were asked for.
+def promised(version: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> Promise:
+    """What a reply with status 200 or 206 brings of `version`, of which the bytes from `first` to `end` were asked for.
 
     Raises WrongReply where that is neither what was asked for nor the whole object.
     """
     generation = headers.get("x-goog-generation")
-    if generation is not None and generation != str(item.generation):
-        raise WrongReply(f"the reply is of generation {generation} of {item.url}")
+    if generation is not None and generation != str(version.generation):
+        raise WrongReply(f"the reply is of generation {generation} of {version.url}")
     encoding = headers.get("content-encoding", _PLAIN)
-    stored = _stored(headers) or item.content_encoding or _PLAIN
+    stored = _stored(headers) or version.content_encoding or _PLAIN
     if encoding == _PLAIN and stored == GZIP:
         return Promise(0, ranges.number(headers.get("content-length", "")), decoded=True)
     if encoding != stored:
-        raise Recoded(f"the reply comes as {encoding}, and {item.url} is stored as {stored}")
+        raise Recoded(f"the reply comes as {encoding}, and {version.url} is stored as {stored}")
     if status == 200:
         size = ranges.number(headers.get("content-length", ""))
-        if size not in (None, item.size):
-            raise WrongReply(f"the reply promises {size} bytes of {item.url}, which has {item.size}")
-        return Promise(0, item.size)
+        if size not in (None, version.size):
+            raise WrongReply(f"the reply promises {size} bytes of {version.url}, which has {version.size}")
+        return Promise(0, version.size)
     part = ranges.parse(headers.get("content-range", ""))
-    if part is None or part.first != first or part.last is None or part.total not in (None, item.size):
+    if part is None or part.first != first or part.last is None or part.total not in (None, version.size):
         said = headers.get("content-range")
-        raise WrongReply(f"bytes {first} to {end - 1} of {item.size} were asked for, and the reply has {said!r}")
+        raise WrongReply(f"bytes {first} to {end - 1} of {version.size} were asked for, and the reply has {said!r}")
     if part.last >= end:
         raise WrongReply(f"bytes {first} to {end - 1} were asked for, and the reply has more: up to {part.last}")
     return Promise(first, part.last + 1)

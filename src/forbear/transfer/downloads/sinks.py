@@ -85,6 +85,7 @@ class FileSink:
 class StreamSink:
     """All of an object, into a stream that cannot be rewound: what is out is out, and is not written a second time.
 
+    So the checksum is of what is out, and not of the same bytes when they come again, which may be right by then.
     `decoder` undoes the gzip of what is written, unless the server has done so.
     """
 
@@ -103,9 +104,9 @@ class StreamSink:
     async def write(self, data: bytes) -> None:
         """Write in a thread, since whoever reads the stream may take his time."""
         new = data[max(self.out - self.position, 0) :]
-        self.checksum.update(data)
         self.position += len(data)
         if new:
+            self.checksum.update(new)
             self.out += len(new)
             await asyncio.to_thread(self._put, new)
 
@@ -113,7 +114,6 @@ class StreamSink:
         """Pass over the bytes that are out when they come again."""
         if self.out and decoded != self.decoded:
             raise SourceChanged(f"{self._name} has bytes already, and now the server encodes the object otherwise")
-        self.checksum = Crc32c()
         self.position = 0
         self.decoded = decoded
 

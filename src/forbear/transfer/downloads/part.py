@@ -1,0 +1,108 @@
+"""Parts: the file beside a place that takes the bytes of a download until all of them are right. It sends nothing."""
+
+import os
+import shutil
+import sys
+import time
+from contextlib import suppress
+from functools import cache
+from types import TracebackType
+from typing import Self
+
+from forbear.transfer.downloads.place import Place, exists
+from forbear.transfer.files import unwritable
+
+_CREATE = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+
+
+class Part:
+    """A part file: private and beside the place, to be put there once it is right; deleted at exit unless `keep`."""
+
+    def __init__(self, place: Place, path: str, *, keep: bool = False) -> None:
+        self.path = path
+        self.keep = keep
+        self._place = place
+        self._there = False
+        try:
+            self.descriptor = os.open(path, _CREATE | (0 if keep else os.O_EXCL), 0o600)
+        except (OSError, ValueError) as error:
+            raise unwritable(place.path, error) from error
+
+    @classmethod
+    def fresh(cls, place: Place) -> Self:
+        """One that no other process or task has."""
+        return cls(place, place.beside(os.urandom(6).hex()))
+
+    @classmethod
+    def kept(cls, place: Place, *key: str) -> Self:
+        """The one that an earlier transfer of the same `key` left, or an empty one."""
+        return cls(place, place.part_path(*key), keep=True)
+
+    @property
+    def size(self) -> int:
+        """How many bytes it has."""
+        return os.fstat(self.descriptor).st_size
+
+    @property
+    def free(self) -> int | None:
+        """How many bytes there is room for on its disk; None where that cannot be told."""
+        if sys.platform == "win32":
+            return shutil.disk_usage(os.path.dirname(self.path)).free
+        found = os.fstatvfs(self.descriptor)
+        return found.f_bfree * found.f_frsize if found.f_blocks else None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.descriptor >= 0:
+            os.close(self.descriptor)
+        if not self._there and not self.keep:
+            with suppress(OSError):
+                os.unlink(self.path)
+
+    def publish(self, mtime: float | None, *, no_clobber: bool) -> None:
+        """Put the file in its place, at once; TargetExists where `no_clobber` and there is something now."""
+        place = self._place
+        try:
+            if sys.platform != "win32":
+                os.fchmod(self.descriptor, _mode() if place.mode is None else place.mode)
+            os.close(self.descriptor)
+            self.descriptor = -1
+            if mtime is not None:
+                os.utime(self.path, (time.time(), mtime))
+            if no_clobber:
+                _rename_new(self.path, place.path)
+            else:
+                os.replace(self.path, place.path)
+        except FileExistsError as error:
+            raise exists(place.path) from error
+        except (OSError, OverflowError) as error:
+            raise unwritable(place.path, error) from error
+        self._there = True
+
+
+def _rename_new(path: str, target: str) -> None:
+    """Rename a file, but not over another one."""
+    if sys.platform == "win32":
+        os.rename(path, target)
+        return
+    try:
+        os.link(path, target)
+    except FileExistsError:
+        raise
+    except OSError:  # a file system without hard links: an empty file claims the name
+        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        os.replace(path, target)
+    else:
+        os.unlink(path)
+
+
+@cache
+def _mode() -> int:
+    """The mode of new files: it can only be asked for by setting it, so for an instant they are more private."""
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return 0o666 & ~mask
