@@ -19,9 +19,8 @@ from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, Transf
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.state import State
+from forbear.transfer.state import SMALL, State
 
-_LARGE = 8 * 1024 * 1024
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"
 
 
@@ -48,7 +47,7 @@ async def copy(
     pinned = isinstance(source, Url) and source.generation is not None
     with ExitStack() as stack:
         kept: State | None = None
-        if found.size > _LARGE:
+        if found.size > SMALL:
             parts = str(Url(found.bucket, found.name)), str(target)
             kept = stack.enter_context(State(state, "rewrite", storage.endpoint, *parts))
         condition = Precondition(storage, target, generation)

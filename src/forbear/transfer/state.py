@@ -12,6 +12,9 @@ from typing import Any, Self
 from forbear.transfer.errors import Locked, TransferError
 from forbear.transfer.files import StrPath
 
+SMALL = 8 * 1024 * 1024
+"""Up to this many bytes a transfer keeps no state, and begins anew in the next process."""
+
 DIRECTORY_VARIABLE = "FORBEAR_STATE_DIR"
 _VERSION = 1
 _LASTING, _PASSING = ".new", ".now"

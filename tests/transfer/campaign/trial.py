@@ -196,7 +196,7 @@ def small_thresholds() -> Generator[None]:
         patch("forbear.transfer.downloads.download.SMALL", SMALL),
         patch("forbear.transfer.downloads.slices._LEAST", SMALL // 2),
         patch("forbear.transfer.downloads.slices._SAVED_EVERY", SMALL),
-        patch("forbear.transfer.rewrite._LARGE", SMALL),
+        patch("forbear.transfer.rewrite.SMALL", SMALL),
         patch("forbear.transfer.cloud.storage.tokens", _tokens),
         rewrites_in_steps(),
     ):

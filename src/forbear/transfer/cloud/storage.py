@@ -1,10 +1,8 @@
 """Storage: the connections to Cloud Storage that transfers share. It knows requests and replies, but no transfer."""
 
-import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
@@ -21,7 +19,7 @@ from yarl import URL
 
 from forbear.clients.aiohttp import RetryMiddleware, errors
 from forbear.core.events import Event
-from forbear.core.report import attach, report, text_of
+from forbear.core.report import text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.http.request import Request
 from forbear.policy import Policy
@@ -32,6 +30,7 @@ from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials
 from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_private, proxy
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
+from forbear.transfer.cloud.replies import Reply, cause_of, lowered, refusal
 from forbear.transfer.errors import HttpError, Stalled, TransferError
 from forbear.transfer.meter import hear
 
@@ -42,27 +41,8 @@ EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64
 STALL_TIMEOUT = 60.0
 _PAGE = 1000
-_LONGEST_MESSAGE = 64 * 1024
 _ANY = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 _NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A reply that was read whole; `headers` have lower-case names."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    def json(self) -> Any:
-        """The body as JSON; TransferError where it is none."""
-        try:
-            return json.loads(self.body)
-        except (ValueError, RecursionError) as error:
-            raise TransferError(
-                f"the server's reply is not JSON: {self.body[:80]!r}", "look at what stands between you and the cloud"
-            ) from error
 
 
 class Storage:
@@ -154,7 +134,7 @@ class Storage:
                     answered = True
                     return Reply(response.status, lowered(response), await response.read())
             except aiohttp.ClientError as error:
-                cause = _cause(error, body, self.stall_timeout) or error
+                cause = cause_of(error, body, self.stall_timeout) or error
                 if not answered or method != "GET":
                     raise cause from (None if cause is not error else error.__cause__)
                 # The rest of that reply is out of reach, for what it tells of has changed meanwhile.
@@ -265,7 +245,7 @@ class Storage:
                 middlewares=(),
             )
         except aiohttp.ClientError as error:
-            cause = _cause(error, data, self.stall_timeout)
+            cause = cause_of(error, data, self.stall_timeout)
             if cause is None:
                 raise
             raise cause from None
@@ -292,47 +272,6 @@ class _Authorized:
 def _quoted(text: str) -> str:
     """Percent-encoded; most parameters have the same few values, one of them long."""
     return quote(text, safe="")
-
-
-def _cause(error: aiohttp.ClientError, body: bytes | Body | None, limit: float) -> Exception | None:
-    """What was behind the error of a request: a body that cannot be read, or a server that has stalled."""
-    if isinstance(body, Body) and body.failure is not None:
-        return body.failure
-    if isinstance(error, aiohttp.SocketTimeoutError):
-        stalled = Stalled(f"the server has not answered for {limit:g} s")
-    elif isinstance(error.__cause__, Stalled):
-        stalled = error.__cause__
-    else:
-        return None
-    tried = report(error)
-    if tried is not None:
-        attach(stalled, tried)
-    return stalled
-
-
-async def refusal(what: str, response: aiohttp.ClientResponse) -> HttpError:
-    """The error for a reply of 400 or more; the message is the server's own, where its body has one."""
-    try:
-        body = await response.content.read(_LONGEST_MESSAGE)
-    except (aiohttp.ClientError, TimeoutError):
-        body = b""
-    error = HttpError(what, response.status, _message(body), lowered(response))
-    tried = report(response)
-    if tried is not None:
-        attach(error, tried)
-    return error
-
-
-def lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """The headers of a reply by lower-case names."""
-    return {name.lower(): value for name, value in response.headers.items()}
-
-
-def _message(body: bytes) -> str:
-    try:
-        return str(json.loads(body)["error"]["message"])
-    except (ValueError, RecursionError, KeyError, TypeError):
-        return ""
 
 
 def _heard(policy: Policy) -> Policy:

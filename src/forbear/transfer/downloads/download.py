@@ -13,7 +13,8 @@ from forbear.core.verdict import TRANSIENT
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.storage import Storage, refusal
+from forbear.transfer.cloud.replies import refusal
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
@@ -26,10 +27,7 @@ from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, TransferError
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
-from forbear.transfer.state import State
-
-SMALL = 8 * 1024 * 1024
-"""Up to this many bytes a download begins anew in the next process; larger ones go on where they were."""
+from forbear.transfer.state import SMALL, State
 
 
 async def download(

@@ -8,7 +8,8 @@ import aiohttp
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.storage import Storage, refusal
+from forbear.transfer.cloud.replies import refusal
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.promise import GZIP, Promise, Recoded, WrongReply, promised
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.errors import HttpError, Stalled, TransferError

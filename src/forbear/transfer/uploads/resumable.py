@@ -15,7 +15,8 @@ from forbear.http.request import Request
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.storage import Reply, Storage, lowered, refusal
+from forbear.transfer.cloud.replies import Reply, lowered, refusal
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition

@@ -12,7 +12,7 @@ from forbear.transfer.errors import UnsafeName
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.state import State
+from forbear.transfer.state import SMALL, State
 from forbear.transfer.uploads.insert import insert
 from forbear.transfer.uploads.resumable import Resumable, cancel, is_over
 from forbear.transfer.uploads.session import GRAIN, LAST
@@ -58,7 +58,7 @@ async def upload(
         with File(source) as file:
             own = {MTIME: str(file.mtime), **(metadata or {})}
             resource = _resource(content_type, file.name, own)
-            if file.stat.st_size <= min(LAST, chunk_size):
+            if file.stat.st_size <= min(SMALL, chunk_size):
                 return await insert(storage, file, file.stat.st_size, condition, resource)
             return await _kept(storage, file, condition, resource, chunk_size, state)
     stream = iterated(source) if isinstance(source, AsyncIterable) else opened(source)
