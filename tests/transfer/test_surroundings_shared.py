@@ -19,8 +19,13 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.cloud.settings import Settings
+from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.commands import rsync
+from forbear.transfer.downloads.download import download
+from forbear.transfer.downloads.part import Part
+from forbear.transfer.downloads.place import Place
 from forbear.transfer.errors import Locked, TargetChanged, TransferError
+from forbear.transfer.meter import QuietMeter, current_meter
 from tests.transfer.campaign.killed import ROOT
 from tests.transfer.campaign.plain import DATA, OLDER, SIZE, adown, aup, broken_off, down, names, put, run, up
 from tests.transfer.campaign.plans import CHUNK, GET, INSERT
@@ -77,6 +82,37 @@ def test_two_downloads_to_one_file(cloud: Cloud, tmp_path: Path) -> None:
     assert target.read_bytes() == DATA
     assert names(tmp_path / "out") == ["file"]
     assert names(tmp_path / "state") == []
+
+
+def test_two_downloads_to_one_file_with_their_states_elsewhere(cloud: Cloud, tmp_path: Path) -> None:
+    """On two machines, say: the second one must not empty the part file under the hands of the first."""
+    data = os.urandom(10 * MIB)
+    put(cloud, data, "big")
+
+    class Other(QuietMeter):
+        """Begins the second download once the first one has come halfway."""
+
+        def __init__(self) -> None:
+            self.bytes = 0
+            self.end: BaseException | None = None
+
+        def moved(self, count: int) -> None:
+            self.bytes += count
+            if self.end is None and self.bytes > len(data) // 2:
+                with pytest.raises(Locked) as caught, Part.kept(Place.of(target), cloud.url, str(Url("bkt", "big"))):
+                    pass
+                self.end = caught.value
+
+    async def first() -> Object:
+        current_meter.set(other)
+        async with Storage(endpoint=cloud.url) as storage:
+            return await download(storage, Url("bkt", "big"), target, state=tmp_path / "state")
+
+    target, other = tmp_path / "target", Other()
+    run(first())
+    assert isinstance(other.end, Locked)
+    assert target.read_bytes() == data
+    assert names(tmp_path) == ["state", "target"]
 
 
 @pytest.mark.parametrize("size", [20_000, SIZE], ids=["small", "large"])

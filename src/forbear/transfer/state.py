@@ -9,8 +9,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from forbear.transfer.errors import Locked, TransferError
+from forbear.transfer.errors import TransferError
 from forbear.transfer.files import StrPath
+from forbear.transfer.locks import open_locked
 
 SMALL = 8 * 1024 * 1024
 """Up to this many bytes a transfer keeps no state, and begins anew in the next process."""
@@ -110,20 +111,8 @@ class _Lock:
         self._descriptor: int | None = None
 
     def take(self) -> None:
-        while self._descriptor is None:
-            descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                _lock(descriptor)
-                if _is_at(descriptor, self._path):  # not one that its holder has just deleted
-                    self._descriptor, descriptor = descriptor, -1
-            except BlockingIOError:
-                raise Locked(
-                    f"another process is at work on this transfer: {' '.join(self._key)}",
-                    "wait until it is done; it holds the lock only as long as it lives",
-                ) from None
-            finally:
-                if descriptor >= 0:
-                    os.close(descriptor)
+        """Raises Locked where another has it."""
+        self._descriptor = open_locked(self._path, os.O_RDWR | os.O_CREAT, " ".join(self._key))
 
     def release(self) -> None:
         """Let go, and leave no file behind."""
@@ -134,28 +123,3 @@ class _Lock:
             with suppress(OSError):
                 self._path.unlink(missing_ok=True)
         os.close(descriptor)
-
-
-def _is_at(descriptor: int, path: Path) -> bool:
-    try:
-        return os.path.samestat(os.fstat(descriptor), path.stat())
-    except FileNotFoundError:
-        return False
-
-
-if sys.platform == "win32":
-    import msvcrt
-
-    def _lock(descriptor: int) -> None:
-        """Lock a file or raise BlockingIOError."""
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except PermissionError as error:
-            raise BlockingIOError from error
-
-else:
-    import fcntl
-
-    def _lock(descriptor: int) -> None:
-        """Lock a file or raise BlockingIOError."""
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

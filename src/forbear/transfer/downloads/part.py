@@ -11,12 +11,17 @@ from typing import Self
 
 from forbear.transfer.downloads.place import Place, exists
 from forbear.transfer.files import unwritable
+from forbear.transfer.locks import open_locked
 
 _CREATE = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 
 
 class Part:
-    """A part file: private and beside the place, to be put there once it is right; deleted at exit unless `keep`."""
+    """A part file: private and beside the place, to be put there once it is right; deleted at exit unless `keep`.
+
+    One to be kept is locked, for the lock of the state is not enough: others may keep their states elsewhere, as
+    another user or on another machine. Each of two that write to one file would take it for right, and be wrong.
+    """
 
     def __init__(self, place: Place, path: str, *, keep: bool = False) -> None:
         self.path = path
@@ -24,7 +29,10 @@ class Part:
         self._place = place
         self._there = False
         try:
-            self.descriptor = os.open(path, _CREATE | (0 if keep else os.O_EXCL), 0o600)
+            if keep:
+                self.descriptor = open_locked(path, _CREATE, f"download to {place.path}", needed=False)
+            else:
+                self.descriptor = os.open(path, _CREATE | os.O_EXCL, 0o600)
         except (OSError, ValueError) as error:
             raise unwritable(place.path, error) from error
 
@@ -57,11 +65,17 @@ class Part:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if self.descriptor >= 0:
-            os.close(self.descriptor)
+        if sys.platform == "win32":  # there an open file can neither be deleted nor renamed
+            self._close()
         if not self._there and not self.keep:
             with suppress(OSError):
                 os.unlink(self.path)
+        self._close()
+
+    def _close(self) -> None:
+        descriptor, self.descriptor = self.descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
 
     def publish(self, mtime: float | None, *, no_clobber: bool) -> None:
         """Put the file in its place, at once; TargetExists where `no_clobber` and there is something now."""
@@ -69,8 +83,8 @@ class Part:
         try:
             if sys.platform != "win32":
                 os.fchmod(self.descriptor, _mode() if place.mode is None else place.mode)
-            os.close(self.descriptor)
-            self.descriptor = -1
+            else:
+                self._close()
             if mtime is not None:
                 os.utime(self.path, (time.time(), mtime))
             if no_clobber:
@@ -82,6 +96,7 @@ class Part:
         except (OSError, OverflowError) as error:
             raise unwritable(place.path, error) from error
         self._there = True
+        self._close()  # and not before: the lock must last until it has its name
 
 
 def _rename_new(path: str, target: str) -> None:

@@ -10,6 +10,7 @@ from typing import BinaryIO, Self
 from forbear.transfer.errors import TargetExists, TransferError
 from forbear.transfer.files import StrPath, unwritable
 
+_PERMISSIONS = 0o777  # what else there is, such as set-user-ID, was meant for the bytes that were there
 SUFFIX = ".forbear"
 _LONGEST = 100
 
@@ -42,7 +43,7 @@ class Place:
             raise unwritable(path, error) from error
         if stat.S_ISDIR(found.st_mode):
             raise TransferError(f"cannot write {path}: it is a folder", "name a file in it")
-        return cls(path, stat.S_IMODE(found.st_mode), not stat.S_ISREG(found.st_mode))
+        return cls(path, found.st_mode & _PERMISSIONS, not stat.S_ISREG(found.st_mode))
 
     def beside(self, token: str) -> str:
         """A name for a part file in the same folder, hidden; `token` tells it from others."""
