@@ -16,7 +16,7 @@ _LONGEST_MESSAGE = 64 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A reply that was read whole; `headers` have lower-case names."""
+    """A reply that was read whole; `headers` are found by names in lower or upper case."""
 
     status: int
     headers: Mapping[str, str]
@@ -54,14 +54,14 @@ async def refusal(what: str, response: aiohttp.ClientResponse) -> HttpError:
         body = await response.content.read(_LONGEST_MESSAGE)
     except (aiohttp.ClientError, TimeoutError):
         body = b""
-    error = HttpError(what, response.status, _message(body), lowered(response))
+    error = HttpError(what, response.status, _message(body), _lowered(response))
     tried = report(response)
     if tried is not None:
         attach(error, tried)
     return error
 
 
-def lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
+def _lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
     """The headers of a reply by lower-case names."""
     return {name.lower(): value for name, value in response.headers.items()}
 

@@ -30,7 +30,7 @@ from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials
 from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_private, proxy
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.replies import Reply, cause_of, lowered, refusal
+from forbear.transfer.cloud.replies import Reply, cause_of, refusal
 from forbear.transfer.errors import HttpError, Stalled, TransferError
 from forbear.transfer.meter import hear
 
@@ -123,7 +123,7 @@ class Storage:
             try:
                 async with self._opened.request(
                     method,
-                    self.url(path, query),
+                    URL(self.url(path, query), encoded=True),
                     data=body or None,
                     headers=headers,
                     allow_redirects=False,
@@ -132,7 +132,7 @@ class Storage:
                     if response.status >= 400:
                         raise await refusal(what, response)
                     answered = True
-                    return Reply(response.status, lowered(response), await response.read())
+                    return Reply(response.status, response.headers, await response.read())
             except aiohttp.ClientError as error:
                 cause = cause_of(error, body, self.stall_timeout) or error
                 if not answered or method != "GET":
@@ -160,11 +160,11 @@ class Storage:
         async with response:
             yield response
 
-    def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> URL:
+    def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
         """The URL of a request: `path` is percent-encoded, `query` is not."""
         given = (*(query or {}).items(), *self._project.items())
         text = "&".join(f"{name}={_quoted(str(value))}" for name, value in given if value is not None)
-        return URL(f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}", encoded=True)
+        return f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}"
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
         """What an error of `stream`, or an HttpError for the reply to it, means; `request` is what was asked for."""

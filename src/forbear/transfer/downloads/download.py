@@ -171,7 +171,7 @@ class _Download:
         patience = Patience(storage.policy, what)
         while True:
             try:
-                response = await stack.enter_async_context(storage.stream("GET", str(url), {"Accept-Encoding": GZIP}))
+                response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
                 if response.status != 200:
                     raise await refusal(what, response)
             except FAILURES as error:

@@ -41,7 +41,7 @@ class Fetch:
         self.what = f"download {version.url}"
         self.policy = storage.policy
         self._storage = storage
-        self._url = str(storage.url(version.url.path, {"alt": "media", "generation": version.generation}))
+        self._url = storage.url(version.url.path, {"alt": "media", "generation": version.generation})
         self._decode = decode
         self._encoding = GZIP
         self._ranges_ignored = 0

@@ -15,7 +15,7 @@ from forbear.http.request import Request
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.replies import Reply, lowered, refusal
+from forbear.transfer.cloud.replies import Reply, refusal
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError
 from forbear.transfer.meter import current_meter
@@ -175,7 +175,7 @@ class Resumable:
     async def _put(self, headers: Mapping[str, str], body: Callable[[], Body] | None) -> Reply | HttpError:
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status in _ANSWERS:
-                return Reply(response.status, lowered(response), await response.read())
+                return Reply(response.status, response.headers, await response.read())
             return await refusal(self._what, response)
 
     def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:
