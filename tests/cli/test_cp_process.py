@@ -49,6 +49,34 @@ def test_interrupted(big: Path, cloud: Cloud, start: Start, finish: Finish) -> N
     assert len(starts) == 1
 
 
+@pytest.mark.parametrize("places", [("gs://bkt/big", "-"), ("-", "gs://bkt/new")], ids=["stdout", "stdin"])
+def test_interrupted_while_a_stream_waits(cloud: Cloud, start: Start, places: tuple[str, str]) -> None:
+    """Ctrl-C ends it at once even where nobody reads what it writes, or writes what it reads."""
+    cloud.store.put("bkt", "big", b"x" * 4 * MIB)
+    process = start("cp", "--endpoint", cloud.url, *places)
+    assert process.stdin is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
+    if places[0] == "-":
+        process.stdin.write("x" * MIB)  # more than a pipe takes: somebody reads
+        process.stdin.flush()
+    else:
+        process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=20) == 130
+    assert process.stderr.read() == "interrupted: 0 of 1 file done\n"
+
+
+@pytest.mark.parametrize(("places", "stream"), [(("gs://bkt/o", "-"), ">&-"), (("-", "gs://bkt/o"), "<&-")])
+def test_a_stream_that_is_closed(cloud: Cloud, env: dict[str, str], places: tuple[str, str], stream: str) -> None:
+    """It is said, since nothing can be copied then."""
+    cloud.store.put("bkt", "o", b"data")
+    command = " ".join([*FORBEAR, "cp", "--endpoint", cloud.url, *places, stream])
+    done = subprocess.run(command, shell=True, env=env, stderr=subprocess.PIPE, text=True, check=False)
+    assert done.returncode == 2
+    assert "which is closed" in done.stderr
+
+
 def test_a_reader_who_has_seen_enough(cloud: Cloud, env: dict[str, str]) -> None:
     """When who reads stdout leaves early, nothing is said about it."""
     cloud.store.put("bkt", "big", os.urandom(2 * MIB))

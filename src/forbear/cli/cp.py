@@ -1,5 +1,6 @@
 """`forbear cp`: its arguments. How it is carried out is not known here."""
 
+import sys
 from functools import partial
 from typing import TYPE_CHECKING, Unpack
 
@@ -82,6 +83,10 @@ def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, given:
         raise BadInput("`-` does not go with `-r`", "a stream is one file, not a folder")
     if len(sources) > 1 and _STREAM in sources:
         raise BadInput("`-` must be the only source", "copy stdin by a command of its own")
+    if target == _STREAM and sys.__stdout__ is None:
+        raise BadInput("`-` as the target needs stdout, which is closed", "let it lead somewhere: > FILE")
+    if _STREAM in sources and sys.__stdin__ is None:
+        raise BadInput("`-` as the source needs stdin, which is closed", "let it come from somewhere: < FILE")
     if given["manifest"] is not None:
         raise BadInput("`--manifest` does not go with `-`", "a stream is another one each time: leave --manifest out")
     if target == _STREAM and given["as_json"]:

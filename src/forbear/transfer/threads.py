@@ -51,7 +51,7 @@ async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
         with suppress(RuntimeError):  # the loop may be closed by now
             loop.call_soon_threadsafe(tell, value, failure)
 
-    threading.Thread(target=run, daemon=True, name="forbear-read").start()
+    threading.Thread(target=run, daemon=True, name="forbear-stream").start()
     return await outcome
 
 

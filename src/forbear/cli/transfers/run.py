@@ -1,8 +1,10 @@
 """Runs the transfers of a command: opens the connections, watches, and ends with the exit code that tells."""
 
 import asyncio
+import os
+import sys
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, nullcontext, suppress
 
 import aiohttp
 import click
@@ -68,8 +70,17 @@ def run_transfers(
             reporter.summary(summary)
     if summary is None:
         tell(_interrupted(watch.progress, continues=not given["embedded"] and STREAM not in places))
+        if STREAM in places:
+            _leave()
         ctx.exit(130)
     ctx.exit(0 if summary.ok else 1)
+
+
+def _leave() -> None:
+    """End at once: a thread may still wait for stdin or stdout, and what Python does at its end would wait for that."""
+    with suppress(OSError, ValueError):
+        sys.stderr.flush()
+    os._exit(130)
 
 
 def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str | None]:

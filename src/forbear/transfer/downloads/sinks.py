@@ -1,6 +1,5 @@
 """Where the bytes of an object go: a file, a part of a file, a stream. They ask for no bytes, and judge none."""
 
-import asyncio
 import os
 from collections.abc import Callable
 from typing import BinaryIO, Protocol
@@ -9,6 +8,7 @@ from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.errors import SourceChanged
 from forbear.transfer.files import unwritable, write_at
+from forbear.transfer.threads import in_thread
 
 
 class Sink(Protocol):
@@ -108,7 +108,7 @@ class StreamSink:
         if new:
             self.checksum.update(new)
             self.out += len(new)
-            await asyncio.to_thread(self._put, new)
+            await in_thread(self._put, new)
 
     def restart(self, *, decoded: bool = False) -> None:
         """Pass over the bytes that are out when they come again."""
@@ -119,7 +119,7 @@ class StreamSink:
 
     async def finish(self) -> None:
         """Have all of it written."""
-        await asyncio.to_thread(self._finish)
+        await in_thread(self._finish)
 
     def _put(self, data: bytes) -> None:
         if self._decoder is None or self.decoded:
