@@ -172,7 +172,7 @@ async def arsync(
     asked = RsyncArguments.of(source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=exclude)
     sync = Sync(storage, asked)
     if dry_run:
-        return await _told(sync, listener or QUIET)
+        return await _dry_run(sync, listener or QUIET)
     with ExitStack() as stack:
         noted = None if manifest is None else stack.enter_context(Manifest(manifest, skips=False))
         fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state)
@@ -188,7 +188,7 @@ async def _undeleted(sync: Sync, target: str) -> AsyncGenerator[Item]:
         yield Item(target, target, Action.SKIP, size=0, note=note)
 
 
-async def _told(sync: Sync, listener: Listener) -> Summary:
+async def _dry_run(sync: Sync, listener: Listener) -> Summary:
     """Tell what would be done."""
     summary = Summary()
     for items in (sync.copies(), sync.deletions()):

@@ -41,8 +41,8 @@ class Item:
 
     `size` is in bytes, None where it is not known yet. `found` is what a listing said of a source in the cloud.
     `root` is the local folder that must not be left, None where the user named the file itself. `generation` is the
-    version that the target must have (0: nothing is there), None for whatever is there. `mtime` of a local file is set
-    where the source tells.
+    version that the target must have (0: nothing is there), None for whatever is there; `no_clobber` skips it where
+    anything is there. `note` is why nothing is to be done, `hint` what to do about it.
     """
 
     source: Url | str

@@ -93,7 +93,8 @@ class State:
     def forget(self) -> None:
         """Delete what was saved: the transfer is over."""
         for suffix in (_PASSING, _LASTING, ".json"):
-            self._path.with_suffix(suffix).unlink(missing_ok=True)
+            with suppress(OSError):  # what stays tells the next run no more than that it is over
+                self._path.with_suffix(suffix).unlink()
 
     def _unkept(self, error: OSError) -> TransferError:
         return TransferError(

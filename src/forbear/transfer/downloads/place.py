@@ -3,6 +3,7 @@
 import errno
 import hashlib
 import os
+import re
 import stat
 from dataclasses import dataclass
 from typing import BinaryIO, Self
@@ -11,7 +12,7 @@ from forbear.transfer.errors import TargetExists, TransferError
 from forbear.transfer.files import StrPath, unwritable
 
 _PERMISSIONS = 0o777  # what else there is, such as set-user-ID, was meant for the bytes that were there
-SUFFIX = ".forbear"
+_PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)  # as `Place.beside` makes them
 _LONGEST = 100
 
 
@@ -50,7 +51,7 @@ class Place:
         folder, name = os.path.split(self.path)
         if len(name) > _LONGEST // 4:
             name = os.fsencode(name)[:_LONGEST].decode("utf-8", "ignore")
-        return os.path.join(folder, f".{name}.{token}{SUFFIX}")
+        return os.path.join(folder, f".{name}.{token}.forbear")
 
     @property
     def absolute(self) -> str:
@@ -86,3 +87,8 @@ def _open_at_once(path: str, flags: int) -> int:
 def exists(path: str) -> TargetExists:
     """The error for a file that must stay."""
     return TargetExists(f"{path} is there already, and is not to be replaced")
+
+
+def is_part(name: str) -> bool:
+    """Whether the name of a file is one that part files have."""
+    return _PART.fullmatch(name) is not None

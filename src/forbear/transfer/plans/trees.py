@@ -6,17 +6,16 @@ Symbolic links to files are followed, and those to folders too unless they lead 
 import asyncio
 import errno
 import os
-import re
 import stat
 from collections.abc import AsyncGenerator, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
+from forbear.transfer.downloads.place import is_part
 from forbear.transfer.plans.wildcards import compiled, is_wild
 
 _BATCH = 500
-_PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)
 
 _T = TypeVar("_T")
 
@@ -108,7 +107,7 @@ def _note(name: str, seen: os.stat_result) -> str:
         return "a symbolic link to nothing"
     if not stat.S_ISREG(seen.st_mode):
         return "neither a file nor a folder"
-    return "a part of an unfinished download" if _PART.fullmatch(name) else ""
+    return "a part of an unfinished download" if is_part(name) else ""
 
 
 def expand(pattern: str) -> Iterator[str]:
