@@ -39,7 +39,7 @@ def cp(
     """Copy files, folders (`recursive`) and objects to, from and within the cloud; "-" is standard input or output.
 
     `sources` may hold wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. The names at the
-    target are by the rules of cp (see `plan_cp`). `no_clobber` skips what is there already, `exclude` is a regular
+    target are by the table in docs/transfer.md. `no_clobber` skips what is there already, `exclude` is a regular
     expression that names are matched with from their beginning, below the folder that was asked for. `manifest` is a
     file that notes what was done; what it says is done is not done again. `listener` is told of everything. `settings`
     say where the cloud is, `parallel` how many items may be under way (by default one a connection, 64), `state` in
