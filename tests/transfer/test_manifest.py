@@ -122,6 +122,27 @@ def test_a_file_without_a_line_end_stays_as_it_is(tmp_path: Path) -> None:
     assert path.read_text() == "Dear Sir"
 
 
+@pytest.mark.parametrize(
+    "spoilt",
+    [b'"never closed,b,c\r\n', b"x" * 200_000 + b",b,c\r\n", b"\r\n", b"\0\xff,\r,\r\n"],
+    ids=["quote", "long", "empty", "bytes"],
+)
+def test_a_spoilt_line_spoils_no_other(tmp_path: Path, spoilt: bytes) -> None:
+    """What was noted after it is still there, in the file and in what need not be done again."""
+    path = tmp_path / "manifest"
+    first, second = Item("first", Url("bkt", "first")), Item("second", Url("bkt", "second"))
+    for item in (first, second):
+        with Manifest(path) as manifest:
+            manifest.add(Outcome(item, Status.DONE))
+        with path.open("ab") as file:
+            file.write(spoilt)
+    before = path.read_bytes()
+    with Manifest(path) as manifest:
+        assert manifest.has(first)
+        assert manifest.has(second)
+    assert path.read_bytes() == before
+
+
 def test_where_it_cannot_be_written_it_says_so(tmp_path: Path) -> None:
     """A folder that is not there is an error with a name in it."""
     with pytest.raises(TransferError, match=r"cannot write the manifest .*nowhere.*: No such file"):

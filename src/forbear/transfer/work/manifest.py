@@ -25,6 +25,7 @@ COLUMNS = (
 )  # fmt: skip
 _RESULTS = {Status.DONE: "OK", Status.SKIPPED: "skip", Status.FAILED: "error"}
 _DONE = {"OK", "skip"}
+_LONGEST = 64 * 1024
 
 
 class Manifest:
@@ -86,23 +87,22 @@ class Manifest:
         """Take in what is there; a line that a dead process has left unfinished is cut off."""
         if not self._path.is_file():  # not there yet, or a pipe
             return
-        end = 0
+        end, rest = 0, b""
         header: list[str] = []
         with self._path.open("rb") as file:
-            for raw in _rows(file):
+            for raw, row in _rows(file):
+                if not raw.endswith(b"\n"):
+                    rest = raw
+                    break
                 end += len(raw)
-                row = next(csv.reader(io.StringIO(raw.decode("utf-8", "surrogateescape"), newline="")))
                 if not header:
                     header = self._headed(row)
                     continue
                 values = dict(zip(header, row, strict=False))
                 if self._skips and values.get("Result") in _DONE:
                     self._done.add(_key(values["Source"], values["Destination"]))
-            rest = file.tell() - end
-            if rest and not header:
-                file.seek(0)
-                if not _line(COLUMNS).startswith(file.read()):
-                    self._headed([])
+            if rest and not header and not _line(COLUMNS).startswith(rest):
+                self._headed([])
         if rest:
             os.truncate(self._path, end)
 
@@ -134,14 +134,30 @@ def _line(row: Sequence[object]) -> bytes:
     return text.getvalue().encode("utf-8", "surrogateescape")
 
 
-def _rows(file: BinaryIO) -> Iterator[bytes]:
-    """The whole rows; a line end between quotes ends none."""
-    row = b""
-    for line in file:
-        row += line
-        if line.endswith(b"\n") and row.count(b'"') % 2 == 0:
-            yield row
-            row = b""
+def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
+    """The rows, as they are and what they say, the last one perhaps without its end; a quoted line end ends none.
+
+    A quote that is never closed, by a process that died or by a hand, spoils its own line and none of those after it.
+    """
+    at = columns = 0
+    while line := file.readline():
+        row = line
+        while row.count(b'"') % 2 and len(row) < _LONGEST and (more := file.readline()):
+            row += more
+        values = _values(row)
+        if len(row) > len(line) and len(values) != columns:
+            row, values = line, _values(line)
+            file.seek(at + len(row))
+        at += len(row)
+        columns = columns or len(values)
+        yield row, values
+
+
+def _values(raw: bytes) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(raw.decode("utf-8", "surrogateescape"), newline="")))
+    except csv.Error:  # longer than any name
+        return []
 
 
 def _key(source: str, target: str) -> int:
