@@ -228,6 +228,15 @@ def test_nothing_is_written_through_a_link_within_the_target(here: Path, cloud: 
     assert files(here / "dir") == before
 
 
+def test_states_of_transfers_are_left_out(here: Path, cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They hold addresses by which anybody may go on with an upload, and belong to what is under way just now."""
+    make(here, "home/state/secret", "home/state.txt")
+    monkeypatch.setenv("FORBEAR_STATE_DIR", str(here / "home" / "state"))
+    assert moved(synced(cloud, "home", "gs://bkt/home")) == (1, 0, 1, 0)
+    assert moved(synced(cloud, "gs://bkt/home", "home", delete=True)) == (0, 0, 0, 0)
+    assert (here / "home" / "state" / "secret").exists()
+
+
 @pytest.mark.parametrize("noted", ["nan", "inf", "-inf", "1e300", "yesterday"])
 def test_a_time_that_is_none_does_not_count(here: Path, cloud: Cloud, noted: str) -> None:
     """Anybody may write any text there; then the checksum tells."""

@@ -8,14 +8,18 @@ import errno
 import os
 import stat
 from collections.abc import AsyncGenerator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
 from forbear.transfer.downloads.place import is_part
 from forbear.transfer.plans.wildcards import compiled, is_wild
+from forbear.transfer.state import default_directory
 
 _BATCH = 500
+
+_STATES = "the states of transfers under way"
 
 _T = TypeVar("_T")
 
@@ -37,19 +41,24 @@ class Entry:
 
 
 def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterator[Entry]:
-    """All files below a folder, or just those in it; `follow=False` leaves links to folders alone."""
+    """All files below a folder, or just those in it; `follow=False` leaves links to folders alone.
+
+    States of transfers, which are secret and come and go, are left out.
+    """
     try:
-        above = [_identity(os.stat(folder))]
+        closed = [_identity(os.stat(folder))]
     except OSError as error:
         yield Entry(folder, "", problem=_text(error))
         return
-    yield from _walk(folder, "", above, follow=follow, recursive=recursive)
+    with suppress(OSError):
+        closed.append(_identity(os.stat(default_directory())))
+    yield from _walk(folder, "", closed, follow=follow, recursive=recursive)
 
 
-def _walk(folder: str, prefix: str, above: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
+def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
     try:
         with os.scandir(folder) as entries:  # names only: there may be a million
-            names = sorted(f"{entry.name}/" if _has_names(entry, above, follow) else entry.name for entry in entries)
+            names = sorted(f"{entry.name}/" if _has_names(entry, closed, follow) else entry.name for entry in entries)
     except OSError as error:
         yield Entry(folder, prefix, problem=_text(error))
         return
@@ -67,10 +76,11 @@ def _walk(folder: str, prefix: str, above: list[tuple[int, int]], *, follow: boo
             yield Entry(path, prefix + name, seen.st_size, seen.st_mtime, _note(name, seen))
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
-        elif recursive and _identity(seen) in above:
-            yield Entry(path, prefix + name, note="a symbolic link to a folder that it lies in")
+        elif recursive and _identity(seen) in closed:
+            linked = os.path.islink(path)
+            yield Entry(path, prefix + name, note="a symbolic link to a folder that it lies in" if linked else _STATES)
         elif recursive:
-            inside = [*above, _identity(seen)]
+            inside = [*closed, _identity(seen)]
             yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
 
 
@@ -84,12 +94,12 @@ def _stat(path: str) -> os.stat_result:
         return os.lstat(path)
 
 
-def _has_names(entry: os.DirEntry[str], above: list[tuple[int, int]], follow: bool) -> bool:
-    """Whether the names of what is in it will be listed in its place; a link that is left out has but its own name."""
-    if not _is_folder(entry) or not entry.is_symlink():
-        return _is_folder(entry)
+def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: bool) -> bool:
+    """Whether the names of what is in it will be listed in its place; a folder that is left out has but its own."""
+    if not _is_folder(entry) or (entry.is_symlink() and not follow):
+        return False
     try:
-        return follow and _identity(entry.stat()) not in above
+        return _identity(entry.stat()) not in closed
     except OSError:
         return False
 
