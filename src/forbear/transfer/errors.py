@@ -5,15 +5,16 @@ from collections.abc import Mapping
 from forbear.core.report import text_of
 from forbear.http.status import reason
 
-_SUSPECT = "start again; if it stays so, suspect the network or the memory of this machine"
-
 
 class TransferError(Exception):
-    """A transfer that failed; `hint` is the cure, where there is one."""
+    """A transfer that failed; `hint` is the cure, where there is one: most kinds have a usual one."""
+
+    hint: str | None = None
 
     def __init__(self, text: str, hint: str | None = None) -> None:
         super().__init__(text)
-        self.hint = hint
+        if hint is not None:
+            self.hint = hint
 
     def __reduce__(self) -> tuple[object, ...]:
         return type(self), self.args, self.__dict__  # it comes back from other processes as it was
@@ -23,8 +24,8 @@ class HttpError(TransferError):
     """A reply that ended a transfer: `what` was asked for; `status`, `message` and `headers` are what came back."""
 
     def __init__(self, what: str, status: int, message: str = "", headers: Mapping[str, str] | None = None) -> None:
-        said = f": {message}" if message else ""
-        super().__init__(f"{what}: {reason(status)}{said}", _HINTS.get(status))
+        why = f": {message}" if message else ""
+        super().__init__(f"{what}: {reason(status)}{why}", _HINTS.get(status))
         self.what = what
         self.status = status
         self.message = message
@@ -37,23 +38,25 @@ class HttpError(TransferError):
 class ChecksumMismatch(TransferError):
     """The bytes that arrived are not those that were sent, by their CRC32C."""
 
-    def __init__(self, text: str, hint: str | None = _SUSPECT) -> None:
-        super().__init__(text, hint)
+    hint = "start again; if it stays so, suspect the network or the memory of this machine"
 
 
 class SourceChanged(TransferError):
     """The source became another one while it was read."""
 
+    hint = "start again when nobody writes to it any more"
+
 
 class TargetExists(TransferError):
     """There is something at the target, and it is not to be replaced."""
 
-    def __init__(self, text: str, hint: str | None = "remove it, or allow it to be replaced") -> None:
-        super().__init__(text, hint)
+    hint = "remove it, or allow it to be replaced"
 
 
 class TargetChanged(TransferError):
     """Somebody else wrote to the target meanwhile."""
+
+    hint = "look at it, then start again"
 
 
 class Locked(TransferError):
@@ -70,6 +73,14 @@ class NoCredentials(TransferError):
 
 class Stalled(TransferError):
     """No byte moved for too long."""
+
+    hint = "check the network, or allow for more (--stall-timeout)"
+
+
+class WrongReply(TransferError):
+    """A reply that is not what was asked for; the next one may be."""
+
+    hint = "look at what answers: a proxy or an emulator may be wrong"
 
 
 _HINTS = {

@@ -32,10 +32,10 @@ def unreadable(path: str, error: Exception) -> TransferError:
     return TransferError(f"cannot read {path!r}: {_why(error)}", _READING.get(_number(error)))
 
 
-def unwritable(path: str, error: Exception) -> TransferError:
+def unwritable(path: StrPath, error: Exception, *, verb: str = "write") -> TransferError:
     """The error for what cannot be written; a name that no file can have is shown so that its fault can be seen."""
     shown = path if isinstance(error, OSError) else repr(path)
-    return TransferError(f"cannot write {shown}: {_why(error)}", _WRITING.get(_number(error)))
+    return TransferError(f"cannot {verb} {shown}: {_why(error)}", _WRITING.get(_number(error)))
 
 
 def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:

@@ -11,7 +11,6 @@ from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TargetChanged, TargetExists, TransferError
 
 _ROUNDS = 10
-_LOOK = "look at it, then start again"
 
 
 class Precondition:
@@ -59,9 +58,9 @@ class Precondition:
         if self.asked == 0 and there is not None:
             raise TargetExists(f"{self.target} exists already") from error
         if self.asked:
-            raise TargetChanged(f"{self.target} is not generation {self.asked} any more", _LOOK) from error
+            raise TargetChanged(f"{self.target} is not generation {self.asked} any more") from error
         if self._known and (final or sent is not None):
-            raise TargetChanged(f"somebody else wrote to {self.target} during the upload", _LOOK) from error
+            raise TargetChanged(f"somebody else wrote to {self.target} during the upload") from error
         self._rounds += 1
         if self._rounds == _ROUNDS:
             raise TargetChanged(f"others keep writing to {self.target}", "start again when they are done") from error

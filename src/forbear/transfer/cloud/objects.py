@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from forbear.core.report import text_of
 from forbear.transfer.cloud.address import Url
-from forbear.transfer.errors import TransferError
+from forbear.transfer.errors import WrongReply
 
 FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
 """What to ask for: the fields that `Object.of` reads."""
@@ -54,7 +54,7 @@ class Object:
                 metadata=resource.get("metadata") or {},
             )
         except (KeyError, ValueError, TypeError, AttributeError) as error:
-            raise TransferError(f"the server's reply does not describe an object: {text_of(error)}") from error
+            raise WrongReply(f"the server's reply does not describe an object: {text_of(error)}") from error
 
     @property
     def url(self) -> Url:

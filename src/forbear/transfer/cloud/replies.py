@@ -9,7 +9,7 @@ import aiohttp
 
 from forbear.core.report import attach, report
 from forbear.transfer.cloud.body import Body
-from forbear.transfer.errors import HttpError, Stalled, TransferError
+from forbear.transfer.errors import HttpError, Stalled, WrongReply
 
 _LONGEST_MESSAGE = 64 * 1024
 
@@ -23,13 +23,11 @@ class Reply:
     body: bytes
 
     def json(self) -> Any:
-        """The body as JSON; TransferError where it is none."""
+        """The body as JSON; WrongReply where it is none."""
         try:
             return json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise TransferError(
-                f"the server's reply is not JSON: {self.body[:80]!r}", "look at what stands between you and the cloud"
-            ) from error
+            raise WrongReply(f"the server's reply is not JSON: {self.body[:80]!r}") from error
 
 
 def cause_of(error: aiohttp.ClientError, body: bytes | Body | None, limit: float) -> Exception | None:

@@ -31,7 +31,7 @@ from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_private, proxy
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.replies import Reply, cause_of, refusal
-from forbear.transfer.errors import HttpError, Stalled, TransferError
+from forbear.transfer.errors import HttpError, Stalled, WrongReply
 from forbear.transfer.meter import hear
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ class Storage:
                 if not answered or method != "GET":
                     raise cause from (None if cause is not error else error.__cause__)
                 # The rest of that reply is out of reach, for what it tells of has changed meanwhile.
-                broken = TransferError(f"{what}: the reply broke off: {text_of(cause)}")
+                broken = WrongReply(f"{what}: the reply broke off: {text_of(cause)}")
             await patience.after(broken, TRANSIENT)
 
     @asynccontextmanager

@@ -24,7 +24,7 @@ from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP, described
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
-from forbear.transfer.errors import HttpError, SourceChanged, TransferError
+from forbear.transfer.errors import HttpError, SourceChanged, WrongReply
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.state import SMALL, State
@@ -183,5 +183,5 @@ class _Download:
                 return response, version
             found = await storage.stat(self._url)
             if found is None or found.crc32c is None:
-                raise TransferError(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")
+                raise WrongReply(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")
             return None, found

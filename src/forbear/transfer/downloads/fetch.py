@@ -10,9 +10,9 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.replies import refusal
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.downloads.promise import GZIP, Promise, Recoded, WrongReply, promised
+from forbear.transfer.downloads.promise import GZIP, Promise, Recoded, promised
 from forbear.transfer.downloads.sinks import Sink
-from forbear.transfer.errors import HttpError, Stalled, TransferError
+from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongReply
 from forbear.transfer.meter import current_meter
 
 FAILURES = (aiohttp.ClientError, OSError, HttpError, Stalled, WrongReply)

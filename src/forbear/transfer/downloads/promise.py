@@ -6,14 +6,10 @@ from dataclasses import dataclass
 from forbear.http import ranges
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import MTIME, Object
-from forbear.transfer.errors import TransferError
+from forbear.transfer.errors import WrongReply
 
 GZIP = "gzip"
 _PLAIN = "identity"
-
-
-class WrongReply(TransferError):
-    """A reply that is not what was asked for; the next one may be."""
 
 
 class Recoded(WrongReply):

@@ -105,7 +105,10 @@ class Sync:
     async def _files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, Thing]]:
         async for entry in batched(walk(folder, follow=follow, recursive=self._asked.recursive)):
             if entry.problem:
-                raise TransferError(f"cannot read the folder {entry.path}: {entry.problem}")
+                raise TransferError(
+                    f"cannot read the folder {entry.path}: {entry.problem}",
+                    "check the path, and whether it may be read",
+                )
             if entry.note and not follow:
                 self._links[f"{entry.name}/"] = entry.path
             yield entry.name, entry

@@ -17,7 +17,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.replies import Reply, refusal
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError
+from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongReply
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
@@ -33,6 +33,7 @@ _MENDED = (401, 403)
 class Resumable:
     """The upload of one source through sessions; `resource` is what else the object is to have.
 
+    `began` tells whether anything was sent by this process: else the session was another's, and over already.
     `keep` is told the URL of every session that begins, so that another process may go on with it.
     """
 
@@ -45,6 +46,7 @@ class Resumable:
         chunk_size: int,
         keep: Callable[[str], None] | None = None,
     ) -> None:
+        self.began = False
         self._storage = storage
         self._source = source
         self._condition = condition
@@ -97,7 +99,7 @@ class Resumable:
                     continue
                 verdict = self._verdict(reply, headers)
             else:
-                failure = TransferError(f"{self._what}: the server has kept nothing more of it")
+                failure = WrongReply(f"{self._what}: the server has kept nothing more of it")
                 verdict = TRANSIENT
             transient = verdict.kind is not Kind.PERMANENT
             turn = session.replied(reply.status, reply.headers, transient=transient)
@@ -107,7 +109,7 @@ class Resumable:
                     patience.progressed()
                     return await self._verified(made)
                 session.broken()
-                failure = TransferError(f"{self._what}: the server's reply does not tell what it has made")
+                failure = WrongReply(f"{self._what}: the server's reply does not tell what it has made")
                 turn = Turn.WAIT
             if turn is Turn.PROGRESS:
                 patience.progressed()
@@ -116,7 +118,7 @@ class Resumable:
             elif turn is Turn.REFUSED:
                 return await self._refused(failure)
             elif turn is Turn.FINAL:
-                raise failure if session.why is None else TransferError(f"{self._what}: {session.why}")
+                raise failure if session.why is None else WrongReply(f"{self._what}: {session.why}")
 
     async def _start(self) -> Object | None:
         """Begin a session; what is there, if an earlier one has made it already."""
@@ -137,7 +139,7 @@ class Resumable:
                 if found is not None:
                     return found
         if "location" not in reply.headers:
-            raise TransferError(f"{self._what}: the server began no session")
+            raise WrongReply(f"{self._what}: the server began no session")
         condition.held()
         self._url = urljoin(f"{storage.endpoint}/", reply.headers["location"])
         if self._keep is not None:

@@ -130,9 +130,7 @@ class File:
             raise unreadable(self.name, error) from error
 
     def _changed(self) -> SourceChanged:
-        return SourceChanged(
-            f"{self.name} was changed during its upload", "start again when nobody writes to it any more"
-        )
+        return SourceChanged(f"{self.name} was changed during its upload")
 
 
 _CURES = {

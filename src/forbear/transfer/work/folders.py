@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 
 from forbear.transfer.errors import TransferError, UnsafeName
+from forbear.transfer.files import unwritable
 
 _CURE = "remove the symbolic link, or copy to where it leads"
 
@@ -49,7 +50,7 @@ def _make(folder: str) -> None:
             f"cannot make the folder {folder}: a file is in the way", "move that file, or choose another target"
         ) from error
     except OSError as error:
-        raise TransferError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+        raise unwritable(folder, error, verb="make the folder") from error
 
 
 def _identity(folder: str) -> tuple[int, int]:

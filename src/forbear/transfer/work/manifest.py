@@ -16,7 +16,7 @@ from typing import BinaryIO, Self
 
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import TransferError
-from forbear.transfer.files import StrPath
+from forbear.transfer.files import StrPath, unwritable
 from forbear.transfer.items import Item, Outcome, Status
 
 COLUMNS = (
@@ -122,10 +122,12 @@ class Manifest:
         except OSError as error:
             raise self._unwritable(error) from error
         if written < len(data):
-            raise TransferError(f"cannot write the manifest {self._path}: the disk is full")
+            raise TransferError(
+                f"cannot write the manifest {self._path}: the disk is full", "make room, then start again"
+            )
 
     def _unwritable(self, error: OSError) -> TransferError:
-        return TransferError(f"cannot write the manifest {self._path}: {error.strerror or error}")
+        return unwritable(self._path, error, verb="write the manifest")
 
 
 def _line(row: Sequence[object]) -> bytes:
