@@ -106,8 +106,26 @@ async def test_a_run_that_died_at_the_end_is_found_done(cloud: Cloud, tmp_path: 
     async with storing(cloud, policy=IMPATIENT) as storage:
         with pytest.raises(Exception, match=r"."):
             await upload(storage, path, TARGET, chunk_size=CHUNK)
-    assert await resumed(cloud, path) == (["query"] if cut == "after" else ["query", "send"])
+    assert await resumed(cloud, path) == (["query", "storage.objects.get"] if cut == "after" else ["query", "send"])
     assert versions(cloud) == 1
+
+
+@pytest.mark.parametrize("fate", ["deleted", "replaced"])
+async def test_what_is_gone_since_it_was_done_is_done_again(cloud: Cloud, tmp_path: Path, fate: str) -> None:
+    """A session tells for days that it is done, and a process that died at its very end has left its address."""
+    path = file_of(tmp_path, SIZE)
+    cloud.fault(Fault.reset(when="after", operation=SEND, nth=9))
+    async with storing(cloud, policy=IMPATIENT) as storage:
+        with pytest.raises(Exception, match=r"."):
+            await upload(storage, path, TARGET, chunk_size=CHUNK)
+        assert stored(cloud) == path.read_bytes()
+        if fate == "replaced":
+            cloud.store.put("bkt", "thing", b"other")
+        else:
+            found = await storage.stat(TARGET)
+            assert found is not None
+            await storage.delete(found)
+    assert (await resumed(cloud, path))[:2] == ["query", "storage.objects.get"]
 
 
 async def test_one_that_was_done_and_forgotten_is_not_done_again(cloud: Cloud, tmp_path: Path) -> None:

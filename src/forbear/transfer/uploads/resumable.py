@@ -33,7 +33,7 @@ _MENDED = (401, 403)
 class Resumable:
     """The upload of one source through sessions; `resource` is what else the object is to have.
 
-    `began` tells whether anything was sent by this process: else the session was another's, and over already.
+    `began` tells whether there was anything to do; else the session of another process was over already.
     `keep` is told the URL of every session that begins, so that another process may go on with it.
     """
 
@@ -122,6 +122,7 @@ class Resumable:
 
     async def _start(self) -> Object | None:
         """Begin a session; what is there, if an earlier one has made it already."""
+        self.began = True
         storage, condition, size = self._storage, self._condition, self._source.size
         headers = {"Content-Type": _JSON, "X-Upload-Content-Type": self._resource["contentType"]}
         if size is not None:
@@ -162,6 +163,7 @@ class Resumable:
             headers.update(self._hash)
             source.check()
         self._settle(first)
+        self.began = True
         session.sending(end)
 
         def body() -> Body:

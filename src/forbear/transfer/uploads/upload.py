@@ -97,12 +97,23 @@ async def _kept(
                 await cancel(storage, session)
         try:
             made = await work.run()
+            if not work.began and not await _is_there(storage, made):
+                kept.forget()  # another process was done with it, but died before it could say so
+                current_meter.get().moved(-made.size)
+                condition = Precondition(storage, condition.target, condition.asked)
+                made = await Resumable(storage, file, condition, resource, chunk_size, keep).run()
         except Exception as error:
             if is_over(storage, error):
                 kept.forget()
             raise
         kept.forget()
         return made
+
+
+async def _is_there(storage: Storage, made: Object) -> bool:
+    """Whether it is still what is there: a session tells for days what it has made, whatever became of that since."""
+    found = await storage.stat(Url(made.bucket, made.name))
+    return found is not None and found.generation == made.generation
 
 
 def _check(target: Url, generation: int | None, chunk_size: int) -> None:
