@@ -41,6 +41,12 @@ async def test_what_a_listing_said_pins_the_request(cloud: Cloud, tmp_path: Path
     assert f"generation={item.generation}" in cloud.requests[-1].query
 
 
+async def test_a_bucket_is_no_object(cloud: Cloud, tmp_path: Path) -> None:
+    """The error names the parameter."""
+    with pytest.raises(ValueError, match="`source` must name an object, such as gs://bkt/name, got gs://bkt/"):
+        await fetched(cloud, tmp_path / "file", Url("bkt"))
+
+
 async def test_a_generation_in_the_url_is_the_one_that_comes(cloud: Cloud, tmp_path: Path) -> None:
     """An older version can be had where the bucket keeps it."""
     cloud.store.create_bucket("kept", fields={"versioning": {"enabled": True}})

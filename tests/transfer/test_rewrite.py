@@ -47,6 +47,19 @@ async def copied(
             return await copy(storage, source, TARGET, generation=generation, chunk_size=chunk_size)
 
 
+async def test_what_makes_no_sense_is_refused(cloud: Cloud) -> None:
+    """Before anything is sent: a source or a target that is no object, part of a mebibyte at a time."""
+    async with Storage(endpoint=cloud.url) as storage:
+        for source, target, size, text in [
+            (Url("bkt"), TARGET, None, "`source` must name an object"),
+            (SOURCE, Url("bkt"), None, "`target` must name an object"),
+            (SOURCE, Url("bkt", "x", 5), None, "`target` must not name a version"),
+            (SOURCE, TARGET, 1000, "`chunk_size` must be a multiple of 1048576"),
+        ]:
+            with pytest.raises(ValueError, match=text):
+                await copy(storage, source, target, chunk_size=size)
+
+
 async def test_a_copy_has_the_data_and_the_metadata(filled: Cloud) -> None:
     """And is one new generation."""
     made_object = await copied(filled)

@@ -8,7 +8,7 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import TargetChanged, TargetExists, TransferError
+from forbear.transfer.errors import TargetChanged, TargetExists, TransferError, UnsafeName
 
 _ROUNDS = 10
 
@@ -21,6 +21,7 @@ class Precondition:
     """
 
     def __init__(self, storage: Storage, target: Url, asked: int | None) -> None:
+        _check(target, asked)
         self.target = target
         self.asked = asked
         self.generation = asked or 0
@@ -77,3 +78,16 @@ def _is(there: Object, wanted: Mapping[str, Any]) -> bool:
     After a mere guess it may have been there before. If it is the same in everything, there is nothing left to do.
     """
     return (there.content_type, there.metadata) == (wanted["contentType"], wanted["metadata"])
+
+
+def _check(target: Url, generation: int | None) -> None:
+    target.check_object("target")
+    if not target.name.isascii():
+        try:
+            target.name.encode()
+        except UnicodeEncodeError as error:
+            raise UnsafeName(f"{target.name!r} is not Unicode, as the names of objects are", "rename it") from error
+    if target.generation is not None:
+        raise ValueError(f"`target` must not name a version, which only the server can make, got {target}")
+    if generation is not None and generation < 0:
+        raise ValueError(f"`generation` must be a version of the target, 0 (nothing) or None (any), got {generation!r}")

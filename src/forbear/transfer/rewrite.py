@@ -21,6 +21,7 @@ from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import SMALL, State
 
+_GRAIN = 1024 * 1024
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"
 
 
@@ -40,6 +41,11 @@ async def copy(
     `chunk_size` how many bytes the service may rewrite in one call (a multiple of 1 MiB; by default it decides).
     Raises HttpError, ChecksumMismatch, Locked.
     """
+    if chunk_size is not None and (chunk_size <= 0 or chunk_size % _GRAIN):
+        raise ValueError(f"`chunk_size` must be a multiple of {_GRAIN} (1 MiB) or None, got {chunk_size!r}")
+    condition = Precondition(storage, target, generation)
+    if isinstance(source, Url):
+        source.check_object("source")
     found = source if isinstance(source, Object) else await storage.stat(source)
     if found is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
@@ -50,7 +56,6 @@ async def copy(
         if found.size > SMALL:
             parts = str(Url(found.bucket, found.name)), str(target)
             kept = stack.enter_context(State(state, "rewrite", storage.endpoint, *parts))
-        condition = Precondition(storage, target, generation)
         return await _Rewrite(storage, found, condition, kept, pinned=pinned, chunk_size=chunk_size).run()
 
 

@@ -41,6 +41,11 @@ class Url:
         version = "" if self.generation is None else f"#{self.generation}"
         return f"{SCHEME}{self.bucket}/{self.name}{version}"
 
+    def check_object(self, parameter: str) -> None:
+        """ValueError, by the name of the parameter, where it is no object's address."""
+        if not self.name:
+            raise ValueError(f"`{parameter}` must name an object, such as {self}name, got {self}")
+
     @property
     def path(self) -> str:
         """The path of the object in the JSON API, percent-encoded."""

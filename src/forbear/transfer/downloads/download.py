@@ -59,6 +59,8 @@ async def download(
     """
     if slices is not None and slices < 1:
         raise ValueError(f"`slices` must be at least 1 or None (by the size), got {slices!r}")
+    if isinstance(source, Url):
+        source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
     terms = Terms(no_clobber, slices, decode)

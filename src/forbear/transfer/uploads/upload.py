@@ -8,7 +8,6 @@ from typing import Any, BinaryIO
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import UnsafeName
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
@@ -52,7 +51,8 @@ async def upload(
     where it was when its process died, by what lies in the folder `state` ($FORBEAR_STATE_DIR, or forbear/transfers
     among the user's states). Raises TransferError, or what the last attempt raised when patience ran out.
     """
-    _check(target, generation, chunk_size)
+    if chunk_size <= 0 or chunk_size % GRAIN:
+        raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
     condition = Precondition(storage, target, generation)
     if isinstance(source, str | os.PathLike):
         with File(source) as file:
@@ -114,22 +114,6 @@ async def _is_there(storage: Storage, made: Object) -> bool:
     """Whether it is still what is there: a session tells for days what it has made, whatever became of that since."""
     found = await storage.stat(Url(made.bucket, made.name))
     return found is not None and found.generation == made.generation
-
-
-def _check(target: Url, generation: int | None, chunk_size: int) -> None:
-    if not target.name:
-        raise ValueError(f"`target` must name an object, such as {target}name, got {target}")
-    if not target.name.isascii():
-        try:
-            target.name.encode()
-        except UnicodeEncodeError as error:
-            raise UnsafeName(f"{target.name!r} is not Unicode, as the names of objects are", "rename it") from error
-    if target.generation is not None:
-        raise ValueError(f"`target` must not name a version, which only the server can make, got {target}")
-    if generation is not None and generation < 0:
-        raise ValueError(f"`generation` must be a version of the target, 0 (nothing) or None (any), got {generation!r}")
-    if chunk_size <= 0 or chunk_size % GRAIN:
-        raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
 
 
 def _resource(content_type: str | None, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
