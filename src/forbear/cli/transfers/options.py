@@ -1,4 +1,4 @@
-"""The options that `forbear cp` and `forbear rsync` share, and what they mean together. No engine is loaded here."""
+"""The options that both commands share, and what they mean together. Nothing that transfers is loaded here."""
 
 from collections.abc import Callable
 from pathlib import Path

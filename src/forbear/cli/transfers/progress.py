@@ -1,4 +1,4 @@
-"""How far a run of transfers has come, as the engine tells it: figures only. Nothing is shown here."""
+"""How far a run of transfers has come, as a listener hears it: figures only. Nothing is shown here."""
 
 import re
 from collections import deque
