@@ -230,7 +230,7 @@ def test_a_server_that_is_busy_full_or_without_its_primary(library: str) -> None
             client.get("n")
         operator.run([["REPLICAOF", "NO", "ONE"], _config("maxclients", "1")])
         # Where the server closes before the command is written or read, its reply is lost.
-        refused = (_error(_client(library, unix_socket_path=path)) for _ in range(100))
+        refused = (_error(_client(library, unix_socket_path=path)) for _ in range(1000))
         full = next(error for error in refused if "max number of clients" in str(error))
         client.close()
         operator.close()
