@@ -66,6 +66,18 @@ def test_links_to_folders_may_be_left_alone_and_folders_not_entered(tmp_path: Pa
     assert [entry.name for entry in walk(str(tmp_path), recursive=False)] == ["a"]
 
 
+def test_folders_that_lie_too_deep_are_a_problem(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are told like others that cannot be read, and the rest is found."""
+    make(tmp_path, "b")
+    monkeypatch.chdir(tmp_path)
+    for _ in range(530):
+        Path("a").mkdir()
+        os.chdir("a")
+    below, beside = walk(str(tmp_path))
+    assert "more folders" in below.problem
+    assert (beside.name, beside.problem) == ("b", "")
+
+
 def test_a_folder_that_cannot_be_read_says_so(tmp_path: Path) -> None:
     """It is no end of the walk."""
     assert [(entry.name, entry.problem) for entry in walk(str(tmp_path / "nothing"))] == [

@@ -19,6 +19,7 @@ from forbear.transfer.state import default_directory
 
 _BATCH = 500
 
+_DEEPEST = 520
 _STATES = "the states of transfers under way"
 
 _T = TypeVar("_T")
@@ -56,6 +57,11 @@ def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterato
 
 
 def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bool, recursive: bool) -> Iterator[Entry]:
+    if len(closed) > _DEEPEST:
+        yield Entry(
+            folder, prefix.removesuffix("/"), problem="it lies in more folders than the name of an object can have"
+        )
+        return
     try:
         with os.scandir(folder) as entries:  # names only: there may be a million
             names = sorted(f"{entry.name}/" if _has_names(entry, closed, follow) else entry.name for entry in entries)
