@@ -234,3 +234,32 @@ async def test_replies_that_are_of_somebody_else(body: str) -> None:
         async with Storage(endpoint=wire.url) as storage:
             with pytest.raises(TransferError, match=r"the server's reply (is not JSON|does not describe an object)"):
                 await storage.stat(Url("bkt", "o"))
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "null",
+        "[]",
+        '{"items": 7}',
+        '{"items": [7]}',
+        '{"items": [{"bucket": "bkt", "name": "elsewhere/a", "generation": "1"}]}',
+        '{"items": [{"bucket": "other", "name": "folder/a", "generation": "1"}]}',
+        '{"items": [{"bucket": "bkt", "name": "folder/a", "generation": "1", "size": "-1"}]}',
+        '{"nextPageToken": "again"}',
+    ],
+)
+async def test_listings_that_cannot_be_trusted_end(page: str) -> None:
+    """By them files would be taken for gone, or have names that are not theirs, or there would be no end of it."""
+    with Wire(reply(200, page.encode())) as wire:
+        async with Storage(endpoint=wire.url) as storage:
+            with pytest.raises(TransferError):
+                [found async for found in storage.objects("bkt", "folder/")]
+
+
+async def test_what_is_redirected_was_not_done() -> None:
+    """A portal that wants a login answers to a deletion, too."""
+    with Wire(reply(302, b"", "Location: http://portal.invalid/")) as wire:
+        async with Storage(endpoint=wire.url) as storage:
+            with pytest.raises(HttpError, match="302 Found"):
+                await storage.call("delete it", "DELETE", "/storage/v1/b/bkt/o/name")

@@ -40,12 +40,14 @@ class Object:
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the resource of the JSON API; TransferError where it is none."""
         try:
-            updated = resource.get("updated")
+            updated, size = resource.get("updated"), int(resource.get("size", 0))
+            if size < 0:
+                raise ValueError(f"a size of {size}")
             return cls(
                 bucket=resource["bucket"],
                 name=resource["name"],
                 generation=int(resource["generation"]),
-                size=int(resource.get("size", 0)),
+                size=size,
                 crc32c=resource.get("crc32c"),
                 metageneration=int(resource.get("metageneration", 1)),
                 content_type=resource.get("contentType"),
@@ -66,6 +68,6 @@ class Object:
         """When the file that it was uploaded from was last modified; None where what is noted is no such time."""
         try:
             found = float(self.metadata[MTIME])
-        except (KeyError, ValueError):
+        except (KeyError, ValueError, TypeError):
             return None
         return found if abs(found) < _END_OF_TIME else None  # anybody may write there; neither nan nor inf is less

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import aiohttp
 
@@ -22,12 +22,15 @@ class Reply:
     headers: Mapping[str, str]
     body: bytes
 
-    def json(self) -> Any:
-        """The body as JSON; WrongReply where it is none."""
+    def json(self) -> dict[str, Any]:
+        """The body as an object of JSON; WrongReply where it is none."""
         try:
-            return json.loads(self.body)
+            found = json.loads(self.body)
         except (ValueError, RecursionError) as error:
             raise WrongReply(f"the server's reply is not JSON: {self.body[:80]!r}") from error
+        if not isinstance(found, dict):
+            raise WrongReply(f"the server's reply is not JSON with fields: {self.body[:80]!r}")
+        return cast("dict[str, Any]", found)
 
 
 def cause_of(error: aiohttp.ClientError, body: bytes | Body | None, limit: float) -> Exception | None:
@@ -47,7 +50,7 @@ def cause_of(error: aiohttp.ClientError, body: bytes | Body | None, limit: float
 
 
 async def refusal(what: str, response: aiohttp.ClientResponse) -> HttpError:
-    """The error for a reply of 400 or more; the message is the server's own, where its body has one."""
+    """The error for a reply of 300 or more; the message is the server's own, where its body has one."""
     try:
         body = await response.content.read(_LONGEST_MESSAGE)
     except (aiohttp.ClientError, TimeoutError):

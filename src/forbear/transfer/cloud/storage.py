@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from functools import lru_cache
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import quote
 
 try:
@@ -114,7 +114,7 @@ class Storage:
     ) -> Reply:
         """Make a request as often as its safety and the policy allow, and return the reply.
 
-        Raises HttpError for a status from 400 on, with the report; `what` is how it names the request. Parameters in
+        Raises HttpError for a status from 300 on, with the report; `what` is how it names the request. Parameters in
         `query` that are None are left out.
         """
         patience = Patience(self.policy, what)
@@ -129,7 +129,7 @@ class Storage:
                     allow_redirects=False,
                     middlewares=self._middlewares,
                 ) as response:
-                    if response.status >= 400:
+                    if response.status >= 300:  # whoever redirects has done nothing
                         raise await refusal(what, response)
                     answered = True
                     return Reply(response.status, response.headers, await response.read())
@@ -197,13 +197,21 @@ class Storage:
             query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE}
             reply = await self.call(f"list gs://{bucket}/{prefix}", "GET", path, {**query, "fields": fields})
             page = reply.json()
-            for resource in page.get("items", ()):
-                yield Object.of(resource)
-            for name in page.get("prefixes", ()):
+            items = page.get("items") or []
+            if not isinstance(items, list):
+                raise WrongReply(f"list gs://{bucket}/{prefix}: the items are no list")
+            for resource in cast("list[dict[str, Any]]", items):
+                found = Object.of(resource)
+                if found.bucket != bucket or not found.name.startswith(prefix):  # its name would be cut as if it did
+                    raise WrongReply(f"list gs://{bucket}/{prefix}: {found.url} is not there")
+                yield found
+            for name in page.get("prefixes") or ():
                 yield Url(bucket, name)
-            token = page.get("nextPageToken")
+            before, token = token, page.get("nextPageToken")
             if token is None:
                 return
+            if token == before:
+                raise WrongReply(f"list gs://{bucket}/{prefix}: the next page is the same again")
 
     async def is_folder(self, url: Url) -> bool:
         """Whether there are objects below a name: folders are nothing else in the cloud."""
