@@ -4,6 +4,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from typing import Any, TypeVar
 
 _STEPS = 64
@@ -12,21 +13,24 @@ _T = TypeVar("_T")
 
 
 async def in_steps(steps: Iterator[object]) -> None:
-    """Run an iterator to its end in threads; cancelled, it ends with the step under way, and not before.
+    """Run an iterator to its end in threads, some steps at a time; cancelled, it ends with those under way."""
+    while not await to_the_end(_some, steps):
+        pass
+
+
+async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
+    """Call a function in a thread; cancelled, it waits for the function all the same.
 
     Otherwise a thread would go on with files that are closed by then, and whose numbers others have.
     """
-    loop = asyncio.get_running_loop()
-    ended = False
-    while not ended:
-        some = loop.run_in_executor(None, _some, steps)
-        try:
-            ended = await asyncio.shield(some)
-        except asyncio.CancelledError:
-            while not some.done():
-                with suppress(asyncio.CancelledError):
-                    await asyncio.wait({some})
-            raise
+    called = asyncio.get_running_loop().run_in_executor(None, partial(function, *values))
+    try:
+        return await asyncio.shield(called)
+    except asyncio.CancelledError:
+        while not called.done():
+            with suppress(asyncio.CancelledError):
+                await asyncio.wait({called})
+        raise
 
 
 async def in_thread(function: Callable[..., _T], *values: Any) -> _T:

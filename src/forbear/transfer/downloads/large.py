@@ -1,6 +1,5 @@
 """Large downloads: their bytes stay on disk when they end halfway, and the next process goes on from there."""
 
-import asyncio
 import os
 from functools import cache
 from pathlib import Path
@@ -20,7 +19,7 @@ from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferErro
 from forbear.transfer.files import hash_file, unwritable
 from forbear.transfer.meter import current_meter
 from forbear.transfer.state import State
-from forbear.transfer.threads import in_steps
+from forbear.transfer.threads import in_steps, to_the_end
 
 
 class Large:
@@ -56,7 +55,7 @@ class Large:
                 self._begin(None)
             if layout is None:
                 decoded = await self._in_one(reply, begun=begun)
-            await asyncio.to_thread(os.fsync, part.descriptor)
+            await to_the_end(os.fsync, part.descriptor)
             await land(part, self._place, version, self._terms, decoded=decoded)
         except (ChecksumMismatch, TargetExists, Gone):
             self._drop()

@@ -20,6 +20,7 @@ from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongReply
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
+from forbear.transfer.threads import to_the_end
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
 from forbear.transfer.uploads.sources import Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
@@ -144,7 +145,7 @@ class Resumable:
         condition.held()
         self._url = urljoin(f"{storage.endpoint}/", reply.headers["location"])
         if self._keep is not None:
-            await asyncio.to_thread(self._keep, self._url)
+            await to_the_end(self._keep, self._url)
         self._session.started()
         return None
 
