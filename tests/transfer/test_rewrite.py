@@ -10,9 +10,10 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.wire import Json
-from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, Url
+from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, TransferError, Url
 from forbear.transfer.meter import QuietMeter, current_meter
 from forbear.transfer.rewrite import copy
+from tests.clients.wire import Wire, reply
 
 REWRITE = "storage.objects.rewrite"
 MIB = 1024 * 1024
@@ -224,3 +225,14 @@ async def test_nothing_stays_on_disk_once_it_is_done(cloud: Cloud, tmp_path: Pat
         cloud.store.put("bkt", "from", b"small")
         await copy(storage, SOURCE, TARGET, state=tmp_path / "none")
     assert not (tmp_path / "none").exists()
+
+
+@pytest.mark.parametrize("answer", ["{}", '{"done": false}', '{"done": false, "rewriteToken": "t"}', '{"done": true}'])
+async def test_a_service_that_does_not_come_to_an_end(answer: str) -> None:
+    """What says nothing of use is told; what goes on for ever without any progress is waited for only so long."""
+    source = Object("bkt", "from", 1, 5, crc32c="AAAAAA==")
+    with virtual_time(seed=1), Wire(reply(200, answer.encode())) as wire:
+        async with Storage(endpoint=wire.url) as storage:
+            with pytest.raises(TransferError, match=r"does not tell|nothing more|does not describe"):
+                await copy(storage, source, TARGET)
+        assert len(wire.seen) < 50

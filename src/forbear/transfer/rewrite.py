@@ -5,7 +5,6 @@ several calls is kept, so that the next process goes on with it. A source that i
 """
 
 from contextlib import ExitStack
-from typing import Any
 
 import aiohttp
 
@@ -15,7 +14,7 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError
+from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongReply
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
@@ -149,13 +148,21 @@ class _Rewrite:
                 "maxBytesRewrittenPerCall": self._chunk_size,
                 "fields": _FIELDS,
             }
-            reply = await self._storage.call(f"copy {source.url} to {target}", "POST", path, query)
-            answer: dict[str, Any] = reply.json()
-            self._moved_to(int(answer.get("totalBytesRewritten", 0)))
-            if answer["done"]:
-                return Object.of(answer["resource"])
-            self._token = str(answer["rewriteToken"])
-            self._patience.progressed()
+            what = f"copy {source.url} to {target}"
+            answer = (await self._storage.call(what, "POST", path, query)).json()
+            try:
+                count, done = int(answer.get("totalBytesRewritten", 0)), answer["done"]
+                before, self._token = self._token, None if done else str(answer["rewriteToken"])
+            except (KeyError, TypeError, ValueError) as error:
+                raise WrongReply(f"{what}: the server's reply does not tell how far it has come") from error
+            if done:
+                self._moved_to(count)
+                return Object.of(answer.get("resource", {}))
+            if before is None or count > self._moved:
+                self._patience.progressed()
+            else:
+                await self._patience.after(WrongReply(f"{what}: the server has copied nothing more of it"), TRANSIENT)
+            self._moved_to(count)
             if self._kept is not None:
                 self._kept.save(
                     {"source": source.generation, "token": self._token, "target": self._condition.generation}
