@@ -197,7 +197,7 @@ class Storage:
             query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE}
             reply = await self.call(f"list gs://{bucket}/{prefix}", "GET", path, {**query, "fields": fields})
             page = reply.json()
-            items = page.get("items") or []
+            items: object = page.get("items") or []
             if not isinstance(items, list):
                 raise WrongReply(f"list gs://{bucket}/{prefix}: the items are no list")
             for resource in cast("list[dict[str, Any]]", items):
