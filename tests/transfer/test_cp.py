@@ -205,6 +205,19 @@ def test_a_second_run_does_what_the_first_would_have(here: Path, cloud: Cloud) -
     assert contents(cloud).keys() == {"new/a", "new/b", "new/dir/a", "new/dir/b"}
 
 
+def test_a_run_that_was_given_up_is_forgotten_after_a_week(here: Path, cloud: Cloud) -> None:
+    """What is there by then is somebody's folder, and the copy goes below it."""
+    make(here, "dir/a")
+    settings = Settings(endpoint=cloud.url)
+    with virtual_time() as time:
+        cloud.fault(Fault.status(403, operation=INSERT, path="upload", times=1))
+        assert cp("dir", "gs://bkt/new", recursive=True, settings=settings).failed == 1
+        cloud.store.put("bkt", "new/other", b"")
+        time.advance(8 * 24 * 3600)
+        assert cp("dir", "gs://bkt/new", recursive=True, settings=settings).ok
+    assert contents(cloud).keys() == {"new/other", "new/dir/a"}
+
+
 def test_a_manifest_says_what_was_done_and_saves_doing_it_again(here: Path, cloud: Cloud) -> None:
     """The second run does only what the first did not."""
     make(here, "dir/a", "dir/b", "dir/c\nd")

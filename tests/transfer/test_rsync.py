@@ -39,6 +39,17 @@ def moved(summary: Summary) -> tuple[int, int, int, int]:
     return summary.done, summary.deleted, summary.skipped, summary.failed
 
 
+def test_what_somebody_else_makes_meanwhile_stays(here: Path, cloud: Cloud) -> None:
+    """It is not written over unseen, and the next run compares it."""
+    make(here, "dir/a")
+    cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, times=1))
+    [failure] = synced(cloud, "dir", "gs://bkt/x").failures
+    assert failure.hint == "somebody else made it meanwhile: run it again"
+    assert contents(cloud) == {"x/a": b"theirs"}
+    assert synced(cloud, "dir", "gs://bkt/x").ok
+    assert contents(cloud) == {"x/a": b"dir/a"}
+
+
 def test_up_across_and_down_only_what_differs_moves(here: Path, cloud: Cloud) -> None:
     """The second time there is nothing to do, the third only what has changed."""
     make(here, "dir/a", "dir/b-", "dir/b/c", "dir/b/d")

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
+from forbear.run.runtime import current
 from forbear.transfer.cloud.address import is_cloud
 from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
@@ -20,6 +21,7 @@ from forbear.transfer.state import State
 from forbear.transfer.work.fleet import Fleet
 from forbear.transfer.work.manifest import Manifest
 
+_WEEK = 7 * 24 * 60 * 60.0
 _T = TypeVar("_T")
 
 
@@ -97,17 +99,19 @@ async def _decided(
 ) -> tuple[State | None, Goal]:
     """Where copies go. A folder that is not there yet will be at the next run, which must not go below it then.
 
-    So it is kept, until all is done, that it was not there.
+    So it is kept that it was not there, until all is done, or for a week: what has not been done by then was given up,
+    as sessions are by the server.
     """
     goal = await look(storage, asked)
     if not asked.depends:
         return None, goal
     parts = [_absolute(asked.sources[0]), _absolute(asked.target)]
     kept = stack.enter_context(State(state, "cp", storage.endpoint, *parts))
-    if kept.load():
+    now = current.get().now()
+    if now - kept.load().get("absent", float("-inf")) < _WEEK:
         return kept, replace(goal, folder=False)
     if not goal.folder:
-        kept.save({"folder": False})
+        kept.save({"absent": now})
     return kept, goal
 
 

@@ -25,6 +25,7 @@ MOST = 4
 _LEAST = 1024 * 1024
 _ALIGNED = 256 * 1024
 _SAVED_EVERY = 8 * 1024 * 1024
+_SYNCED_AFTER = 1.0  # seconds; a disk that is asked for it more often does little else
 _ALONE = 0.5  # seconds
 _WORTHWHILE = 4  # times as long
 
@@ -73,6 +74,7 @@ class Slices:
         self._save = save
         self._at_once = at_once
         self._unsaved = 0
+        self._synced_at = float("-inf")
         self._synced = [[start, end, 0] for start, end, _ in layout]
         self._lock = threading.Lock()
         self._left = False
@@ -158,12 +160,16 @@ class Slices:
 
     def _wrote(self, count: int) -> None:
         self._unsaved += count
-        if self._unsaved >= _SAVED_EVERY:
-            self._unsaved = 0
-            self._save_passing()
-            if self._saving is None or self._saving.done():
-                self._saving = asyncio.get_running_loop().run_in_executor(None, self._put_on_disk, self._layout)
-                self._saving.add_done_callback(self._after_sync)
+        if self._unsaved < _SAVED_EVERY:
+            return
+        self._unsaved = 0
+        self._save_passing()
+        loop = asyncio.get_running_loop()
+        now = loop.time()
+        if now >= self._synced_at + _SYNCED_AFTER and (self._saving is None or self._saving.done()):
+            self._synced_at = now
+            self._saving = loop.run_in_executor(None, self._put_on_disk, self._layout)
+            self._saving.add_done_callback(self._after_sync)
 
     def _save_passing(self) -> None:
         with suppress(TransferError):  # without it, a later process would only have more to do

@@ -16,6 +16,8 @@ from forbear.transfer.uploads.upload import upload
 from forbear.transfer.work.folders import Folders, remove
 from forbear.transfer.work.gauge import Gauge
 
+_NEWCOMER = "somebody else made it meanwhile: run it again"
+
 
 async def perform(
     storage: Storage, item: Item, gauge: Gauge, folders: Folders, *, state: StrPath | None = None
@@ -31,13 +33,14 @@ async def perform(
     try:
         made = await (_delete(storage, item) if item.action is Action.DELETE else _copy(storage, item, folders, state))
     except Exception as error:
+        exists = isinstance(error, TargetExists)
         return Outcome(
             item,
-            Status.SKIPPED if item.no_clobber and isinstance(error, TargetExists) else Status.FAILED,
+            Status.SKIPPED if exists and item.no_clobber else Status.FAILED,
             seconds=runtime.monotonic() - start,
             retries=gauge.retries,
             error=said(error),
-            hint=cure(error),
+            hint=_NEWCOMER if exists and not item.no_clobber else cure(error),
             report=report(error),
             began=began,
         )
