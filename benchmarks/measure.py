@@ -54,14 +54,15 @@ def arepeated(runner: asyncio.Runner, operation: Callable[[], Awaitable[object]]
 @contextmanager
 def no_gc() -> Generator[None, None, None]:
     """Collect now and not by itself inside the block; what is there already is left out of any collection."""
-    was_enabled = gc.isenabled()
+    was_enabled, was_frozen = gc.isenabled(), gc.get_freeze_count() > 0
     gc.collect()
     gc.freeze()
     gc.disable()
     try:
         yield
     finally:
-        gc.unfreeze()
+        if not was_frozen:  # or all would come back that somebody else has left out
+            gc.unfreeze()
         if was_enabled:
             gc.enable()
 

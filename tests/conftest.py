@@ -1,5 +1,6 @@
 """What holds for every test: the hypothesis profiles, the async backend, and that nothing leaves loopback."""
 
+import gc
 import ipaddress
 import os
 import sys
@@ -56,6 +57,12 @@ def _stay_on_loopback(event: str, args: tuple[Any, ...]) -> None:
 
 # A hook sees every library's sockets, and threads' and event loops' too, which a patched `socket` module would not.
 sys.addaudithook(_stay_on_loopback)
+
+
+def pytest_collection_finish() -> None:
+    """Leave all that is there by now out of every collection to come: a test that asks for one would wait for it."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture
