@@ -123,6 +123,21 @@ def test_stall_has_a_limit(cloud: Cloud, http: httpx.Client) -> None:
         http.get(MEDIA)
 
 
+def test_a_request_that_is_held_is_forgotten_with_all_else(cloud: Cloud) -> None:
+    """What was sent before a reset has no effect after it."""
+    cloud.fault(Fault.delay(0.2, operation=INSERT))
+    host, port = cloud.url.removeprefix("http://").split(":")
+    with socket.create_connection((host, int(port)), timeout=20) as sock:
+        sock.sendall(f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx".encode())
+        wait = threading.Event()
+        while cloud.pending_faults:
+            wait.wait(0.005)
+        cloud.reset()
+        cloud.store.create_bucket("bkt")
+        assert sock.recv(1) == b""
+    assert (len(cloud.effects), len(cloud.requests)) == (0, 0)
+
+
 def test_stopping_ends_stalls_and_delays() -> None:
     """Nobody has to wait for a fault when the cloud stops."""
     with Cloud() as cloud:

@@ -205,6 +205,18 @@ def test_a_second_run_does_what_the_first_would_have(here: Path, cloud: Cloud) -
     assert contents(cloud).keys() == {"new/a", "new/b", "new/dir/a", "new/dir/b"}
 
 
+@pytest.mark.parametrize("source", ["gs://bkt/a", "gs://bkt/a*"])
+def test_a_file_gets_its_time_back(here: Path, cloud: Cloud, source: str) -> None:
+    """Whether it is named or found."""
+    make(here, "a")
+    os.utime("a", (1_000_000_000, 1_000_000_000))
+    settings = Settings(endpoint=cloud.url)
+    assert cp("a", "gs://bkt/", settings=settings).ok
+    (here / "out").mkdir()
+    assert cp(source, "out", settings=settings).ok
+    assert (here / "out" / "a").stat().st_mtime == 1_000_000_000
+
+
 def test_a_run_that_was_given_up_is_forgotten_after_a_week(here: Path, cloud: Cloud) -> None:
     """What is there by then is somebody's folder, and the copy goes below it."""
     make(here, "dir/a")

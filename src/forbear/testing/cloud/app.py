@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from forbear.testing.cloud import admin, receiving
 from forbear.testing.cloud.apis import Asked, resolve
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.delivery import Delivery
+from forbear.testing.cloud.delivery import Delivery, Ending
 from forbear.testing.cloud.errors import ApiError, ErrorForm, storage_error
 from forbear.testing.cloud.faults import Fault
 from forbear.testing.cloud.journal import LoggedRequest
@@ -23,13 +23,17 @@ _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 @dataclass(frozen=True, slots=True)
 class Admitted:
-    """A request with its number, what it asks for and the fault it drew; `wait` is how long to hold it before."""
+    """A request with its number, what it asks for and the fault it drew; `wait` is how long to hold it before.
+
+    `resets` is how often all had been forgotten when it came.
+    """
 
     request: Request
     number: int
     asked: Asked
     fault: Fault | None
     wait: float
+    resets: int
 
 
 class App:
@@ -53,12 +57,14 @@ class App:
         with self._state.store.lock:
             self._state.admitted += 1
             fault = self._state.plan.draw(request, asked.operation)
-            return Admitted(request, self._state.admitted, asked, fault, wait_before(fault))
+            return Admitted(request, self._state.admitted, asked, fault, wait_before(fault), self._state.resets)
 
     def answer(self, admitted: Admitted) -> Delivery:
         """Act on the request, as far as its fault allows, and say how to reply."""
         fault, asked = admitted.fault, admitted.asked
         with self._state.store.lock:
+            if admitted.resets != self._state.resets:  # it was held when all was forgotten, and it with it
+                return Delivery(None, Ending.CLOSE)
             call = self._call(admitted.request, asked, admitted.number)
 
             def act(call: Call) -> Reply:

@@ -14,6 +14,7 @@ class State:
         self.requests = Requests()
         self.plan = Plan(seed)
         self.admitted = 0
+        self.resets = 0
 
     def reset(self) -> None:
         """Forget everything but the seed."""
@@ -23,3 +24,4 @@ class State:
             self.effects.clear()
             self.requests.clear()
             self.admitted = 0
+            self.resets += 1
