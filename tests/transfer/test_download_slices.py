@@ -167,6 +167,7 @@ async def test_what_is_noted_of_slices_is_on_disk(
 ) -> None:
     """A cancelled download leaves all it has; of that only what was synced is counted on once the machine was down."""
     monkeypatch.setattr(sliced, "_SAVED_EVERY", MIB)
+    monkeypatch.setattr(sliced, "_SYNCED_AFTER", 0.0)
     data = random_bytes(SIZE)
     put(cloud, data)
     task = asyncio.current_task()

@@ -74,7 +74,7 @@ class Slices:
         self._save = save
         self._at_once = at_once
         self._unsaved = 0
-        self._synced_at = float("-inf")
+        self._synced_at = asyncio.get_running_loop().time()
         self._synced = [[start, end, 0] for start, end, _ in layout]
         self._lock = threading.Lock()
         self._left = False
