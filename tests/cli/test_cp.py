@@ -149,7 +149,7 @@ def test_exclude(invoke: Invoke, cloud: Cloud) -> None:
             ["error: download gs://bkt/none: 404 Not Found", "hint: check the names of the bucket"],
         ),
         (("photos/1.jpg", "gs://none/"), ["404 Not Found", "hint: check the names of the bucket and the object"]),
-        (("photos", "gs://bkt/"), ["error: photos: it is a folder", "hint: copy folders with -r"]),
+        (("photos", "gs://bkt/"), ["error: photos: it is a folder", "hint: copy folders with `recursive`"]),
         (("gs://bkt/*.none", "."), ["error: there is nothing that gs://bkt/*.none names", "hint: quote the pattern"]),
     ],
 )

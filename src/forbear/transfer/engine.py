@@ -28,7 +28,7 @@ class _Engine:
         self.users = 0
         self.opened: Future[tuple[asyncio.AbstractEventLoop, Storage]] = Future()
         self.thread = threading.Thread(target=self._serve, name="forbear-transfer", daemon=True)
-        self._settings = settings
+        self.settings = settings
         self._over = asyncio.Event()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -59,7 +59,7 @@ class _Engine:
             self.opened.set_exception(error)
 
     async def _main(self) -> None:
-        async with self._settings.storage() as storage:
+        async with self.settings.storage() as storage:
             self.opened.set_result((asyncio.get_running_loop(), storage))
             await self._over.wait()
 
@@ -88,8 +88,8 @@ def run_here(settings: Settings, work: Callable[[Storage], Coroutine[Any, Any, _
 
 
 def _forget(engine: _Engine) -> None:
-    for settings in [key for key, one in _engines.items() if one is engine]:
-        del _engines[settings]
+    if _engines.get(engine.settings) is engine:
+        del _engines[engine.settings]
 
 
 @atexit.register

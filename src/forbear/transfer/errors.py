@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from forbear.core.report import text_of
+from forbear.core.report import report, text_of
 from forbear.http.status import reason
 
 
@@ -74,7 +74,7 @@ class NoCredentials(TransferError):
 class Stalled(TransferError):
     """No byte moved for too long."""
 
-    hint = "check the network, or allow for more (--stall-timeout)"
+    hint = "check the network, or allow for more (`stall_timeout`)"
 
 
 class WrongReply(TransferError):
@@ -84,7 +84,7 @@ class WrongReply(TransferError):
 
 
 _HINTS = {
-    401: "log in with `gcloud auth application-default login`, or name a key file with --credentials",
+    401: "log in with `gcloud auth application-default login`, or name a key file as `credentials`",
     403: "ask the owner of the bucket for the permission",
     404: "check the names of the bucket and the object",
     412: "somebody else changed the object meanwhile: look at it, then start again",
@@ -97,6 +97,12 @@ def said(error: BaseException) -> str:
     if isinstance(error, TransferError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
+def maybe_done(error: BaseException) -> bool:
+    """Whether what ended with this error may have been done, or was, by an attempt that it tells of."""
+    tried = report(error)
+    return tried is not None and tried.maybe_done
 
 
 def cure(error: BaseException) -> str | None:

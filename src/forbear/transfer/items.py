@@ -1,6 +1,5 @@
 """Items: one thing to do each, what came of it, and who is told. They travel between processes and know no I/O."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Protocol, Self
@@ -112,11 +111,6 @@ class Summary:
     def ok(self) -> bool:
         """Whether none failed."""
         return not self.failures
-
-    @property
-    def outcomes(self) -> Mapping[Status, int]:
-        """How many items came out in which way."""
-        return {Status.DONE: self.done, Status.SKIPPED: self.skipped, Status.FAILED: self.failed}
 
     def add(self, outcome: Outcome) -> None:
         """Count one more."""

@@ -8,13 +8,13 @@ from contextlib import ExitStack
 
 import aiohttp
 
-from forbear.core.report import report, text_of
+from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongReply
+from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongReply, maybe_done
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
@@ -115,14 +115,14 @@ class _Rewrite:
     async def _refused(self, error: HttpError) -> Object | None:
         """What is there where it is our own copy, None to try again."""
         source = self._source
-        self._in_doubt = self._in_doubt or _maybe_done(error)
+        self._in_doubt = self._in_doubt or maybe_done(error)
         wanted = {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
         return await self._condition.refused(error, wanted, sent)
 
     async def _broken_off(self, error: Exception) -> None:
         """After a reply of which only a part came: what was done is told by the same call once more."""
-        if not _maybe_done(error):
+        if not maybe_done(error):
             raise error
         self._in_doubt = True
         text = f"copy {self._source.url} to {self._condition.target}: the reply broke off: {text_of(error)}"
@@ -185,9 +185,3 @@ class _Rewrite:
             raise ChecksumMismatch(f"the copy {made.url} is not what {self._source.url} is, and was deleted")
         self._moved_to(made.size)
         return made
-
-
-def _maybe_done(error: Exception) -> bool:
-    """Whether an attempt may have worked, or has."""
-    tried = report(error)
-    return tried is not None and tried.maybe_done

@@ -59,7 +59,7 @@ class Reporter:
 
 def _total(summary: Summary) -> str:
     """All of it in one line: "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed"."""
-    if not any(summary.outcomes.values()):
+    if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
     done = of_count(summary.done - summary.deleted, "file")
     fast = summary.bytes >= _LEAST_BYTES and summary.seconds >= _LEAST_SECONDS

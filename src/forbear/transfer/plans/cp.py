@@ -82,7 +82,7 @@ def _check(listed: list[Match], goal: Goal) -> None:
         if first is not match:
             raise ValueError(
                 f"`sources`: {first.source} and {match.source} would have the same target, {match.name!r}; copy them "
-                "one by one, or with -r the folder that holds both"
+                "one by one, or with `recursive` the folder that holds both"
             )
 
 

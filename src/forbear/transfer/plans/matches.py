@@ -135,4 +135,6 @@ def _folder(url: Url, recursive: bool) -> Match:
 
 
 def _unasked_for(source: Url | str, name: str, *, left_out: bool = False) -> Match:
-    return Match(source, name, folder=True, problem="it is a folder", hint="copy folders with -r", left_out=left_out)
+    return Match(
+        source, name, folder=True, problem="it is a folder", hint="copy folders with `recursive`", left_out=left_out
+    )

@@ -51,9 +51,9 @@ class Sync:
                 if self._asked.leaves_out(name):
                     continue
                 if source is None:
-                    item = self._extra(name, target)
-                else:
-                    item = await self._compared(name, source, target)
+                    self._note_extra(name, target)
+                    continue
+                item = await self._compared(name, source, target)
                 if item is not None:
                     yield item
         except LISTING_FAILURES as error:
@@ -113,13 +113,12 @@ class Sync:
                 self._links[f"{entry.name}/"] = entry.path
             yield entry.name, entry
 
-    def _extra(self, name: str, target: Thing | None) -> Item | None:
+    def _note_extra(self, name: str, target: Thing | None) -> None:
         """Note what only the target has."""
         if self._asked.delete and isinstance(target, Object):
             self._extras.append((name, target.generation))
         elif self._asked.delete and isinstance(target, Entry) and not target.note:
             self._extras.append((name, None))
-        return None
 
     async def _compared(self, name: str, source: Thing, target: Thing | None) -> Item | None:
         if isinstance(source, Entry):

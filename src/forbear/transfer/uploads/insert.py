@@ -7,12 +7,11 @@ from typing import Any
 
 import aiohttp
 
-from forbear.core.report import report
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import HttpError, Stalled
+from forbear.transfer.errors import HttpError, Stalled, maybe_done
 from forbear.transfer.files import PIECE
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
@@ -48,7 +47,7 @@ async def insert(
                 f"upload {source.name}", "POST", condition.target.upload_path, query, headers=_KIND, body=body
             )
         except HttpError as error:
-            in_doubt = in_doubt or _in_doubt(error)  # once it may be there, it may be there in every later round
+            in_doubt = in_doubt or maybe_done(error)  # once it may be there, it may be there in every later round
             if error.status == 412:
                 found = await condition.refused(error, resource, (size, crc) if in_doubt else None)
                 if found is None:
@@ -62,7 +61,7 @@ async def insert(
             else:
                 raise
         except (aiohttp.ClientError, Stalled) as error:
-            found = await storage.stat(condition.target) if _in_doubt(error) else None
+            found = await storage.stat(condition.target) if maybe_done(error) else None
             if found is None or (found.size, found.crc32c) != (size, crc):
                 raise  # else it was answered, and is there, but the answer broke off
         else:
@@ -78,9 +77,3 @@ def _around(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
         f"--{_BOUNDARY}\r\nContent-Type: {resource['contentType']}\r\n\r\n"
     )
     return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
-
-
-def _in_doubt(error: Exception) -> bool:
-    """Whether an earlier attempt may have worked."""
-    tried = report(error)
-    return tried is not None and tried.maybe_done

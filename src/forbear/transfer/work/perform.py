@@ -71,8 +71,9 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
         sys.stdout.buffer.flush()  # what cannot be written is a failure of this item
         return made
     folders.prepare(target, item.root)
-    found = item.found or await storage.stat(source)  # which tells the time of the file, as a listing does
-    wanted = _version(source, found)
+    wanted = _version(source, item.found)
+    if isinstance(wanted, Url) and wanted.generation is None:
+        wanted = await storage.stat(wanted) or wanted  # which tells the time of the file, as a listing does
     return await download(storage, wanted, target, no_clobber=item.no_clobber, state=state)
 
 
