@@ -25,7 +25,7 @@ from hypothesis import strategies as st
 import forbear
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
-from forbear.services import cloud_storage, iam, memorystore, shapes
+from forbear.services import cloud_storage, codes, iam, memorystore, shapes
 from forbear.services.failures import Failures
 from forbear.services.rfc9110 import RFC9110
 from forbear.services.rfc9110 import policy as rfc9110_policy
@@ -39,6 +39,7 @@ POLICIES = {
 }  # fmt: skip
 THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 auth_error: Any = auth.TransportError
+auth_timeout: Any = auth.TimeoutError
 
 
 @pytest.fixture
@@ -96,6 +97,37 @@ def test_ends_of_calls(make: errors.CallMaker, policy: Policy) -> None:
     assert pushed == Verdict(Kind.TRANSIENT, retry_after=1.5, throttled=True)
 
 
+@pytest.mark.parametrize(
+    ("error", "status", "code"),
+    [
+        (api_core.from_http_status(503, "x"), 503, None),
+        (api_core.from_http_status(408, "x"), 408, None),
+        (api_core.from_http_status(429, "x"), 429, None),
+        (api_core.from_http_status(502, "x"), 502, None),
+        (api_core.from_http_status(501, "x"), 501, None),
+        (api_core.from_http_status(409, "x"), 409, None),
+        (api_core.from_http_status(302, "x"), None, None),
+        (api_core.ResourceExhausted("x"), None, codes.RESOURCE_EXHAUSTED),
+        (api_core.DeadlineExceeded("x"), None, codes.DEADLINE_EXCEEDED),
+        (api_core.Aborted("x"), None, codes.ABORTED),
+        (api_core.Unknown("x"), None, codes.NUMBERS["UNKNOWN"]),
+        (errors.OF_GRPC["google-api-core"](grpc.StatusCode.UNAVAILABLE, ()), None, codes.UNAVAILABLE),
+        (errors.OF_GRPC["google-api-core"](grpc.StatusCode.UNIMPLEMENTED, ()), None, codes.NUMBERS["UNIMPLEMENTED"]),
+        (errors.OF_HTTP["google-api-core"](503, b"{}", {}), 503, None),
+    ],
+)
+def test_http_and_grpc_are_told_apart(error: Exception, status: int | None, code: int | None) -> None:
+    """Google's classes serve both: an error made for a status is HTTP's, one of a call or of a code alone is gRPC's."""
+    assert (shapes.status(error), shapes.code(error)) == (status, code)
+
+
+def test_a_status_is_judged_as_one_of_http() -> None:
+    """The documented profile takes every 5xx for transient, but UNIMPLEMENTED, the code of a 501, for permanent."""
+    assert memorystore.documented.judge_error(api_core.from_http_status(501, "x")) == TRANSIENT
+    call = errors.OF_GRPC["google-api-core"](grpc.StatusCode.UNIMPLEMENTED, ())
+    assert memorystore.documented.judge_error(call) is PERMANENT
+
+
 def _cause(error: Exception, cause: BaseException) -> Exception:
     error.__cause__ = cause
     return error
@@ -138,6 +170,7 @@ UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
         (auth_error(requests.ConnectionError("x")), TRANSIENT),
         (auth_error(ValueError("x")), PERMANENT),
         (auth_error("x"), PERMANENT),
+        (_cause(auth_timeout("x"), TimeoutError()), TRANSIENT),
         (urllib.error.URLError(ConnectionRefusedError()), TRANSIENT),
         (urllib.error.URLError("x"), PERMANENT),
         (UNTRUSTED, PERMANENT),

@@ -1,5 +1,6 @@
 """Verdicts on replies, with the wall clock where a reply carries no date."""
 
+import json
 import time
 from email.utils import formatdate
 
@@ -61,3 +62,24 @@ def test_what_an_error_says(body: bytes, status: str | None, reasons: set[str]) 
     """Its status and its reasons, if it is an error of a Google API."""
     assert replies.error_status(body) == status
     assert replies.error_reasons(body) == reasons
+
+
+@pytest.mark.parametrize(
+    ("detail", "delay"),
+    [
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "40s"}, 40.0),
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "0.250s"}, 0.25),
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "-1s"}, None),
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "nans"}, None),
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": "1" * 400 + "s"}, None),
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": ".s"}, None),
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": 40}, None),
+        ({"@type": "type.googleapis.com/google.rpc.RetryInfo"}, None),
+        ({"@type": "type.googleapis.com/google.rpc.ErrorInfo", "retryDelay": "40s"}, None),
+        ("RetryInfo", None),
+    ],
+)
+def test_the_wait_that_an_error_asks_for(detail: object, delay: float | None) -> None:
+    """The RetryInfo among the details, in the JSON form of a duration."""
+    assert replies.error_delay(json.dumps({"error": {"details": [detail]}}).encode()) == delay
+    assert replies.error_delay(json.dumps({"error": {"details": detail}}).encode()) is None

@@ -1,6 +1,7 @@
 """Retry objects for Google's generated clients (IAM, Memorystore, Cloud Storage over gRPC), sync and async.
 
-The rule: whoever names the RPC gets an object that judges each request message by the table of its service.
+The rule: an object is made for one RPC, and judges each request message by the table of its service. It serves the gRPC
+transport and the REST one alike.
 """
 
 import functools
@@ -24,12 +25,13 @@ T = TypeVar("T")
 
 
 def retry_for(method: str, policy: Policy | None = None) -> "Retry":
-    """What to pass as `retry=` to a call of the RPC `method`, such as "google.iam.admin.v1.IAM/CreateRole".
+    """Return what to pass as `retry=` to a call of the RPC `method`, such as "google.iam.admin.v1.IAM/CreateRole".
 
-    `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`. An error
-    with a doubtful outcome is followed by another attempt only where the table, shown the request message, allows it;
-    pushback and RetryInfo are obeyed. The original error comes out, with a note and a report. Of a stream of replies
-    only the opening is retried. Raises ValueError for an RPC that no table knows.
+    `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`. Errors
+    of a REST transport are judged by their HTTP status, those of gRPC by their code. After an error with a doubtful
+    outcome the call is made again only where the table, shown the request message, allows it; pushback, RetryInfo and
+    Retry-After are obeyed. The original error is raised, with a note and a report. Of a stream of responses only the
+    opening is retried. Raises ValueError for an RPC that no table knows.
     """
     return Retry(_known(method, policy))
 

@@ -1,7 +1,8 @@
-"""Rpc: what is known of a gRPC call and what its failure means, for whoever sends it. It knows no gRPC library.
+"""Rpc: one RPC, over gRPC or REST: may it be repeated, and what does its failure mean. Knows no gRPC library.
 
 The rule: the request message decides, by the table of its service. An RPC that no table knows is repeated only where
-the caller named it, or where its failure says that it was not executed.
+the caller named it, or where its failure says that it was not executed. A failure that carries an HTTP status is judged
+by the service's table of statuses, one of a gRPC call by its code.
 """
 
 from collections.abc import AsyncIterator, Collection, Iterator
@@ -12,9 +13,11 @@ from forbear.exchange.exchange import Start
 from forbear.exchange.judged import Judged
 from forbear.exchange.settings import check_policy
 from forbear.http.request import Judgement
+from forbear.http.status import asked
 from forbear.policy import Policy
-from forbear.services import grpc_status, registry, rfc9110, shapes
-from forbear.services.failures import transport
+from forbear.run.runtime import current_runtime
+from forbear.services import codes, grpc_status, registry, replies, rfc9110, shapes
+from forbear.services.failures import of_one_request
 from forbear.services.rpc import GrpcCall, RpcService
 
 BEGUN = "the replies had begun to come in, and would come again"
@@ -57,7 +60,7 @@ class Rpc:
         return Judged(policy, Start())
 
     def failed(self, judged: Judged, error: Exception, message: object, stuck: str | None = None) -> float | None:
-        """Seconds to wait before the next attempt, None to let `error` out.
+        """Return the seconds to wait before the next attempt, None to let `error` out.
 
         `message` is the request, of a stream the first one, None where it is not at hand; an iterator comes only once,
         so that there is no other attempt. Neither is there one where `stuck` says why.
@@ -65,7 +68,12 @@ class Rpc:
         if is_once(message):
             message, stuck = None, ONCE
         judgement = self.judge(message)
-        return judged.failed(error, self.verdict(error, judgement), judgement, shapes.code(error), stuck)
+        code = status = shapes.status(error)
+        if status is None:
+            code = shapes.code(error)
+        else:
+            judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
+        return judged.failed(error, self.verdict(error, judgement), judgement, code, stuck)
 
     def judge(self, message: object) -> Judgement:
         """What is known of the call with `message`."""
@@ -76,20 +84,46 @@ class Rpc:
         return judgement.replace(repeatable=True) if self.safe else judgement
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
-        """What the failure of an attempt means; what the server asks for holds under any policy."""
-        code, metadata = shapes.code(error), list(shapes.metadata(error))
-        if code is None:
-            found = transport(error)
-        elif self.service is not None:
-            found = self.service.call_verdict(judgement, code, metadata) or PERMANENT
-        else:
-            found = grpc_status.verdict(code, metadata, read=not judgement.mutation) or PERMANENT
+        """Judge the failure of an attempt; what the server asks for holds under any policy."""
+        found = self._served(error, judgement)
         if self.policy.service is not None:
             return found
-        asked = self.policy.judge_error(error)
-        if asked.kind is Kind.TRANSIENT and asked.retry_after is None:
-            return asked.replace(retry_after=grpc_status.asked_for(metadata))
-        return asked
+        ruled = self.policy.judge_error(error)
+        if ruled.kind is not Kind.TRANSIENT:
+            return ruled
+        wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
+        return ruled.replace(
+            kind=Kind.NOT_EXECUTED if found.kind is Kind.NOT_EXECUTED else ruled.kind, retry_after=wait
+        )
+
+    def _served(self, error: Exception, judgement: Judgement) -> Verdict:
+        """Judge a failure by what the service says of it, or by what is usual where nobody knows the service."""
+        service, status, code = self.service, shapes.status(error), shapes.code(error)
+        if status is not None:
+            return _answered(service, error, judgement, status)
+        if code is None:
+            return of_one_request(error)
+        metadata = list(shapes.metadata(error))
+        if service is not None:
+            return service.call_verdict(judgement, code, metadata) or PERMANENT
+        return grpc_status.verdict(code, metadata, read=not judgement.mutation) or PERMANENT
+
+
+def _answered(service: RpcService | None, error: Exception, judgement: Judgement, status: int) -> Verdict:
+    """Judge a response with an HTTP status, which a REST transport made an error of."""
+    known = rfc9110.RFC9110 if service is None else service
+    found = known.verdict(judgement, status, shapes.headers(error), lambda: shapes.body(error)) or PERMANENT
+    if found.kind is Kind.TRANSIENT and found.retry_after is None:
+        return found.replace(retry_after=replies.error_delay(shapes.body(error)))
+    return found
+
+
+def _wait(error: Exception) -> float | None:
+    """Return the seconds that the server asks to wait, None where it does not."""
+    if shapes.status(error) is None:
+        return grpc_status.asked_for(shapes.metadata(error))
+    seconds = asked(shapes.headers(error), current_runtime().now())
+    return replies.error_delay(shapes.body(error)) if seconds is None else seconds
 
 
 def check_rpc_policy(policy: Policy | None) -> None:

@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
-from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
+from forbear.core.verdict import Safety, Verdict
 from forbear.http.request import Judgement, Request
 from forbear.services import shapes
 from forbear.services.cloud_storage.service import RECOMMENDED
-from forbear.services.failures import Failures
+from forbear.services.failures import Failures, of_one_request
 
 JUDGE = Failures(RECOMMENDED)
 
@@ -20,21 +20,10 @@ _READ = Judgement(RECOMMENDED.name, None, Safety.ALWAYS, repeatable=True, mutati
 _UNKNOWN = Judgement(RECOMMENDED.name, None, Safety.NEVER)
 _CHUNK = "a chunk may have arrived and must not be sent again before its session was asked what it has"
 
-# The client's session tries no second connection. The requests of its credentials fail before that of the call is sent,
-# or after it was refused for want of them.
-_NOT_SENT = frozenset({
-    "urllib3.exceptions.NewConnectionError", "urllib3.exceptions.ConnectTimeoutError",
-    "google.auth.exceptions.TransportError",
-})  # fmt: skip
-
 
 def verdict_on(error: Exception) -> Verdict:
-    """What an error of the client means."""
-    found = JUDGE(error)
-    if found.kind is not Kind.TRANSIENT or shapes.status(error) is not None:
-        return found
-    names = {name for cause in shapes.causes(error) for name in shapes.names(cause)}
-    return NOT_EXECUTED if names & _NOT_SENT else found
+    """Judge an error of the client, each of whose calls is one request."""
+    return of_one_request(error) if shapes.status(error) is None and shapes.code(error) is None else JUDGE(error)
 
 
 def judged_as(request: Request | None, *, read: bool) -> Judgement:

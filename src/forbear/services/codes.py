@@ -41,6 +41,11 @@ def numbers(replies: Iterable[str]) -> tuple[int, ...]:
     return tuple(dict.fromkeys(found))
 
 
+def over_http(numbers: Iterable[int]) -> tuple[int, ...]:
+    """Return the HTTP statuses by which REST transports report codes; codes that no table lists are left out."""
+    return tuple(dict.fromkeys(_STATUSES[NAMES[number]] for number in numbers if NAMES[number] in _STATUSES))
+
+
 def among(statuses: Container[int]) -> frozenset[int]:
     """The transient codes whose HTTP statuses are among those; a 5xx that stands for no transient code adds none."""
     return frozenset(code for code, status in TRANSIENT.items() if status in statuses)

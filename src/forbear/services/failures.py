@@ -1,14 +1,16 @@
-"""What an error of a function that calls a service means, judged by its shape. It knows no service and no client.
+"""Judge the errors of functions that call a service by their shapes. Knows no service and no client.
 
-Nobody sees the request here, so nobody knows its operation, nor whether it was the only one: a refused connection may
-be that of a redirect, or of a second request. So a transport error never says that nothing was executed.
+The request is not seen here, so neither is its operation, nor whether it was the only one: a refused connection may be
+that of a redirect, or of a second request. So a transport error never says that nothing was executed, unless the caller
+knows that the function sends a single request (`of_one_request`).
 """
 
 import errno
 from typing import TYPE_CHECKING
 
 from forbear.core.record import Record
-from forbear.core.verdict import PERMANENT, TRANSIENT, Safety, Verdict
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
+from forbear.http.method import READS
 from forbear.http.request import Judgement
 from forbear.services import grpc_status, shapes
 from forbear.services.rpc import RpcService
@@ -24,7 +26,9 @@ _LOST = frozenset({
     "aiohttp.client_exceptions.ClientConnectionError", "aiohttp.client_exceptions.ClientPayloadError",
     "http.client.BadStatusLine", "http.client.IncompleteRead", "http.client.ResponseNotReady",
 })  # fmt: skip
-_WRAPPERS = frozenset({"google.auth.exceptions.TransportError", "urllib.error.URLError"})
+_CREDENTIALS = "google.auth.exceptions.TransportError"
+_WRAPPERS = frozenset({_CREDENTIALS, "google.auth.exceptions.TimeoutError", "urllib.error.URLError"})
+_NO_CONNECTION = frozenset({"urllib3.exceptions.NewConnectionError", "urllib3.exceptions.ConnectTimeoutError"})
 _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
 
 
@@ -77,3 +81,21 @@ def transport(error: BaseException) -> Verdict:
     if names & _WRAPPERS and len(found) > 1:
         return transport(found[1])
     return PERMANENT
+
+
+def of_one_request(error: BaseException) -> Verdict:
+    """Judge an error without a response of a call by which a session of requests sends a single request.
+
+    Nothing was executed where no connection was made, or where the credentials of the request could not be fetched.
+    A GET may be what a redirect made of a write that had been executed, so that its outcome stays unknown. The session
+    of google-auth for asyncio wraps the errors of the request itself and repeats requests on its own: always unknown.
+    """
+    found = transport(error)
+    if found.kind is not Kind.TRANSIENT:
+        return found
+    names = {name for cause in shapes.causes(error) for name in shapes.names(cause)}
+    if any(name.startswith("aiohttp.") for name in names):
+        return found
+    if _CREDENTIALS in names:
+        return NOT_EXECUTED
+    return NOT_EXECUTED if names & _NO_CONNECTION and shapes.method(error) not in READS else found

@@ -40,6 +40,18 @@ def error_reasons(body: bytes) -> frozenset[str]:
     return frozenset(str(error.get("reason")) for error in (errors if is_list(errors) else ()) if is_mapping(error))
 
 
+def error_delay(body: bytes) -> float | None:
+    """Return the seconds that the RetryInfo of an error asks to wait, None where the body has none that makes sense."""
+    details: Any = _error(body).get("details")
+    for detail in details if is_list(details) else ():
+        if is_mapping(detail) and str(detail.get("@type")).endswith("/google.rpc.RetryInfo"):
+            text = str(detail.get("retryDelay"))[:24]
+            whole, _, fraction = text.removesuffix("s").partition(".")
+            plain = text[-1:] == "s" and text.isascii() and whole.isdigit() and (fraction or "0").isdigit()
+            return float(text[:-1]) if plain else None
+    return None
+
+
 def _error(body: bytes) -> dict[str, Any]:
     try:
         document: Any = json.loads(body)

@@ -1,6 +1,6 @@
 """A gRPC call as a service is shown it, and what a service of RPCs answers. It knows no service and no gRPC library."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, runtime_checkable
 
 from forbear.core.record import Record
@@ -35,7 +35,7 @@ class GrpcCall(Record):
 
 @runtime_checkable
 class RpcService(Protocol):
-    """The knowledge of one gRPC API."""
+    """The knowledge of one API whose calls are RPCs, over gRPC or, as JSON, over HTTP."""
 
     @property
     def name(self) -> str:
@@ -48,4 +48,14 @@ class RpcService(Protocol):
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
         """What the end of a call with the status code `code` (its number) means, None where it is a success."""
+        ...
+
+    def verdict(
+        self,
+        judgement: Judgement,
+        status: int,
+        headers: Mapping[str, str],
+        body: Callable[[], bytes] | None = None,
+    ) -> Verdict | None:
+        """Judge a response over HTTP, as `forbear.http.request.Service` does; `maybe_done` has statuses then."""
         ...

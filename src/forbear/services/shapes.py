@@ -13,7 +13,7 @@ from forbear.services.untyped import is_mapping
 
 
 def status(error: object) -> int | None:
-    """The HTTP status that an error stands for, None where there was no reply."""
+    """Return the HTTP status that an error stands for, None where there was no response or the call was one of gRPC."""
     found = _plain_status(error)
     return _http(_get(error, "code")) if found is None and code(error) is None else found
 
@@ -36,17 +36,23 @@ def body(error: object) -> bytes:
     return b""
 
 
+def method(error: BaseException) -> str | None:
+    """Return the HTTP method of the request that failed, None where the error does not carry it."""
+    for cause in causes(error):
+        found = _get(_get(cause, "request"), "method")
+        if isinstance(found, str):
+            return found.upper()
+    return None
+
+
 def code(error: object) -> int | None:
-    """The number of the gRPC status code that an error stands for, None where it is of no call."""
+    """Return the number of the gRPC status code that an error stands for, None where it is of no gRPC call."""
     if _plain_status(error) is not None:
         return None
-    for name in ("code", "grpc_status_code"):
-        found = _get(error, name)
-        with suppress(Exception):
-            value: Any = _get(found() if callable(found) else found, "value")
-            if isinstance(value, tuple) and isinstance(value[0], int):
-                return value[0]
-    return None
+    found = _number(_get(error, "code"))
+    if found is None and not _is_http(error):
+        found = _number(_get(error, "grpc_status_code"))
+    return found
 
 
 def metadata(error: object) -> Metadata:
@@ -85,6 +91,31 @@ def _plain_status(error: object) -> int | None:
         (error, "status"),
     )
     return next((found for place, name in places if (found := _http(_get(place, name))) is not None), None)
+
+
+def _number(status_code: Any) -> int | None:
+    """Return the number of a status code of grpc, or of a method that returns one."""
+    with suppress(Exception):
+        value: Any = _get(status_code() if callable(status_code) else status_code, "value")
+        if isinstance(value, tuple) and isinstance(value[0], int):
+            return value[0]
+    return None
+
+
+def _is_http(error: object) -> bool:
+    """Return whether an error of google-api-core was made for an HTTP status, though its class names a gRPC code, too.
+
+    The class tells: of those that stand for a status of their own, `from_http_status` makes some (ServiceUnavailable),
+    and only gRPC the subclasses that merely add a code (ResourceExhausted). One with a call as its response is gRPC's.
+    """
+    if _number(_get(_get(error, "response"), "code")) is not None:
+        return False
+    for kind in type(error).__mro__:
+        if vars(kind).get("code") is not None:
+            return _http(_get(error, "code")) is not None
+        if vars(kind).get("grpc_status_code") is not None:
+            return False
+    return False
 
 
 def _get(thing: object, name: str) -> Any:

@@ -41,7 +41,7 @@ def test_replies_by_http(make: errors.Maker, status: int, body: bytes, conflict:
 
 def _redirect() -> errors.Trailing:
     detail = any_pb2.Any(type_url="type.googleapis.com/google.storage.v2.BidiWriteObjectRedirectedError")
-    return (("grpc-status-details-bin", status_pb2.Status(code=10, details=[detail]).SerializeToString()),)
+    return (("grpc-status-details-bin", status_pb2.Status(code=10, message="x", details=[detail]).SerializeToString()),)
 
 
 @pytest.mark.parametrize("make", errors.OF_GRPC.values(), ids=errors.OF_GRPC)
