@@ -55,11 +55,14 @@ def sent(error: Exception) -> Request | None:
     return None
 
 
+def of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
+    """Return the request that a function of the client sends; `content` is None where it is not at hand."""
+    url = urlsplit(address)
+    lowered = {name.lower(): str(value) for name, value in headers.items()}
+    return Request(method, url.netloc, url._replace(scheme="", netloc="", fragment="").geturl(), lowered, content)
+
+
 def _read(request: Any) -> Request:
-    whole: str = request.url
-    url = urlsplit(whole)
-    headers = {name.lower(): str(value) for name, value in request.headers.items()}
     body = request.body.encode() if isinstance(request.body, str) else request.body
     content = b"" if body is None else body if isinstance(body, bytes) else None
-    target = url._replace(scheme="", netloc="", fragment="").geturl()
-    return Request(request.method, url.netloc, target, headers, content)
+    return of_upload(request.method, request.url, request.headers, content)

@@ -1,12 +1,13 @@
 """install: one google-cloud-storage client made safe as a whole, by an adapter on its own session.
 
-The rule: whatever forbear gives up on comes out as the RetryError by which Google's loops end themselves. They do not
-repeat that one, so that attempts do not multiply and what must not be repeated is not.
+The rule: what forbear gives up on is raised as the RetryError by which Google's loops end themselves. They do not
+repeat that one, so that attempts do not multiply and what must not be repeated is not. A call whose retries are off is
+sent once and ends with the errors of the plain client.
 """
 
 from collections.abc import Iterator
 from http.client import HTTPException
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import requests
 import urllib3
@@ -22,6 +23,9 @@ from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage.service import RECOMMENDED
 
+if TYPE_CHECKING:
+    from forbear.clients.google_storage.callers import Caller
+
 C = TypeVar("C", bound=storage.Client)
 
 _BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
@@ -34,13 +38,20 @@ def install(client: C, policy: Policy | None = None) -> C:
     Every request of it is judged as it goes over the wire: repeated only where its operation allows it, continued where
     a download breaks, and of a resumable upload only what its session says is missing is sent again. `policy` is by
     default `cloud_storage.policy`; one of your own brings its limits, backoff and `on`. The table is that of Cloud
-    Storage on any host, emulators included. Whatever `retry=` its calls have,
-    Google's loops end with the first attempt: what is given up on is a `google.api_core.exceptions.RetryError`, whose
-    `cause` is the original error, with a note and a report. Errors that no loop would repeat come out as ever.
+    Storage on any host, emulators included.
+
+    A call is sent once where its `retry=` is None, by its default or by the word of the caller, and where it is a
+    ConditionalRetryPolicy whose condition does not hold; its errors are those of the plain client. Any other `retry=`
+    leaves the decision to `policy`: Google's loops end with the first attempt. What is given up on is a
+    `google.api_core.exceptions.RetryError`, whose `cause` is the original error, with a note and a report. Errors that
+    no loop would repeat are raised as ever.
 
     Raises TypeError for the policy of another service, for another client, and for one whose session has adapters of
-    its own (mutual TLS). Processes of the transfer manager have clients of their own: use its threads.
+    its own (mutual TLS); ImportError for a version of google-cloud-storage that keeps `retry=` where it is not found.
+    Processes of the transfer manager have clients of their own: use its threads.
     """
+    from forbear.clients.google_storage import callers  # fails here, not for those who use retry objects only
+
     session: Any = getattr(client, "_http", None) if isinstance(client, storage.Client) else None
     if not isinstance(session, requests.Session):
         raise TypeError(
@@ -66,6 +77,7 @@ def install(client: C, policy: Policy | None = None) -> C:
             prefix,
             _Adapter(
                 chosen,
+                callers.Caller,
                 pool_connections=kept._pool_connections,
                 pool_maxsize=kept._pool_maxsize,
                 pool_block=kept._pool_block,
@@ -77,9 +89,13 @@ def install(client: C, policy: Policy | None = None) -> C:
 class _Adapter(RetryAdapter):
     """The adapter for requests, but what it gives up on ends Google's loops, and every host is Cloud Storage."""
 
-    def __init__(self, policy: Policy, **options: Any) -> None:
+    __attrs__ = [*RetryAdapter.__attrs__, "_caller", "_policy"]  # noqa: RUF012 - what is pickled, declared there
+
+    def __init__(self, policy: Policy, caller: "type[Caller]", **options: Any) -> None:
         super().__init__(policy, **options)
         self._settings = self._settings.replace(service=RECOMMENDED)
+        self._policy = policy
+        self._caller = caller
 
     def send(
         self,
@@ -90,7 +106,12 @@ class _Adapter(RetryAdapter):
         cert: Any = None,
         proxies: Any = None,
     ) -> requests.Response:
-        """Send a request as often as its policy allows and return the reply."""
+        """Send a request as often as its call and the policy allow, and return the response."""
+        caller = self._caller()
+        if caller.sends_once:
+            return RetryAdapter.send(self._once(), request, stream, timeout, verify, cert, proxies)
+        if caller.ended is not None:
+            raise caller.ended
         try:
             response = super().send(request, stream, timeout, verify, cert, proxies)
             if response.status_code in TRANSIENT_STATUSES:
@@ -98,6 +119,13 @@ class _Adapter(RetryAdapter):
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:
             raise _given_up(error, report(error)) from error
         return _Reply.of(response)
+
+    def _once(self) -> "_Adapter":
+        """Return the adapter for a call whose retries are off: one attempt, whose failure is still explained."""
+        once = self.__new__(type(self))
+        vars(once).update(vars(self))  # the connections, too
+        once._settings = self._settings.replace(policy=self._policy.with_attempts(1))
+        return once
 
 
 class _Reply(requests.Response):

@@ -1,8 +1,9 @@
 """Retry objects for google-cloud-storage by the names of its own: for them, only the import changes.
 
 The rule: what Google's objects decide by the type of an error alone, these decide by the operation, too. They see it in
-the arguments of the call where the client shows them, else in the request that a failed attempt carries. What cannot be
-found out is not repeated, unless it was certainly not executed.
+the arguments of the call where the client shows them, else in the function that sends an upload or in the request that
+a failed attempt carries. What cannot be found out is not repeated, unless it was certainly not executed. Of a chunk of
+a resumable upload only what its session lacks is sent again.
 """
 
 import functools
@@ -12,6 +13,7 @@ from typing import Any, ParamSpec, Self, TypeVar
 from google.api_core import retry as api_retry
 from google.cloud.storage import retry as storage_retry
 
+from forbear.clients.google_storage.media import Sending, sent_by
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
@@ -99,7 +101,7 @@ class Retry(api_retry.Retry):
     def with_repeatable(self, repeatable: bool) -> Self:
         """Say that any call may be repeated, whatever the table says, for the caller knows it to be harmless.
 
-        Chunks of a resumable upload are not sent again for all that: what the server has of them, nobody knows.
+        Chunks of a resumable upload are continued in any case, after their session was asked what it has.
         """
         check.flag("repeatable", repeatable)
         changed = self._with()
@@ -127,14 +129,22 @@ class Retry(api_retry.Retry):
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
             judged = Judged(self._policy, Start())
+            chunk: Sending | None = None
             while True:
                 try:
-                    value = func(*args, **kwargs)
+                    value: T = func(*args, **kwargs) if chunk is None else chunk.resume()
                 except Exception as error:
                     verdict = self._verdict(error)
                     if told is not None and verdict.kind in _WORTH_IT:
                         told(error)
-                    delay = judged.failed(error, verdict, self._judgement(error, known, func), shapes.status(error))
+                    sending = chunk or sent_by(func)
+                    judgement = self._judgement(error, known or (sending and sending.request), func)
+                    if judgement.session and sending is not None and not judgement.repeatable and sending.can_resume():
+                        # A chunk has the whole patience from its first failure on, and whenever its session got on.
+                        if chunk is None or chunk.has_got_on():
+                            judged = Judged(self._policy, Start())
+                        chunk, judgement = sending, judgement.replace(repeatable=True)
+                    delay = judged.failed(error, verdict, judgement, shapes.status(error))
                     if delay is None:
                         _annotate(error, judged.report)
                         raise

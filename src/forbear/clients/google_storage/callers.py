@@ -1,0 +1,60 @@
+"""Find the call of google-cloud-storage that a request belongs to, and what its `retry=` says.
+
+The client keeps the `retry=` of a call in variables of the functions below and out of its session, so an adapter can
+learn it only from the stack. The stack is read, nothing is changed. Importing this module fails where a version of the
+client keeps it elsewhere: a call whose retries are off must not be repeated because nobody noticed.
+"""
+
+import sys
+from types import CodeType, FrameType
+
+from google.api_core.exceptions import RetryError
+from google.api_core.retry.retry_unary import retry_target
+from google.cloud.storage import _http
+from google.cloud.storage._media.requests import _request_helpers
+
+
+def _variable(function: object, name: str) -> tuple[CodeType, str]:
+    """Return the code of a function of the client and the variable of it that is to be read."""
+    code: CodeType = function.__code__  # type: ignore[attr-defined]
+    if name not in code.co_varnames:
+        raise ImportError(
+            f"forbear.clients.google_storage.install reads the variable {name} of {code.co_qualname}, which this "
+            "version of Google's libraries does not have; install google-cloud-storage 3.17, or pass forbear's retry "
+            "objects as `retry=` instead"
+        )
+    return code, name
+
+
+_RETRY = dict([
+    _variable(_http.Connection.api_request, "retry"),
+    _variable(_request_helpers.wait_and_retry, "retry_strategy"),
+])  # fmt: skip
+"""What sends the requests of a call; None where its `retry=` is None, or a conditional policy does not apply."""
+
+_LOOP, _ERRORS = _variable(retry_target, "error_list")
+"""Google's loop, with the errors of earlier attempts."""
+
+
+class Caller:
+    """The call that the current request belongs to.
+
+    `sends_once` tells whether its retries are off. `ended` is the RetryError with which an earlier attempt of Google's
+    loop around it ended: the predicate of that loop accepts every error, this one, too.
+    """
+
+    __slots__ = ("ended", "sends_once")
+
+    def __init__(self) -> None:
+        self.sends_once = False
+        self.ended: RetryError | None = None
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None:
+            name = _RETRY.get(frame.f_code)
+            if name is not None:
+                self.sends_once = not frame.f_locals[name]
+                return
+            if frame.f_code is _LOOP:
+                errors = frame.f_locals[_ERRORS]
+                self.ended = errors[-1] if errors and isinstance(errors[-1], RetryError) else None
+            frame = frame.f_back
