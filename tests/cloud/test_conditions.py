@@ -63,8 +63,8 @@ def test_delete_with_a_stale_generation(cloud: Cloud, http: httpx.Client) -> Non
     assert cloud.store.object("bkt", "o").data == b"new"
 
 
-def test_etag_headers_guard_reads_only(cloud: Cloud, http: httpx.Client) -> None:
-    """If-Match and If-None-Match decide reads, quoted or not, and are ignored by writes as at the service."""
+def test_etag_headers_guard_reads(cloud: Cloud, http: httpx.Client) -> None:
+    """If-Match and If-None-Match decide reads, quoted or not; a write ignores the latter."""
     etag = cloud.store.put("bkt", "o", b"x").etag
     assert http.get(OBJECT, headers={"If-Match": etag}).status_code == 200
     assert http.get(OBJECT, headers={"If-Match": f'"{etag}", "z"'}).status_code == 200
@@ -73,4 +73,36 @@ def test_etag_headers_guard_reads_only(cloud: Cloud, http: httpx.Client) -> None
     assert (unchanged.status_code, unchanged.content) == (304, b"")
     assert unchanged.headers["etag"] == etag
     assert http.get(OBJECT, headers={"If-None-Match": "*"}).status_code == 304
-    assert http.patch(OBJECT, headers={"If-Match": '"z"'}, json={}).status_code == 200
+    assert http.patch(OBJECT, headers={"If-None-Match": f'"{etag}"'}, json={}).status_code == 200
+
+
+WRITES = {
+    "objects.patch": ("PATCH", OBJECT, {"metadata": {"a": "b"}}),
+    "objects.update": ("PUT", OBJECT, {"metadata": {"a": "b"}}),
+    "objects.setIamPolicy": ("PUT", f"{OBJECT}/iam", {"bindings": []}),
+    "objects.delete": ("DELETE", OBJECT, None),
+    "buckets.patch": ("PATCH", "/storage/v1/b/bkt", {"labels": {"a": "b"}}),
+    "buckets.update": ("PUT", "/storage/v1/b/bkt", {"labels": {"a": "b"}}),
+    "buckets.setIamPolicy": ("PUT", "/storage/v1/b/bkt/iam", {"bindings": []}),
+    "projects.hmacKeys.update": ("PUT", "/storage/v1/projects/p/hmacKeys/KEY", {"state": "INACTIVE"}),
+}
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_if_match_guards_a_write(cloud: Cloud, http: httpx.Client, operation: str) -> None:
+    """Only the tag of the present version lets a write pass, in quotes or bare, in a list or as `*`; no weak one."""
+    cloud.store.put("bkt", "o", b"x")
+    key = cloud.store.create_hmac_key("p", "a@b").access_id
+    method, path, body = WRITES[operation]
+    path = path.replace("KEY", key)
+    tag = http.get(path).json()["etag"]
+    for stale in ('"other"', f'W/"{tag}"', f'"other", W/"{tag}"', '""', ""):
+        assert http.request(method, path, json=body, headers={"If-Match": stale}).status_code == 412, stale
+    assert len(cloud.effects) == 0
+    if body is None:
+        assert http.delete(path, headers={"If-Match": "*"}).status_code == 204
+        return
+    for number, fresh in enumerate(('"{}"', "{}", '"other", "{}"', "*"), 1):
+        tag = http.get(path).json()["etag"]
+        assert http.request(method, path, json=body, headers={"If-Match": fresh.format(tag)}).status_code == 200, fresh
+        assert len(cloud.effects) == number

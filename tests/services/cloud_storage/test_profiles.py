@@ -131,6 +131,19 @@ def test_every_difference_has_its_reason_in_the_docstring() -> None:
         assert word in text
 
 
+def test_the_documented_profile_warns_of_if_match() -> None:
+    """No row of the recommended profile counts the header; where the page does, its docstring says what may happen."""
+    from forbear.services.cloud_storage import json_api, profiles, xml_api
+
+    header = ("h", "If-Match")
+    rows = [*json_api.operations(), *xml_api.operations()]
+    assert not [row.id for row in rows if any(header in terms for terms in row.rule.conditions)]
+    assert [row.id for row in rows if row.documented and any(header in terms for terms in row.documented.conditions)]
+    text = profiles.documented.__doc__ or ""
+    for word in ("Warning", "If-Match", "second execution", "ifMetagenerationMatch"):
+        assert word in text
+
+
 def test_no_table_is_loaded_before_a_request_is_seen() -> None:
     """Finding a service costs a look at the host; reading its tables waits for the first request."""
     code = """

@@ -18,6 +18,11 @@ _PYTHON_CLIENT = CloudStorage(documented=True, statuses=frozenset({429, 500, 502
 def documented() -> Policy:
     """The retry page of Cloud Storage to the letter.
 
+    Warning: the page counts an entity tag as a condition of updates to buckets, objects, IAM policies and HMAC keys, so
+    this profile repeats them where they have an `If-Match` header. No document says that the service enforces the
+    header on writes. Where it does not, a lost response leads to a second execution. Send `ifMetagenerationMatch`, or
+    the etag in the body of a policy or a key, or take `policy`, which does not count the header.
+
     Waits of `min(2**n + up to 1 s, 64 s)`, ten minutes in all and no limit on attempts. Worth another try are 408, 429
     (except for data sent in a resumable session), every 5xx, socket timeouts and TCP disconnects. Repeated is only what
     the page calls idempotent, under the conditions it names.

@@ -79,13 +79,27 @@ _NONE = Conditions()
 
 
 def check_etag(headers: Mapping[str, str], etag: str) -> None:
-    """Enforce If-Match (412) and If-None-Match (304) on a read; writes ignore both headers, as the service does."""
+    """Enforce If-Match (412) and If-None-Match (304) on a read."""
     wanted = headers.get("if-match")
     if wanted is not None and not _lists(wanted, etag):
         raise condition_not_met("If-Match")
     unwanted = headers.get("if-none-match")
     if unwanted is not None and _lists(unwanted, etag):
         raise ApiError(304, "Not Modified", headers=(("ETag", etag),))
+
+
+def check_match(headers: Mapping[str, str], etag: str) -> None:
+    """Enforce If-Match on a write to a resource that exists: 412 unless it lists the current tag or is `*`.
+
+    So says RFC 9110 (§13.1.1), which compares strongly: a weak tag never matches. Whether the real service heeds the
+    header on writes is not documented.
+    """
+    wanted = headers.get("if-match")
+    if wanted is None:
+        return
+    strong = ",".join(tag for tag in wanted.split(",") if not tag.strip().startswith("W/"))
+    if not _lists(strong, etag):
+        raise condition_not_met("If-Match")
 
 
 def same_etag(text: str, etag: str) -> bool:

@@ -3,7 +3,7 @@
 import re
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import check_etag
+from forbear.testing.cloud.conditions import check_etag, check_match
 from forbear.testing.cloud.errors import ApiError, invalid, required
 from forbear.testing.cloud.fields import query_integer, text
 from forbear.testing.cloud.model import Bucket, nested
@@ -49,6 +49,7 @@ def patch(call: Call) -> Reply:
     """Change the fields given, keep the others."""
     bucket, body = call.bucket(), call.body()
     call.conditions().check_write(bucket)
+    check_match(call.request.headers, bucket.etag)
     return _changed(call, bucket, merged(bucket.fields, bucket_fields(body)), body)
 
 
@@ -56,6 +57,7 @@ def update(call: Call) -> Reply:
     """Replace all fields."""
     bucket, body = call.bucket(), call.body()
     call.conditions().check_write(bucket)
+    check_match(call.request.headers, bucket.etag)
     return _changed(call, bucket, merged({}, bucket_fields(body)), body)
 
 
@@ -63,6 +65,7 @@ def delete(call: Call) -> Reply:
     """Delete an empty bucket."""
     bucket = call.bucket()
     call.conditions().check_write(bucket)
+    check_match(call.request.headers, bucket.etag)
     call.store.delete_bucket(bucket)
     call.committed(bucket.name, bucket.generation)
     return NO_CONTENT
@@ -74,6 +77,7 @@ def lock_retention_policy(call: Call) -> Reply:
     if query_integer(call.query, "ifMetagenerationMatch") is None:
         raise required("ifMetagenerationMatch")
     call.conditions().check_write(bucket)
+    check_match(call.request.headers, bucket.etag)
     policy = nested(bucket.fields, "retentionPolicy")
     if not policy:
         raise ApiError(400, f"Bucket {bucket.name} has no retention policy to lock.")

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.conditions import same_etag
+from forbear.testing.cloud.conditions import check_match, same_etag
 from forbear.testing.cloud.errors import condition_not_met, invalid, required
 from forbear.testing.cloud.fields import items, text
 from forbear.testing.cloud.model import Policy
@@ -52,6 +52,7 @@ def _handlers(find: Callable[[Call], _Place]) -> Mapping[str, Handler]:
             raise invalid("Invalid value for etag: it must be a string.")
         if etag and not same_etag(etag, place.policy.etag):
             raise condition_not_met("etag")
+        check_match(call.request.headers, place.policy.etag)
         bindings = items(body, "bindings")
         for binding in bindings:
             text(binding, "role")

@@ -2,7 +2,7 @@
 
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import check_etag
+from forbear.testing.cloud.conditions import check_etag, check_match
 from forbear.testing.cloud.errors import invalid
 from forbear.testing.cloud.fields import query_flag
 from forbear.testing.cloud.model import StoredObject
@@ -43,6 +43,7 @@ def patch(call: Call) -> Reply:
     """Change the fields given, keep the others."""
     item, body = call.item(), call.body()
     call.conditions().check_write(item)
+    check_match(call.request.headers, item.etag)
     fields = object_fields(body)
     check_custom_time(item.fields, fields)
     return _changed(call, item, merged(item.fields, fields), body)
@@ -52,6 +53,7 @@ def update(call: Call) -> Reply:
     """Replace all fields."""
     item, body = call.item(), call.body()
     call.conditions().check_write(item)
+    check_match(call.request.headers, item.etag)
     return _changed(call, item, merged({}, object_fields(body)), body)
 
 
@@ -59,6 +61,7 @@ def delete(call: Call) -> Reply:
     """Delete the live version (in a versioned bucket it becomes noncurrent), or one generation for good."""
     item = call.item()
     call.conditions().check_write(item)
+    check_match(call.request.headers, item.etag)
     call.store.delete_object(item, for_good="generation" in call.query)
     call.committed(item.resource, item.generation)
     return NO_CONTENT

@@ -1,7 +1,7 @@
 """What belongs to a project: its HMAC keys and its service account; the keys open nothing."""
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import same_etag
+from forbear.testing.cloud.conditions import check_match, same_etag
 from forbear.testing.cloud.errors import condition_not_met, invalid, not_found, required
 from forbear.testing.cloud.fields import query_flag, text
 from forbear.testing.cloud.model import HmacKey
@@ -46,6 +46,7 @@ def update_key(call: Call) -> Reply:
     etag, state = body.get("etag"), text(body, "state")
     if etag is not None and not (isinstance(etag, str) and same_etag(etag, key.etag)):
         raise condition_not_met("etag")
+    check_match(call.request.headers, key.etag)
     if state not in {"ACTIVE", "INACTIVE"} or key.state == "DELETED":
         raise invalid(f"Invalid value for state: '{state[:80]}'. A key that is not deleted can be ACTIVE or INACTIVE.")
     key.state, key.updated = state, call.store.now()
@@ -59,6 +60,7 @@ def delete_key(call: Call) -> Reply:
     key = _key(call)
     if key.state == "DELETED":
         raise not_found("The access ID")
+    check_match(call.request.headers, key.etag)
     if key.state != "INACTIVE":
         raise invalid("Cannot delete keys in 'ACTIVE' state: set the state to INACTIVE first.")
     key.state, key.updated = "DELETED", call.store.now()
