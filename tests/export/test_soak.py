@@ -28,7 +28,9 @@ const outcome = async (promise) => {
 (async () => {
   const bucket = storage.bucket('b');
   const told = {};
+  const begun = Date.now();
   told.read = await outcome(bucket.file('a').getMetadata());
+  told.waited = Math.round((Date.now() - begun) / 1000) >= 2;  // the multiplier, which is its first wait
   told.conditional = await outcome(bucket.file('a').delete({ifGenerationMatch: GENERATION}));
   told.unconditional = await outcome(bucket.file('c').delete());
   console.log(JSON.stringify(told));
@@ -80,7 +82,7 @@ def test_the_nodejs_client_runs_the_snippet(tmp_path: Path) -> None:
                 GOOGLE_CLOUD_PROJECT="p",
             )
         )
-        assert told == {"read": "done", "conditional": "done", "unconditional": 503}
+        assert told == {"read": "done", "waited": True, "conditional": "done", "unconditional": 503}
         assert [(request.method, request.status) for request in cloud.requests] == [
             ("GET", 503),
             ("GET", 200),

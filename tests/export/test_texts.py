@@ -152,7 +152,7 @@ def test_go_keeps_its_own_errors_where_they_are_the_same() -> None:
 @pytest.mark.parametrize(
     ("target", "policy", "without"),
     [
-        ("nodejs", cloud_storage.documented, ("jitter", "waits", "timeout", "attempts")),
+        ("nodejs", cloud_storage.documented, ("timeout", "attempts")),
         ("cpp", cloud_storage.policy, ("jitter", "waits", "timeout")),
         ("php", cloud_storage.policy, ("jitter", "waits")),
         ("java", retry(on=Busy), ("jitter", "waits", "timeout", "attempts")),
@@ -161,8 +161,25 @@ def test_go_keeps_its_own_errors_where_they_are_the_same() -> None:
     ],
 )
 def test_what_a_target_says_exactly_is_no_loss(target: str, policy: Policy, without: tuple[str, ...]) -> None:
-    """Node.js has the documented formula, C++ windows as our own, Java and Go full jitter."""
+    """C++ has windows as our own, Java and Go full jitter."""
     assert not [loss for loss in export.source(target, policy).losses if loss.startswith(without)]
+
+
+@pytest.mark.parametrize(
+    ("backoff", "maximum", "loss"),
+    [
+        (Exponential(1, 2, 64, "documented"), "64", "waits of 1 s, times 2 up to 64 s: from 2 s (uploads from 1 s), "),
+        (Exponential(2, 3, 60, "equal"), "60", "waits of 2 s, times 3 up to 60 s: from 3 s (uploads from 1 s), "),
+        (Exponential(1, 3, 2, "full"), "2", "waits of 1 s, times 3 up to 2 s: from 2 s (uploads from 1 s), "),
+        (Exponential(0.1, 2, 0.5, "full"), "1", "waits of 0.1 s, times 2 up to 0.5 s: from 1 s (uploads from 1 s), "),
+        (Constant(5), "5", "waits of 5 s: from 1 s, times 1 up to 5 s"),
+    ],
+)
+def test_the_waits_of_nodejs_are_listed(backoff: Exponential | Constant, maximum: str, loss: str) -> None:
+    """Its first wait is the multiplier and cannot be set; with a maximum below 1 s its uploads would fail."""
+    text, losses = export.nodejs(retry(on=Busy, backoff=backoff))
+    assert f"maxRetryDelay: {maximum}," in text
+    assert [each for each in losses if each.startswith(loss)]
 
 
 def test_iam_has_no_client_of_cloud_storage_but_other_targets() -> None:
