@@ -4,7 +4,7 @@ import inspect
 import io
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 import requests
@@ -13,12 +13,12 @@ from google.api_core import exceptions
 from google.api_core import retry as api_retry
 from google.api_core.iam import Policy
 from google.cloud import storage
-from google.cloud.storage import acl, hmac_key, notification, transfer_manager
+from google.cloud.storage import acl, blob, bucket, client, hmac_key, notification, transfer_manager
 from google.cloud.storage import exceptions as storage_exceptions
 from google.cloud.storage import retry as stock
 
 import forbear
-from forbear.clients.google_storage import install
+from forbear.clients.google_storage import callers, install
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
@@ -39,7 +39,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "get_blob": ("a",),
     "get_notification": ("1",),
     "restore_blob": ("a",),
-    "set_iam_policy": (Policy(),),
+    "set_iam_policy": (cast("Callable[[], object]", Policy)(),),
     "test_iam_permissions": (["storage.objects.get"],),
     "update_storage_class": ("NEARLINE",),
     "upload_from_string": ("x",),
@@ -156,7 +156,7 @@ def test_what_other_objects_say(cloud: Cloud, client: Any, tmp_path: Path, metho
 
 def test_every_kind_of_object_is_known() -> None:
     """The table above has every class of the client whose methods take `retry`."""
-    modules = (storage.client, storage.bucket, storage.blob, acl, hmac_key, notification)
+    modules = (blob, bucket, client, acl, hmac_key, notification)
     found = {
         name
         for module in modules
@@ -178,19 +178,18 @@ MEDIA: dict[str, Callable[[Any, Any], object]] = {
     "reader": lambda bucket, retry: bucket.blob("there").open("rb", retry=retry).read(),
     "download": lambda bucket, retry: bucket.blob("there").download_as_bytes(retry=retry),
     "raw": lambda bucket, retry: bucket.blob("there").download_as_bytes(raw_download=True, retry=retry),
-    "many": lambda bucket, retry: transfer_manager.upload_many(
-        [(io.BytesIO(b"x"), bucket.blob("u"))],
-        worker_type=transfer_manager.THREAD,
-        upload_kwargs={"retry": retry},
-        raise_exception=True,
-    ),
-    "download many": lambda bucket, retry: transfer_manager.download_many(
-        [(bucket.blob("there"), io.BytesIO())],
-        worker_type=transfer_manager.THREAD,
-        download_kwargs={"retry": retry},
-        raise_exception=True,
+    "many": lambda bucket, retry: _many(transfer_manager.upload_many, bucket, "u", upload_kwargs={"retry": retry}),
+    "download many": lambda bucket, retry: _many(
+        transfer_manager.download_many, bucket, "there", download_kwargs={"retry": retry}
     ),
 }
+
+
+def _many(call: Callable[..., object], bucket: Any, name: str, **options: object) -> object:
+    """Move one object by the transfer manager, in a thread."""
+    file = io.BytesIO(b"x")
+    pair = (file, bucket.blob(name)) if name == "u" else (bucket.blob(name), file)
+    return call([pair], worker_type=transfer_manager.THREAD, raise_exception=True, **options)
 
 
 def _write(blob: Any, retry: object) -> None:
@@ -273,3 +272,12 @@ def test_metadata_under_a_loop_that_repeats_every_error(cloud: Cloud, client: An
     with virtual_time(), pytest.raises(exceptions.RetryError):
         bucket.patch(retry=EVERYTHING)
     assert (cloud.requests.total, cloud.effects.total) == (1, 1)
+
+
+def test_a_version_that_keeps_retry_elsewhere_is_refused() -> None:
+    """`install` fails in a version of the client where it cannot learn of `retry=`, and names the cure."""
+    for function, variable in (("retry_target", "errors"), ("retry_endlessly", "error_list")):
+        with pytest.raises(
+            ImportError, match=rf"reads the variable {variable} of .*{function}, .* install google-cloud"
+        ):
+            callers._variable("google.api_core.retry.retry_unary", function, variable)

@@ -6,20 +6,22 @@ client keeps it elsewhere: a call whose retries are off must not be repeated bec
 """
 
 import sys
+from importlib import import_module
 from types import CodeType, FrameType
+from typing import Any
 
 from google.api_core.exceptions import RetryError
-from google.api_core.retry.retry_unary import retry_target
-from google.cloud.storage import _http
-from google.cloud.storage._media.requests import _request_helpers
 
 
-def _variable(function: object, name: str) -> tuple[CodeType, str]:
+def _variable(module: str, function: str, name: str) -> tuple[CodeType, str]:
     """Return the code of a function of the client and the variable of it that is to be read."""
-    code: CodeType = function.__code__  # type: ignore[attr-defined]
-    if name not in code.co_varnames:
+    found: Any = import_module(module)  # by name: some of these modules have types, some have none
+    for part in function.split("."):
+        found = getattr(found, part, None)
+    code: CodeType | None = getattr(found, "__code__", None)
+    if code is None or name not in code.co_varnames:
         raise ImportError(
-            f"forbear.clients.google_storage.install reads the variable {name} of {code.co_qualname}, which this "
+            f"forbear.clients.google_storage.install reads the variable {name} of {module}.{function}, which this "
             "version of Google's libraries does not have; install google-cloud-storage 3.17, or pass forbear's retry "
             "objects as `retry=` instead"
         )
@@ -27,12 +29,12 @@ def _variable(function: object, name: str) -> tuple[CodeType, str]:
 
 
 _RETRY = dict([
-    _variable(_http.Connection.api_request, "retry"),
-    _variable(_request_helpers.wait_and_retry, "retry_strategy"),
+    _variable("google.cloud.storage._http", "Connection.api_request", "retry"),
+    _variable("google.cloud.storage._media.requests._request_helpers", "wait_and_retry", "retry_strategy"),
 ])  # fmt: skip
 """What sends the requests of a call; None where its `retry=` is None, or a conditional policy does not apply."""
 
-_LOOP, _ERRORS = _variable(retry_target, "error_list")
+_LOOP, _ERRORS = _variable("google.api_core.retry.retry_unary", "retry_target", "error_list")
 """Google's loop, with the errors of earlier attempts."""
 
 

@@ -138,7 +138,8 @@ class Retry(api_retry.Retry):
                     if told is not None and verdict.kind in _WORTH_IT:
                         told(error)
                     sending = chunk or sent_by(func)
-                    judgement = self._judgement(error, known or (sending and sending.request), func)
+                    request = known if known is not None or sending is None else sending.request
+                    judgement = self._judgement(error, request, func)
                     if judgement.session and sending is not None and not judgement.repeatable and sending.can_resume():
                         # A chunk has the whole patience from its first failure on, and whenever its session got on.
                         if chunk is None or chunk.has_got_on():
