@@ -172,6 +172,17 @@ def test_no_connection(nobody: str, call: Call) -> None:
     assert (report.reason, len(time.slept)) == (forbear.Reason.ATTEMPTS, 2)
 
 
+def test_no_connection_under_a_policy_of_ones_own(nobody: str) -> None:
+    """It says what is worth another try; what was not executed stays so."""
+    policy = forbear.retry(on=requests.ConnectionError, attempts=2)
+    with virtual_time() as time, pytest.raises(requests.ConnectionError):
+        FAILOVER(nobody, policy=policy)
+    assert len(time.slept) == 1
+    with virtual_time() as time, pytest.raises(requests.ConnectionError):
+        FAILOVER(nobody, policy=forbear.retry(on=ValueError, attempts=2))
+    assert time.slept == []
+
+
 @pytest.mark.parametrize(("call", "sent"), [(READ, 2), (FAILOVER, 1)], ids=["safe", "unsafe"])
 def test_no_response_in_time(server: Server, call: Call, sent: int) -> None:
     """A read timeout says nothing of what was executed."""

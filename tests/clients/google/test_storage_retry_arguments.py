@@ -179,6 +179,9 @@ MEDIA: dict[str, Callable[[Any, Any], object]] = {
     "download": lambda bucket, retry: bucket.blob("there").download_as_bytes(retry=retry),
     "raw": lambda bucket, retry: bucket.blob("there").download_as_bytes(raw_download=True, retry=retry),
     "many": lambda bucket, retry: _many(transfer_manager.upload_many, bucket, "u", upload_kwargs={"retry": retry}),
+    "parts": lambda bucket, retry: transfer_manager.upload_chunks_concurrently(
+        __file__, bucket.blob("p"), worker_type=transfer_manager.THREAD, retry=retry
+    ),
     "download many": lambda bucket, retry: _many(
         transfer_manager.download_many, bucket, "there", download_kwargs={"retry": retry}
     ),
@@ -206,7 +209,9 @@ BROKEN = (exceptions.GoogleAPIError, storage_exceptions.InvalidResponse, OSError
     ("name", "fault"),
     [
         *((name, fault) for name in MEDIA for fault in FAULTS.values()),
-        *((name, BODY) for name in MEDIA if name not in ("session", "writer", "many")),  # their first has no body
+        *(
+            (name, BODY) for name in MEDIA if name not in ("session", "writer", "many", "parts")
+        ),  # their first has no body
     ],
     ids=lambda value: value if isinstance(value, str) else value.name.replace(" ", "-"),
 )
@@ -281,3 +286,14 @@ def test_a_version_that_keeps_retry_elsewhere_is_refused() -> None:
             ImportError, match=rf"reads the variable {variable} of .*{function}, .* install google-cloud"
         ):
             callers._variable("google.api_core.retry.retry_unary", function, variable)
+
+
+def test_a_loop_of_the_callers_own_sends_again(cloud: Cloud, client: Any) -> None:
+    """Around the session itself, or around a whole call, each of its rounds is a request of its own."""
+    install(client, cloud_storage.policy.with_attempts(1))
+    own = api_retry.Retry(predicate=lambda _: True, initial=0.001, maximum=0.001, timeout=5)
+    cloud.fault(Fault.status(503, times=2))
+    assert own(client._http.get)(f"{cloud.url}/storage/v1/b/bkt").status_code == 200
+    cloud.fault(Fault.status(503, times=2))
+    assert own(client.get_bucket)("bkt").name == "bkt"
+    assert cloud.requests.total == 6

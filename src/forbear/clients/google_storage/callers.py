@@ -28,14 +28,12 @@ def _variable(module: str, function: str, name: str) -> tuple[CodeType, str]:
     return code, name
 
 
-_RETRY = dict([
-    _variable("google.cloud.storage._http", "Connection.api_request", "retry"),
-    _variable("google.cloud.storage._media.requests._request_helpers", "wait_and_retry", "retry_strategy"),
-])  # fmt: skip
-"""What sends the requests of a call; None where its `retry=` is None, or a conditional policy does not apply."""
-
-_LOOP, _ERRORS = _variable("google.api_core.retry.retry_unary", "retry_target", "error_list")
-"""Google's loop, with the errors of earlier attempts."""
+_CALL, _CALL_RETRY = _variable("google.cloud.storage._http", "Connection.api_request", "retry")
+_MEDIA, _MEDIA_RETRY = _variable(
+    "google.cloud.storage._media.requests._request_helpers", "wait_and_retry", "retry_strategy"
+)
+# Both variables are None where `retry=` is None, and where a conditional policy does not apply.
+_LOOP, _LOOP_ERRORS = _variable("google.api_core.retry.retry_unary", "retry_target", "error_list")
 
 
 class Caller:
@@ -50,13 +48,15 @@ class Caller:
     def __init__(self) -> None:
         self.sends_once = False
         self.ended: RetryError | None = None
+        ended: RetryError | None = None
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            name = _RETRY.get(frame.f_code)
-            if name is not None:
-                self.sends_once = not frame.f_locals[name]
+            code = frame.f_code  # compared by identity, for to hash one takes long
+            if code is _CALL or code is _MEDIA:
+                self.sends_once = not frame.f_locals[_CALL_RETRY if code is _CALL else _MEDIA_RETRY]
+                self.ended = ended
                 return
-            if frame.f_code is _LOOP:
-                errors = frame.f_locals[_ERRORS]
-                self.ended = errors[-1] if errors and isinstance(errors[-1], RetryError) else None
+            if code is _LOOP:  # of the call, or around the caller's own use of the session, which is none of ours
+                errors = frame.f_locals[_LOOP_ERRORS]
+                ended = errors[-1] if errors and isinstance(errors[-1], RetryError) else None
             frame = frame.f_back
