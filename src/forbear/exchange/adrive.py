@@ -7,7 +7,7 @@ from types import AsyncGeneratorType
 from typing import Generic, Protocol, Self, TypeVar
 
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.exchange.download import KEPT, Download, Refused
+from forbear.exchange.download import Download, HandedOut, Refused
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.reply import is_continued
 from forbear.exchange.send import Send
@@ -111,6 +111,16 @@ async def leave(chunks: AsyncIterator[bytes]) -> None:
             await chunks.aclose()
 
 
+class _Nothing:
+    """The rest of a body of which no byte is missing; no generator, since trio complains of one that is not read."""
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        raise StopAsyncIteration
+
+
 class AsyncReader(Generic[R]):
     """The body of a reply, as an async iterator.
 
@@ -118,7 +128,7 @@ class AsyncReader(Generic[R]):
     reply and `close` closes it. Close the reader in the end: it closes whatever reply it has come to.
     """
 
-    __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_status")
+    __slots__ = ("_chunks", "_close", "_download", "_handed_out", "_headers", "_port", "_status")
 
     def __init__(
         self,
@@ -134,8 +144,7 @@ class AsyncReader(Generic[R]):
         self._chunks = chunks
         self._close = close
         self._download: Download | None = None  # until it breaks
-        self._received = 0
-        self._kept: list[bytes] | None = []
+        self._handed_out = HandedOut(status, headers)
 
     def __aiter__(self) -> Self:
         return self
@@ -153,15 +162,11 @@ class AsyncReader(Generic[R]):
                     raise
             else:
                 if chunk is None:
-                    self._kept = None
+                    self._handed_out.forget()
                     if self._download is not None:
                         self._download.finished()
                     raise StopAsyncIteration
-        self._received += len(chunk)
-        if self._kept is not None:
-            self._kept.append(chunk)
-            if self._received > KEPT:
-                self._kept = None
+        self._handed_out.add(chunk)
         return chunk
 
     async def aclose(self) -> None:
@@ -173,20 +178,20 @@ class AsyncReader(Generic[R]):
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
         """Raise the client's error where a continued body is not as long as it should be; None is its end."""
-        wrong = download.measure(self._received + len(chunk or b""), ended=chunk is None)
+        wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
         if wrong is not None:
             raise self._port.broken(wrong)
 
     async def _resume(self, error: Exception) -> bytes | None:
-        """Come to a reply that goes on with the body: the first of the rest, perhaps b""; None to let `error` out."""
+        """Find a response that continues the body: return the first of the rest, perhaps b""; None to raise `error`."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)
             return None
         if self._download is None:
-            self._download = Download(port.exchange, self._status, self._headers)
+            self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        delay = download.broken(error, port.verdict(error), self._received, self._kept)
+        delay = download.broken(error, port.verdict(error))
         while delay is not None:
             await self.aclose()
             await port.start.runtime.asleep(delay)
@@ -201,16 +206,20 @@ class AsyncReader(Generic[R]):
         return None
 
     async def _open(self, download: Download, response: R) -> bytes:
-        """Read on in `response` and return the first of the rest; raises Refused if it does not go on with the body."""
+        """Read on in `response` and return the first of the rest; raises Refused if it does not continue the body."""
         port = self._port
         self._close = partial(port.close, response)
         try:
-            download.check(port.status(response), port.headers(response))
+            is_read = download.check(port.status(response), port.headers(response))
         except Refused:
             await port.close(response)
             raise
+        if not is_read:
+            await port.close(response)
+            self._chunks = _Nothing()
+            return b""
         self._chunks = port.chunks(response)
         rest = b""
-        while download.repeats:
-            rest = download.repeat(await anext(self._chunks, b""))
+        while download.skips:
+            rest = download.skip(await anext(self._chunks, b""))
         return rest

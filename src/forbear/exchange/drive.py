@@ -5,7 +5,7 @@ from functools import partial
 from typing import Generic, Protocol, Self, TypeVar
 
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.exchange.download import KEPT, Download, Refused
+from forbear.exchange.download import Download, HandedOut, Refused
 from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.reply import is_continued
 from forbear.exchange.send import Send
@@ -109,7 +109,7 @@ class Reader(Generic[R]):
     reply and `close` closes it. Close the reader in the end: it closes whatever reply it has come to.
     """
 
-    __slots__ = ("_chunks", "_close", "_download", "_headers", "_kept", "_port", "_received", "_status")
+    __slots__ = ("_chunks", "_close", "_download", "_handed_out", "_headers", "_port", "_status")
 
     def __init__(
         self,
@@ -125,8 +125,7 @@ class Reader(Generic[R]):
         self._chunks = chunks
         self._close = close
         self._download: Download | None = None  # until it breaks
-        self._received = 0
-        self._kept: list[bytes] | None = []
+        self._handed_out = HandedOut(status, headers)
 
     def __iter__(self) -> Self:
         return self
@@ -144,15 +143,11 @@ class Reader(Generic[R]):
                     raise
             else:
                 if chunk is None:
-                    self._kept = None
+                    self._handed_out.forget()
                     if self._download is not None:
                         self._download.finished()
                     raise StopIteration
-        self._received += len(chunk)
-        if self._kept is not None:
-            self._kept.append(chunk)
-            if self._received > KEPT:
-                self._kept = None
+        self._handed_out.add(chunk)
         return chunk
 
     def close(self) -> None:
@@ -161,20 +156,20 @@ class Reader(Generic[R]):
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
         """Raise the client's error where a continued body is not as long as it should be; None is its end."""
-        wrong = download.measure(self._received + len(chunk or b""), ended=chunk is None)
+        wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
         if wrong is not None:
             raise self._port.broken(wrong)
 
     def _resume(self, error: Exception) -> bytes | None:
-        """Come to a reply that goes on with the body: the first of the rest, perhaps b""; None to let `error` out."""
+        """Find a response that continues the body: return the first of the rest, perhaps b""; None to raise `error`."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)
             return None
         if self._download is None:
-            self._download = Download(port.exchange, self._status, self._headers)
+            self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        delay = download.broken(error, port.verdict(error), self._received, self._kept)
+        delay = download.broken(error, port.verdict(error))
         while delay is not None:
             self.close()
             port.start.runtime.sleep(delay)
@@ -189,16 +184,20 @@ class Reader(Generic[R]):
         return None
 
     def _open(self, download: Download, response: R) -> bytes:
-        """Read on in `response` and return the first of the rest; raises Refused if it does not go on with the body."""
+        """Read on in `response` and return the first of the rest; raises Refused if it does not continue the body."""
         port = self._port
         self._close = partial(port.close, response)
         try:
-            download.check(port.status(response), port.headers(response))
+            is_read = download.check(port.status(response), port.headers(response))
         except Refused:
             port.close(response)
             raise
+        if not is_read:
+            port.close(response)
+            self._chunks = iter(())
+            return b""
         self._chunks = port.chunks(response)
         rest = b""
-        while download.repeats:
-            rest = download.repeat(next(self._chunks, b""))
+        while download.skips:
+            rest = download.skip(next(self._chunks, b""))
         return rest

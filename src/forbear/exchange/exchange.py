@@ -180,6 +180,11 @@ class Exchange:
         return why_not(self.judgement, "the request")
 
     @property
+    def stuck(self) -> str | None:
+        """Why the request's own body cannot be sent again, None if it can."""
+        return self._body.why_not_again()
+
+    @property
     def operation(self) -> str:
         """The name for reports and events."""
         return self.policy.name or self.judgement.operation or f"{self.request.method} {self.request.host}"

@@ -18,12 +18,17 @@ _SHORT = 64 * 1024
 """A reply of at most so many bytes is little, and read at once."""
 
 
+def is_bodiless(method: str, status: int) -> bool:
+    """Return whether a response ends with its headers, whatever length they say (RFC 9112 §6.3)."""
+    return method == "HEAD" or status < 200 or status in (204, 304)
+
+
 def is_settled_at_once(method: str, status: int, headers: "Mapping[str, str]") -> bool:
     """Whether a reply is a short success of a write: read now, it breaks now; that of a read goes on if it breaks.
 
     Headers are found by names of any case.
     """
-    if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers:
+    if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers or is_bodiless(method, status):
         return False
     length = headers.get("content-length", "")
     return length.isdecimal() and int(length) <= _SHORT
@@ -36,6 +41,8 @@ def is_continued(method: str, status: int) -> bool:
 
 def is_watched(method: str, status: int, headers: "Mapping[str, str]", *, given_up: bool) -> bool:
     """Whether the body of a reply that is handed out must come through a Reader."""
+    if is_bodiless(method, status):
+        return False
     if given_up or is_continued(method, status):
         return True
     return method not in READS and not is_settled_at_once(method, status, headers)

@@ -108,7 +108,7 @@ class Port:
         return response.status
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
-        """The headers of a response, by names of any case; a body that is decoded on its way has no ranges."""
+        """The headers of a response, by names of any case; a body that is decoded has no ranges and another length."""
         found = response.headers
         waits = found.getall("retry-after", [])
         if "content-encoding" not in found and len(waits) < 2:
@@ -116,6 +116,7 @@ class Port:
         headers = {name.lower(): value for name, value in found.items()}
         if "content-encoding" in found:
             headers["accept-ranges"] = "none"
+            headers.pop("content-length", None)
         if waits:
             headers["retry-after"] = ", ".join(waits)  # as other clients join what came twice
         return headers
