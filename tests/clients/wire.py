@@ -93,12 +93,16 @@ class Wire:
             stream = _Buffered(raw)
             while head := stream.until(b"\r\n\r\n"):
                 with self._lock:
-                    answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
+                    answer = self._next(head)
                 body, whole = _body(head, stream, answer.read)
                 with self._lock:
                     self.seen.append(Seen(head.decode("latin-1"), body, whole, number))
                 if not self._answer(sock, stream, answer):
                     return
+
+    def _next(self, head: bytes) -> Answer:
+        """The answer to a request, of which this is the head."""
+        return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def _answer(self, sock: socket.socket, stream: "_Buffered", answer: Answer) -> bool:
         answer.first()

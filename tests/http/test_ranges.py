@@ -8,7 +8,7 @@ from forbear.http import ranges
 from forbear.http.ranges import ContentRange, Part, Unresumable
 
 ETAG = '"abc"'
-NO_RANGE = "the reply does not say which one range of bytes it has"
+NO_RANGE = "the response does not say which one range of bytes it has"
 NO_PIN = "neither a strong ETag nor a generation says which object it is"
 
 
@@ -75,6 +75,8 @@ def test_no_content_range_raises(value: str) -> None:
             Part(0, None, None, ETAG, encoding="gzip"),
         ),
         ({"etag": ETAG, "x-goog-stored-content-encoding": "identity"}, Part(0, None, None, ETAG)),
+        ({"etag": ETAG, "content-encoding": "identity"}, Part(0, None, None, ETAG)),
+        ({"etag": ETAG, "content-length": "10", "content-range": "bytes 0-9/10"}, Part(0, 9, 10, ETAG)),
     ],
 )
 def test_a_whole_object_can_be_continued(headers: dict[str, str], part: Part) -> None:
@@ -94,6 +96,75 @@ def test_a_part_can_be_continued(content_range: str, part: Part) -> None:
     """A 206 promises the bytes in its Content-Range, whichever way the request asked for them."""
     headers = {"content-range": content_range, "content-length": "99", "etag": ETAG}
     assert ranges.begin("GET", 206, headers) == part
+
+
+@pytest.mark.parametrize(
+    ("asked", "content_range", "length", "part"),
+    [
+        ("bytes=4-", "bytes 4-9/10", "6", Part(4, 9, 10, ETAG)),
+        ("bytes=4-7", "bytes 4-7/10", "4", Part(4, 7, 10, ETAG)),
+        ("Bytes = 4 - 7", "bytes 4-7/10", "4", Part(4, 7, 10, ETAG)),
+        ("bytes=4-99", "bytes 4-9/10", "6", Part(4, 9, 10, ETAG)),
+        ("bytes=-6", "bytes 4-9/10", "6", Part(4, 9, 10, ETAG)),
+        ("bytes=-99", "bytes 0-9/10", "10", Part(0, 9, 10, ETAG)),
+        ("", "bytes 0-9/10", "10", Part(0, 9, 10, ETAG)),
+        ("bytes=4-", "bytes 4-9/10", "10", None),
+        ("bytes=4-", "bytes 4-9/10", None, None),
+        ("bytes=4-", "bytes 4-9/*", "6", None),
+        ("bytes=4-", "bytes */10", "6", None),
+        ("bytes=4-", "bytes 5-9/10", "5", None),
+        ("bytes=4-7", "bytes 4-9/10", "6", None),
+        ("bytes=4-5,7-9", "bytes 4-9/10", "6", None),
+        ("bytes=x-9", "bytes 4-9/10", "6", None),
+        ("bytes=-", "bytes 4-9/10", "6", None),
+        ("bytes=4", "bytes 4-9/10", "6", None),
+        ("items=4-9", "bytes 4-9/10", "6", None),
+        ("", "bytes 4-9/10", "6", None),
+    ],
+)
+def test_a_200_counts_as_a_part_only_where_it_says_exactly_what_was_asked_for(
+    asked: str, content_range: str, length: str | None, part: Part | None
+) -> None:
+    """RFC 9110 gives a Content-Range no meaning in a 200, so it must be the one asked for and the length must agree."""
+    headers = {"content-range": content_range, "etag": ETAG} | ({} if length is None else {"content-length": length})
+    if part is not None:
+        assert ranges.begin("GET", 200, headers, asked) == part
+    else:
+        with pytest.raises(Unresumable, match=r"200 with a Content-Range|which one range"):
+            ranges.begin("GET", 200, headers, asked)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ("", ""), ("identity", ""), ("gzip", "gzip"), ("GZIP", "gzip"), ("x-gzip", "gzip"), ("x-compress", "compress"),
+        ("gzip, br", "gzip, br"), ("br,identity,gzip", "br, gzip"), ("x-other", "x-other"), (" , ", ""),
+    ],
+)  # fmt: skip
+def test_content_codings(value: str, expected: str) -> None:
+    """Codings are compared by their names, and identity is none."""
+    assert ranges.coding({"content-encoding": value}) == expected
+    assert ranges.coding({}) == ""
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "pinned"),
+    [
+        (200, {"etag": ETAG}, True),
+        (200, {"x-goog-generation": "1"}, True),
+        (200, {"etag": ETAG, "content-encoding": "identity"}, True),
+        (206, {"etag": ETAG, "content-range": "bytes 0-1/2"}, True),
+        (200, {}, False),
+        (200, {"etag": 'W/"abc"'}, False),
+        (200, {"etag": ETAG, "content-encoding": "gzip"}, False),
+        (200, {"etag": ETAG, "content-range": "bytes 0-1/2"}, False),
+        (206, {"etag": ETAG}, False),
+        (206, {"etag": ETAG, "content-range": "bytes */2"}, False),
+    ],
+)
+def test_which_responses_need_no_proof_but_their_validator(status: int, headers: dict[str, str], pinned: bool) -> None:
+    """A coded response may be packed otherwise the next time, and one of no clear extent may have other bytes."""
+    assert ranges.is_pinned(status, headers) is pinned
 
 
 @pytest.mark.parametrize(
@@ -140,6 +211,7 @@ def test_what_cannot_be_continued(method: str, status: int, headers: dict[str, s
         (Part(0, None, None, ETAG), 4, {"range": "bytes=4-", "if-range": ETAG}, None),
         (Part(0, -1, 0, ETAG), 0, {"range": "bytes=0--1", "if-range": ETAG}, 0),
         (Part(0, 9, 10, None, "17"), 4, {"range": "bytes=4-9"}, 6),
+        (Part(0, 9, 10, ETAG, encoding="gzip"), 4, {"range": "bytes=4-9"}, 6),
     ],
 )
 def test_the_rest_is_asked_for(part: Part, received: int, headers: dict[str, str], remaining: int | None) -> None:
@@ -171,20 +243,135 @@ UNKNOWN_LENGTH = Part(0, None, None, ETAG)
         (Part(0, 9, 10, ETAG, "17"), _reply(etag=ETAG, x_goog_generation="17")),
         (Part(0, 9, 10, None, "17"), _reply(etag='"other"', x_goog_generation="17")),
         (Part(0, 9, 10, ETAG, None, "gzip"), _reply(etag=ETAG, content_encoding="gzip")),
-        (Part(0, 9, 10, ETAG, None, "gzip"), _reply(etag=ETAG)),
+        (WHOLE, _reply(etag=ETAG, content_encoding="identity")),
         (Part(0, 9, 10, None, "17", "gzip"), _reply(x_goog_generation="17", content_encoding="gzip")),
         (Part(0, 9, 10, None, "17"), _reply(x_goog_generation="17", content_encoding="")),
     ],
 )
 def test_a_reply_that_goes_on(part: Part, headers: dict[str, str]) -> None:
-    """Exactly the missing bytes of the same object are accepted."""
-    ranges.verify(part, 4, 206, headers)
+    """Exactly the missing bytes of the same object are accepted, also where a 200 says of itself that it has them."""
+    assert ranges.verify(part, 4, 206, headers) == 10
+    assert ranges.verify(part, 4, 200, headers | {"content-length": "6"}) == 10
+
+
+@pytest.mark.parametrize("part", [UNKNOWN_LENGTH, Part(0, None, None, None, "17")])
+@pytest.mark.parametrize(
+    ("content_range", "headers", "named", "whole"),
+    [
+        ("bytes */4", {}, True, True),
+        ("bytes */4", {"etag": ETAG, "x-goog-generation": "17"}, False, True),
+        ("bytes */4", {}, False, False),
+        ("bytes */5", {}, True, False),
+        ("bytes 0-3/4", {}, True, False),
+        ("", {}, True, False),
+    ],
+)
+def test_a_416_may_say_that_nothing_is_missing(
+    part: Part, content_range: str, headers: dict[str, str], named: bool, whole: bool
+) -> None:
+    """A body of unknown length that lacks only its end is whole, by the word of a server that speaks of the object."""
+    headers = {"content-range": content_range, **headers}
+    if whole:
+        assert ranges.verify(part, 4, 416, headers, named=named) == 4
+    else:
+        with pytest.raises(Unresumable) as caught:
+            ranges.verify(part, 4, 416, headers, named=named)
+        assert not caught.value.final
+
+
+def test_a_416_of_another_object_says_nothing() -> None:
+    """A body is not whole by the length of its successor."""
+    for name, value in (("etag", '"new"'), ("x-goog-generation", "18")):
+        with pytest.raises(Unresumable, match="another") as caught:
+            ranges.verify(
+                Part(0, None, None, ETAG, "17"), 4, 416, {"content-range": "bytes */4", name: value}, named=True
+            )
+        assert caught.value.final
+
+
+SPAN = {"content-range": "bytes 4-9/10"}
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "length"),
+    [
+        ({}, {}, None),
+        ({}, {"content-length": "5"}, 5),
+        ({"content-length": "5"}, {}, 5),
+        ({"content-length": "5"}, {"content-length": "5", "transfer-encoding": "chunked"}, 5),
+        ({"content-length": "5"}, {"content-length": "5"}, 5),
+        ({"etag": ETAG, "x-goog-generation": "1"}, {"etag": ETAG, "x-goog-generation": "1"}, None),
+        ({"etag": 'W/"abc"'}, {"etag": 'W/"abc"'}, None),
+        ({"content-encoding": "identity"}, {}, None),
+        ({"content-encoding": "gzip"}, {"content-encoding": "x-gzip"}, None),
+        (SPAN, SPAN, None),
+        (SPAN, {"content-range": "bytes 4-9/*"}, None),
+        ({"content-range": "bytes 4-9/*"}, SPAN, None),
+        ({"content-range": "odd"}, {"content-range": "odd"}, None),
+    ],
+)
+def test_a_second_response_of_the_same(first: dict[str, str], second: dict[str, str], length: int | None) -> None:
+    """What both say must agree; a length that one of them leaves out does not differ."""
+    for status in (200, 206):
+        assert ranges.verify_again((status, first), (status, second)) == length
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        ({"content-length": "5"}, {"content-length": "6"}, "another content-length"),
+        ({"etag": ETAG}, {"etag": '"new"'}, "another etag"),
+        ({"etag": ETAG}, {}, "another etag"),
+        ({}, {"etag": ETAG}, "another etag"),
+        ({"x-goog-generation": "1"}, {"x-goog-generation": "2"}, "another x-goog-generation"),
+        ({"content-encoding": "gzip"}, {}, "another content-encoding"),
+        ({}, {"content-encoding": "gzip"}, "another content-encoding"),
+        ({"content-encoding": "gzip"}, {"content-encoding": "br"}, "another content-encoding"),
+        (SPAN, {}, "another content-range"),
+        ({}, SPAN, "another content-range"),
+        (SPAN, {"content-range": "bytes 5-9/10"}, "another content-range"),
+        (SPAN, {"content-range": "bytes 4-9/11"}, "another content-range"),
+        (SPAN, {"content-range": "odd"}, "another content-range"),
+    ],
+)
+def test_a_second_response_of_something_else(first: dict[str, str], second: dict[str, str], why: str) -> None:
+    """Each difference is named."""
+    with pytest.raises(Unresumable, match=why):
+        ranges.verify_again((200, first), (200, second))
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "asked", "same"),
+    [
+        ((200, SPAN), (206, SPAN), "bytes=4-", True),
+        ((206, SPAN), (200, SPAN), "bytes=4-", True),
+        ((200, SPAN), (206, SPAN), "", False),
+        ((200, {}), (206, SPAN), "bytes=4-", False),
+        ((206, SPAN), (200, {}), "bytes=4-", False),
+        ((200, {}), (204, {}), "", False),
+        ((200, {}), (404, {}), "", False),
+        ((200, SPAN), (304, SPAN), "bytes=4-", False),
+    ],
+)
+def test_a_second_response_with_another_status(
+    first: tuple[int, dict[str, str]], second: tuple[int, dict[str, str]], asked: str, same: bool
+) -> None:
+    """Only a server that calls one and the same range 200 now and 206 then is believed."""
+    if same:
+        assert ranges.verify_again(first, second, asked) is None
+    else:
+        with pytest.raises(Unresumable):
+            ranges.verify_again(first, second, asked)
 
 
 @pytest.mark.parametrize(
     ("part", "status", "headers", "why"),
     [
         (WHOLE, 200, _reply(etag=ETAG), "the server sent the whole object instead of the rest: it changed, or "),
+        (WHOLE, 200, _reply(etag=ETAG, content_length="10"), "the server sent the whole object instead of the rest"),
+        (WHOLE, 200, _reply(etag=ETAG, content_length="6", transfer_encoding="chunked"), "the server sent the whole"),
+        (WHOLE, 200, _reply("bytes 3-9/10", etag=ETAG, content_length="7"), "the rest does not begin at byte 4"),
+        (WHOLE, 200, {"etag": ETAG}, "the server sent the whole object instead of the rest"),
         (WHOLE, 416, _reply("bytes */10"), "the server answered 416 "),
         (WHOLE, 412, {}, "the server answered 412 Precondition Failed instead of sending the rest"),
         (WHOLE, 206, {"etag": ETAG}, "the rest does not begin at byte 4"),
@@ -193,22 +380,26 @@ def test_a_reply_that_goes_on(part: Part, headers: dict[str, str]) -> None:
         (WHOLE, 206, _reply("bytes 3-9/10", etag=ETAG), "the rest does not begin at byte 4"),
         (WHOLE, 206, _reply("bytes 5-9/10", etag=ETAG), "the rest does not begin at byte 4"),
         (WHOLE, 206, _reply("bytes 4-9/11", etag=ETAG), "the object has 11 bytes now and had 10"),
-        (WHOLE, 206, _reply("bytes 4-8/10", etag=ETAG), "the reply does not have all of the rest"),
-        (Part(0, 7, 10, ETAG), 206, _reply("bytes 4-9/10", etag=ETAG), "the reply does not have all of the rest"),
-        (UNKNOWN_LENGTH, 206, _reply("bytes 4-8/10", etag=ETAG), "the reply does not have all of the rest"),
-        (UNKNOWN_LENGTH, 206, _reply("bytes 4-9/*", etag=ETAG), "the reply does not have all of the rest"),
+        (WHOLE, 206, _reply("bytes 4-8/10", etag=ETAG), "the response does not have all of the rest"),
+        (Part(0, 7, 10, ETAG), 206, _reply("bytes 4-9/10", etag=ETAG), "the response does not have all of the rest"),
+        (UNKNOWN_LENGTH, 206, _reply("bytes 4-8/10", etag=ETAG), "the response does not have all of the rest"),
+        (UNKNOWN_LENGTH, 206, _reply("bytes 4-9/*", etag=ETAG), "the response does not have all of the rest"),
         (WHOLE, 206, _reply(etag='"new"'), "the object has another ETag now"),
         (WHOLE, 206, _reply(etag='W/"abc"'), "the object has another ETag now"),
         (Part(0, 9, 10, ETAG, "17"), 206, _reply(etag='"new"', x_goog_generation="17"), "the object has another ETag"),
         (Part(0, 9, 10, ETAG, "17"), 206, _reply(etag=ETAG, x_goog_generation="18"), "the object has another gen"),
         (Part(0, 9, 10, None, "17"), 206, _reply(x_goog_generation="18"), "the object has another generation now"),
-        (WHOLE, 206, _reply(), "the reply does not say of which object it is"),
-        (WHOLE, 206, _reply(x_goog_generation="17"), "the reply does not say of which object it is"),
-        (Part(0, 9, 10, None, "17"), 206, _reply(), "the reply does not say of which object it is"),
-        (Part(0, 9, 10, None, "17"), 206, _reply(etag=ETAG), "the reply does not say of which object it is"),
+        (WHOLE, 206, _reply(), "the response does not say of which object it is"),
+        (WHOLE, 206, _reply(x_goog_generation="17"), "the response does not say of which object it is"),
+        (Part(0, 9, 10, None, "17"), 206, _reply(), "the response does not say of which object it is"),
+        (Part(0, 9, 10, None, "17"), 206, _reply(etag=ETAG), "the response does not say of which object it is"),
         (WHOLE, 206, _reply(etag=ETAG, content_encoding="gzip"), "the object comes in another encoding now"),
         (
             Part(0, 9, 10, ETAG, None, "gzip"), 206, _reply(etag=ETAG, content_encoding="br"),
+            "the object comes in another encoding now",
+        ),
+        (
+            Part(0, 9, 10, ETAG, None, "gzip"), 206, _reply(etag=ETAG),
             "the object comes in another encoding now",
         ),
         (

@@ -162,6 +162,10 @@ def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]",
         raise Unresumable(
             f"the server answered {_status.reason(status)} instead of sending the rest", final=status != 416
         )
+    if not _is_same(part, headers):
+        raise Unresumable("the response does not say of which object it is")
+    if coding(headers) != part.encoding:
+        raise Unresumable("the object comes in another encoding now")
     got = parse(headers.get("content-range", ""))
     if got is None or got.first != part.first + received:
         raise Unresumable(f"the rest does not begin at byte {part.first + received}")
@@ -170,10 +174,6 @@ def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]",
     end = got.total - 1 if part.last is None and got.total is not None else part.last
     if end is None or got.last != end:
         raise Unresumable("the response does not have all of the rest")
-    if not _is_same(part, headers):
-        raise Unresumable("the response does not say of which object it is")
-    if coding(headers) != part.encoding:
-        raise Unresumable("the object comes in another encoding now")
     return end + 1 - part.first
 
 

@@ -22,6 +22,7 @@ from forbear.exchange.reply import is_settled_at_once, is_watched
 from forbear.exchange.send import WHOLE_BODY, Send
 from forbear.exchange.settings import Settings
 from forbear.http.method import READS
+from forbear.http.ranges import coding
 from forbear.http.request import Request
 from forbear.run.attempt_timeout import within
 
@@ -111,10 +112,11 @@ class Port:
         """The headers of a response, by names of any case; a body that is decoded has no ranges and another length."""
         found = response.headers
         waits = found.getall("retry-after", [])
-        if "content-encoding" not in found and len(waits) < 2:
+        is_coded = bool(coding(found))
+        if not is_coded and len(waits) < 2:
             return found
         headers = {name.lower(): value for name, value in found.items()}
-        if "content-encoding" in found:
+        if is_coded:
             headers["accept-ranges"] = "none"
             headers.pop("content-length", None)
         if waits:
