@@ -67,13 +67,14 @@ class Recording:
         else:
             self._chunks.append(bytes(chunk))
 
-    def fail(self) -> None:
-        """Say that the stream itself raised: it is at its end now, which is not the end of the body."""
-        self._refuse("the body's own stream failed, so the rest of it is lost; pass bytes or a seekable file")
+    def fail(self, error: BaseException) -> None:
+        """Say that the stream raised or was cancelled: it is at its end now, which is not the end of the body."""
+        how = "failed" if isinstance(error, Exception) else "was cancelled with the attempt that read it"
+        self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
 
     def _kept(self) -> tuple[bytes, ...]:
-        if self._refusal is not None:
-            raise ValueError(self._refusal)
+        if self.refusal is not None:
+            raise ValueError(self.refusal)
         return tuple(self._chunks)
 
     def _refuse(self, why: str) -> None:
@@ -100,33 +101,47 @@ class Replay(Recording):
                 chunk = next(self._rest)
             except StopIteration:
                 return
-            except BaseException:
-                self.fail()
+            except BaseException as error:
+                self.fail(error)
                 raise
             self.add(chunk)
             yield chunk
 
 
 class AsyncReplay(Recording):
-    """The same for an async stream; being cancelled while waiting for its next chunk loses the rest of it."""
+    """The same for an async stream; being cancelled while waiting for its next chunk loses the rest of it.
 
-    __slots__ = ("_rest",)
+    So `refusal` says, too, that an attempt is still waiting for the next chunk.
+    """
+
+    __slots__ = ("_is_read", "_rest")
 
     def __init__(self, stream: "AsyncIterable[bytes]", limit: int = LIMIT) -> None:
         super().__init__(limit)
         self._rest = aiter(stream)
+        self._is_read = False
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the stream cannot be sent again, None if it can."""
+        if self._refusal is None and self._is_read:
+            return "the body's own stream was still being read for the attempt before; pass bytes or a seekable file"
+        return self._refusal
 
     def __aiter__(self) -> "AsyncIterator[bytes]":
         return _Attempt(self, self._kept())
 
     async def _next(self) -> bytes:
+        self._is_read = True
         try:
             chunk = await anext(self._rest)
         except StopAsyncIteration:
             raise
-        except BaseException:
-            self.fail()
+        except BaseException as error:
+            self.fail(error)
             raise
+        finally:
+            self._is_read = False
         self.add(chunk)
         return chunk
 

@@ -1,7 +1,15 @@
-"""The bodies of aiohttp's requests: bytes, streams that come once, and payloads that rewind themselves or cannot."""
+"""The bodies of aiohttp's requests: bytes, streams that come once, and payloads that rewind themselves or cannot.
 
+The rule: one attempt at a time reads a file. aiohttp reads files in threads, and drops an attempt that is over while
+its thread still reads.
+"""
+
+import asyncio
+from collections.abc import Iterator
 from typing import Any
 
+from aiohttp import ClientConnectionResetError, MultipartWriter
+from aiohttp.multipart import BodyPartReaderPayload
 from aiohttp.payload import AsyncIterablePayload, BytesPayload, IOBasePayload, Payload
 
 from forbear.exchange.body import AsyncOnce, Fixed
@@ -15,27 +23,142 @@ class Reusable:
     failed = False
 
     def __init__(self, payload: Payload) -> None:
-        self._payload = payload
+        self.in_turn = InTurn(payload)
+        self.payload = payload
         self._content: bytes | None = None
+        self._rewinds = self._can_rewind()
 
     def why_not_again(self) -> str | None:
-        """A file may have been closed meanwhile, or be a pipe, and a form may have a part that comes only once."""
-        payload = self._payload
-        if self._content is not None:
+        """Return why it cannot: a file was closed meanwhile or is a pipe, or a part of a form comes only once."""
+        if self._content is not None or not self.in_turn.is_begun:
             return None
-        if payload.consumed or (isinstance(payload, IOBasePayload) and position(payload._value) is None):
-            return "the body can no longer be rewound; keep its files open until the reply is there, or pass bytes"
+        if self.payload.consumed or not self._rewinds or not (self.in_turn.is_read or self._can_rewind()):
+            return "the body can no longer be rewound; keep its files open until the response is there, or pass bytes"
         return None
 
     async def content(self) -> bytes:
-        """All of it, for the parts of it that a session asks for."""
+        """Return all of it, for the parts of it that a session asks for."""
         if self._content is None:
-            self._content = await self._payload.as_bytes()
+            await self.in_turn.free()
+            self._content = await self.payload.as_bytes()
         return self._content
+
+    def _can_rewind(self) -> bool:
+        return all(_rewinds(part) for part in _parts(self.payload))
+
+
+class InTurn(Payload):
+    """A payload that the next attempt writes once the one before has stopped reading it, in whichever thread."""
+
+    def __init__(self, payload: Payload) -> None:
+        super().__init__(payload)
+        self.is_begun = False
+        self._payload = payload
+        self._reading: asyncio.Task[None] | None = None
+        self._gate: _Gate | None = None  # of the attempt that reads
+        self._waiting = 0
+        self._is_over = False
+
+    @property
+    def is_read(self) -> bool:
+        """Whether an attempt reads it now."""
+        return self._reading is not None and not self._reading.done()
+
+    async def free(self) -> None:
+        """Wait until no attempt reads it."""
+        self._waiting += 1
+        try:
+            while (reading := self._reading) is not None and not reading.done():
+                await asyncio.wait({reading})
+        finally:
+            self._waiting -= 1
+
+    def finish(self) -> None:
+        """Stop reading for an attempt that is over: no other one follows the last."""
+        self._is_over = True
+        if self._reading is not None and self._gate is not None and self._gate.is_shut and not self._waiting:
+            self._reading.cancel()
+
+    async def write_with_length(self, writer: Any, content_length: int | None) -> None:
+        """Write it for one attempt; a cancellation leaves a thread that reads to its end and lets nothing be sent."""
+        await self.free()
+        self.is_begun = True
+        self._gate = gate = _Gate(writer)
+        reading = self._reading = asyncio.create_task(self._payload.write_with_length(gate, content_length))  # type: ignore[arg-type] # all it needs is what a writer has
+        reading.add_done_callback(_observe)
+        try:
+            await asyncio.wait({reading})
+        except BaseException:
+            gate.is_shut = True
+            if self._is_over:
+                reading.cancel()
+            raise
+        self._reading = None
+        try:
+            reading.result()
+        finally:
+            del reading  # or the traceback of its error would lead back to it
+
+    async def write(self, writer: Any) -> None:
+        """Write it for one attempt, as far as it goes."""
+        await self.write_with_length(writer, None)
+
+    def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
+        """Return it as text."""
+        return self._payload.decode(encoding, errors)
+
+    async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
+        """Return it as bytes."""
+        await self.free()
+        return await self._payload.as_bytes(encoding, errors)
+
+    @property
+    def headers(self) -> Any:
+        """The headers of the payload."""
+        return self._payload.headers
+
+    @property
+    def size(self) -> int | None:
+        """How long the payload is."""
+        return self._payload.size
+
+    @property
+    def consumed(self) -> bool:
+        """Whether the payload can be written no more."""
+        return self._payload.consumed
+
+    @property
+    def autoclose(self) -> bool:
+        """Whether the payload has nothing to be closed."""
+        return self._payload.autoclose
+
+    def _close(self) -> None:
+        self._payload._close()
+
+    async def close(self) -> None:
+        """Close the payload."""
+        await self._payload.close()
+
+
+class _Gate:
+    """The writer of one attempt; once the attempt is over, nothing more gets through."""
+
+    def __init__(self, writer: Any) -> None:
+        self.is_shut = False
+        self._writer = writer
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._writer, name)
+
+    async def write(self, chunk: Any, **options: Any) -> None:
+        """Send a chunk."""
+        if self.is_shut:
+            raise ClientConnectionResetError("the attempt is over")
+        await self._writer.write(chunk, **options)
 
 
 def bodied(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
-    """The body of a request; `limit` bytes of one that comes only once are kept."""
+    """Return the body of a request; `limit` bytes of one that comes only once are kept."""
     if isinstance(body, bytes):
         return Fixed(body)
     if isinstance(body, BytesPayload):
@@ -43,3 +166,29 @@ def bodied(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
     if isinstance(body, AsyncIterablePayload) and body._cached_chunks is None:
         return AsyncOnce(body._value, limit)
     return Reusable(body)
+
+
+def _parts(payload: Payload) -> Iterator[Payload]:
+    """Yield the parts of a form, those of forms in it too, or the payload itself."""
+    if isinstance(payload, InTurn):
+        yield from _parts(payload._payload)
+    elif isinstance(payload, MultipartWriter):
+        for part, _, _ in payload:
+            yield from _parts(part)
+    else:
+        yield payload
+
+
+def _rewinds(part: Payload) -> bool:
+    """Return whether a payload that was read in part can be read from its beginning."""
+    if isinstance(part, IOBasePayload):
+        return position(part._value) is not None
+    if isinstance(part, AsyncIterablePayload):
+        return part._cached_chunks is not None
+    return not isinstance(part, BodyPartReaderPayload)
+
+
+def _observe(reading: "asyncio.Task[None]") -> None:
+    """Look at the error of an attempt that nobody waits for any more, or asyncio would log it."""
+    if not reading.cancelled():
+        reading.exception()

@@ -157,6 +157,14 @@ class Port:
         url = self._request.url
         return url.raw_host or "", url.raw_path_qs
 
+    def finish(self) -> None:
+        """Let go of the request's body: no other attempt reads it."""
+        body = None if self._exchange is None else self._body
+        if isinstance(body, Reusable):
+            body.in_turn.finish()
+            if self._request.body is body.in_turn:
+                self._request._body = body.payload
+
     async def _vary(self, send: Send) -> None:
         """Make the request what is to be sent: headers and framing are those of the caller where the body is whole."""
         request, body = self._request, self._body
@@ -166,6 +174,8 @@ class Port:
             content = await body.content() if isinstance(body, Reusable) else body.content
             await request.update_body(None if send.skip is None else content[send.skip :])
             self._replaced = True
+        elif isinstance(body, Reusable):
+            request._body = body.in_turn
         headers = self._headers.copy()
         if self._token is not None:
             headers[self._token[0]] = self._token[1]
@@ -175,6 +185,9 @@ class Port:
         headers.update(send.headers)
         request.headers = headers
         request.chunked = self._chunked if send.skip == 0 else None
+        if request._continue is not None:  # that of the attempt before was answered, or cancelled with it
+            request._continue = None
+            request.update_expect_continue()
         request.url = self._url
         if send.query:
             sign = "&" if self._url.raw_query_string else "?"
