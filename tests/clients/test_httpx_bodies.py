@@ -1,11 +1,13 @@
 """Bodies of requests on their way through several attempts: whole every time, or an honest refusal."""
 
+import asyncio
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from anyio.lowlevel import checkpoint
 
 from forbear import Reason
 from forbear.testing import virtual_time
@@ -64,6 +66,7 @@ def test_a_stream_that_broke_off_goes_on_where_it_stood(flavour: Flavour) -> Non
         assert (wire.seen[1].body, wire.seen[1].whole) == (b"".join(pieces), True)
 
 
+@EVERY
 def test_an_early_reply_to_half_a_body_is_a_reply(flavour: Flavour) -> None:
     """A server that refuses before it has read all is obeyed: 503 is repeated with the whole body, 413 comes out."""
     pieces = [bytes([number]) * 50_000 for number in range(40)]
@@ -86,6 +89,16 @@ def test_a_stream_beyond_the_buffer_is_sent_once(flavour: Flavour) -> None:
         assert [(seen.body, seen.whole) for seen in wire.seen] == [(WHOLE, True)]
         assert result.report.reason is Reason.BODY
         assert result.report.text.startswith("the body is a one-shot stream of more than 10 bytes")
+
+
+@EVERY
+def test_an_early_reply_to_half_a_stream_that_cannot_come_again_is_handed_out(flavour: Flavour) -> None:
+    """A 503 to a stream that is too long to be kept comes out as the plain client gives it, with its body."""
+    pieces = [bytes([number]) * 50_000 for number in range(40)]
+    with Wire(Answer(reply(503, b"busy", "Connection: close").data, end="close", read=1000)) as wire:
+        result = flavour.call(flavour.transport(buffer=10), "PUT", wire.url, content=flavour.once(pieces))
+        assert (result.status, result.content, len(wire.seen)) == (503, b"busy", 1)
+    assert result.report.reason is Reason.BODY
 
 
 def test_a_stream_beyond_the_buffer_waits_for_a_connection_all_the_same(flavour: Flavour) -> None:
@@ -247,3 +260,33 @@ def test_a_body_is_still_whole_where_the_pool_itself_sends_it_again(flavour: Fla
     transport = flavour.transport(transport=Twice())
     assert flavour.call(transport, "PUT", "http://host.invalid", content=flavour.once(PIECES)).status == 200
     assert seen == [WHOLE]
+
+
+ASYNCIO = [flavour for flavour in FLAVOURS if flavour.loop == "asyncio"]
+
+
+@pytest.mark.parametrize("flavour", ASYNCIO, ids=lambda flavour: flavour.name, indirect=True)
+def test_a_stream_that_a_transport_still_reads_is_not_sent_again(flavour: Flavour) -> None:
+    """A transport that reads the body in a task of its own may answer before; then its answer is handed out."""
+    library = flavour.library
+    sent: list[int] = []
+
+    async def body() -> AsyncIterator[bytes]:
+        yield b"one"
+        await asyncio.Event().wait()
+
+    class Reading(library.AsyncBaseTransport):  # type: ignore[name-defined, misc]
+        async def handle_async_request(self, request: Any) -> Any:
+            sent.append(1)
+            stream = aiter(request.stream)
+            await anext(stream)
+            self.task = asyncio.ensure_future(anext(stream))
+            await checkpoint()
+            return library.Response(503, content=b"busy")
+
+        async def aclose(self) -> None:
+            self.task.cancel()
+
+    result = flavour.call(flavour.transport(transport=Reading()), "PUT", "http://host.invalid", content=body())
+    assert (result.status, result.content, len(sent)) == (503, b"busy", 1)
+    assert result.report.text.startswith("the body's own stream is still being read")

@@ -1,11 +1,13 @@
 """Bodies: what can be sent again, and the bounded memory for what comes only once."""
 
+import asyncio
 import io
 import os
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
+from anyio.lowlevel import checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -264,6 +266,82 @@ async def test_an_async_stream_that_failed_is_not_sent_again() -> None:
     with pytest.raises(OSError, match="disk"):
         [chunk async for chunk in replay]
     assert replay.refusal == BROKEN
+
+
+BEING_READ = "the body's own stream is still being read for the attempt before; pass bytes or a seekable file"
+
+
+async def test_an_async_stream_that_is_being_read_is_not_sent_again() -> None:
+    """While one attempt waits for the next chunk, another one would miss it."""
+    go = asyncio.Event()
+
+    async def stream() -> AsyncIterator[bytes]:
+        yield b"a"
+        await go.wait()
+        yield b"b"
+
+    replay = AsyncReplay(stream())
+    first = aiter(replay)
+    assert await anext(first) == b"a"
+    waiting = asyncio.ensure_future(anext(first))
+    await checkpoint()
+    assert replay.refusal == BEING_READ
+    with pytest.raises(ValueError, match="still being read"):
+        aiter(replay)
+    go.set()
+    assert await waiting == b"b"
+    assert replay.refusal is None
+    assert [chunk async for chunk in replay] == [b"a", b"b"]
+
+
+async def test_an_async_stream_that_was_cancelled_says_so() -> None:
+    """A stream whose attempt was cancelled while it waited has no more chunks, for no fault of its own."""
+    replay = AsyncReplay(_waiting())
+    task = asyncio.ensure_future(anext(aiter(replay)))
+    await checkpoint()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert replay.refusal is not None
+    assert replay.refusal.startswith("the body's own stream was cancelled with the attempt that read it")
+
+
+async def _waiting() -> AsyncIterator[bytes]:
+    await asyncio.Event().wait()
+    yield b""
+
+
+def test_a_stream_that_is_being_read_is_not_sent_again() -> None:
+    """The same holds for a stream that another thread, or the stream itself, is in the middle of."""
+    refusals: list[str | None] = []
+
+    def stream() -> Iterator[bytes]:
+        refusals.append(replay.refusal)
+        with pytest.raises(ValueError, match="still being read"):
+            list(replay)
+        yield b"a"
+
+    replay = Replay(stream())
+    assert list(replay) == [b"a"]
+    assert refusals == [BEING_READ]
+    assert replay.refusal is None
+
+
+async def test_an_attempt_that_was_left_takes_nothing_from_the_next_one() -> None:
+    """Only the last attempt to begin reads on: whoever goes on with an older one gets an error, not a chunk."""
+    replay = Replay(iter([b"a", b"b", b"c"]))
+    old = iter(replay)
+    assert next(old) == b"a"
+    new = iter(replay)
+    assert [next(new), next(new)] == [b"a", b"b"]
+    with pytest.raises(ValueError, match="by a later attempt"):
+        next(old)
+    assert list(new) == [b"c"]
+    areplay = AsyncReplay(_stream(b"a", b"b", b"c"))
+    first, second = aiter(areplay), aiter(areplay)
+    with pytest.raises(ValueError, match="by a later attempt"):
+        await anext(first)
+    assert [chunk async for chunk in second] == [b"a", b"b", b"c"]
 
 
 @given(st.lists(st.binary(max_size=5), max_size=8), st.lists(st.integers(0, 9), max_size=5), st.integers(0, 40))

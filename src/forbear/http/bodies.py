@@ -38,9 +38,12 @@ def rewind(body: object, position: int) -> bool:
 
 
 class Recording:
-    """What a one-shot stream has yielded so far, up to `limit` bytes (default 8 MiB)."""
+    """What a one-shot stream has yielded so far, up to `limit` bytes (default 8 MiB).
 
-    __slots__ = ("_chunks", "_limit", "_refusal", "_size")
+    One attempt reads it at a time: none begins while another one waits for a chunk, and the last to begin reads on.
+    """
+
+    __slots__ = ("_attempts", "_chunks", "_is_read", "_limit", "_refusal", "_size")
 
     def __init__(self, limit: int = LIMIT) -> None:
         check.at_least("limit", limit, 0, what="a whole number of bytes", whole=True)
@@ -48,10 +51,14 @@ class Recording:
         self._chunks: list[bytes] = []
         self._size = 0
         self._refusal: str | None = None
+        self._attempts = 0
+        self._is_read = False
 
     @property
     def refusal(self) -> str | None:
         """Why the stream cannot be sent again, None if it can."""
+        if self._refusal is None and self._is_read:
+            return "the body's own stream is still being read for the attempt before; pass bytes or a seekable file"
         return self._refusal
 
     def add(self, chunk: bytes) -> None:
@@ -72,10 +79,17 @@ class Recording:
         how = "failed" if isinstance(error, Exception) else "was cancelled with the attempt that read it"
         self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
 
-    def _kept(self) -> tuple[bytes, ...]:
+    def _begin(self) -> tuple[int, tuple[bytes, ...]]:
+        """Return the number of an attempt that begins, and what it sends first."""
         if self.refusal is not None:
             raise ValueError(self.refusal)
-        return tuple(self._chunks)
+        self._attempts += 1
+        return self._attempts, tuple(self._chunks)
+
+    def _check(self, attempt: int) -> None:
+        """Raise ValueError where another attempt has begun, or it would miss a chunk."""
+        if attempt != self._attempts:
+            raise ValueError("the body is sent by a later attempt now")
 
     def _refuse(self, why: str) -> None:
         self._refusal = why
@@ -95,8 +109,11 @@ class Replay(Recording):
         self._rest = iter(stream)  # taken once: a second iterator might start over, and send the beginning twice
 
     def __iter__(self) -> "Iterator[bytes]":
-        yield from self._kept()
+        attempt, kept = self._begin()
+        yield from kept
         while True:
+            self._check(attempt)
+            self._is_read = True
             try:
                 chunk = next(self._rest)
             except StopIteration:
@@ -104,34 +121,26 @@ class Replay(Recording):
             except BaseException as error:
                 self.fail(error)
                 raise
+            finally:
+                self._is_read = False
             self.add(chunk)
             yield chunk
 
 
 class AsyncReplay(Recording):
-    """The same for an async stream; being cancelled while waiting for its next chunk loses the rest of it.
+    """The same for an async stream; being cancelled while waiting for its next chunk loses the rest of it."""
 
-    So `refusal` says, too, that an attempt is still waiting for the next chunk.
-    """
-
-    __slots__ = ("_is_read", "_rest")
+    __slots__ = ("_rest",)
 
     def __init__(self, stream: "AsyncIterable[bytes]", limit: int = LIMIT) -> None:
         super().__init__(limit)
         self._rest = aiter(stream)
-        self._is_read = False
-
-    @property
-    def refusal(self) -> str | None:
-        """Why the stream cannot be sent again, None if it can."""
-        if self._refusal is None and self._is_read:
-            return "the body's own stream was still being read for the attempt before; pass bytes or a seekable file"
-        return self._refusal
 
     def __aiter__(self) -> "AsyncIterator[bytes]":
-        return _Attempt(self, self._kept())
+        return _Attempt(self, *self._begin())
 
-    async def _next(self) -> bytes:
+    async def _next(self, attempt: int) -> bytes:
+        self._check(attempt)
         self._is_read = True
         try:
             chunk = await anext(self._rest)
@@ -149,11 +158,12 @@ class AsyncReplay(Recording):
 class _Attempt:
     """One pass over an async stream; no generator, since trio complains of one that was not read to its end."""
 
-    __slots__ = ("_kept", "_replay")
+    __slots__ = ("_kept", "_number", "_replay")
 
-    def __init__(self, replay: AsyncReplay, kept: "Iterable[bytes]") -> None:
-        self._replay = replay
+    def __init__(self, replay: AsyncReplay, number: int, kept: "Iterable[bytes]") -> None:
+        self._number = number
         self._kept = iter(kept)
+        self._replay = replay
 
     def __aiter__(self) -> "AsyncIterator[bytes]":
         return self
@@ -161,7 +171,7 @@ class _Attempt:
     async def __anext__(self) -> bytes:
         for chunk in self._kept:
             return chunk
-        return await self._replay._next()
+        return await self._replay._next(self._number)
 
 
 def _show(size: int) -> str:
