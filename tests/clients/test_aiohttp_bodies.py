@@ -103,6 +103,7 @@ class Slow(io.RawIOBase):
         self.content = content
         self.go = threading.Event()
         self.begun = threading.Event()
+        self.clashes: list[str] = []
         self._position = 0
 
     def readable(self) -> bool:
@@ -116,13 +117,16 @@ class Slow(io.RawIOBase):
 
     def seek(self, offset: int, whence: int = 0) -> int:
         assert whence == io.SEEK_SET
+        if self.begun.is_set() and not self.go.is_set():
+            self.clashes.append("rewound while it was read")
         self._position = offset
         return offset
 
     def read(self, size: int = -1) -> bytes:
         if self._position:
             self.begun.set()
-            assert self.go.wait(30)
+            if not self.go.wait(10):
+                self.clashes.append("the event loop waited for the read")
         end = len(self.content) if size < 0 else self._position + size
         piece = self.content[self._position : end]
         self._position += len(piece)
@@ -180,6 +184,9 @@ async def test_a_file_is_not_rewound_while_a_thread_reads_it(
     async def let_go(wire: Wire) -> None:
         await until(file.begun.is_set)
         await until(lambda: wire.connections == 2)
+        for _ in range(1000):  # long enough for a thread that would not wait
+            if not file.clashes:
+                await checkpoint()
         file.go.set()
 
     with Wire(*failures, reply(200, b"{}")) as wire:
@@ -188,6 +195,7 @@ async def test_a_file_is_not_rewound_while_a_thread_reads_it(
             async with session.post(wire.url + UPLOAD, data=make(file)) as response:
                 assert response.status == 200
             await waiter
+        assert file.clashes == []
         assert CONTENT in wire.seen[-1].body
         assert wire.seen[-1].whole
         assert len(wire.seen) == len(failures) + 1
