@@ -42,6 +42,9 @@ class Server:
         streams_requests = "Write" in method or "Bidi" in method or "Collect" in method
 
         def many(request: Any, context: Any) -> Iterator[bytes]:
+            if "Early" in method and self.fates:  # ends before it has read the requests
+                self.calls.append(method.rpartition("/")[2])
+                context.abort(self.fates.popleft()[0], "as told")
             yield from self.answer(method, list(request) if streams_requests else [request], context)
 
         def one(request: Any, context: Any) -> bytes:

@@ -19,8 +19,10 @@ from forbear.testing import virtual_time
 from tests.clients.google.rpc_server import Server, running
 
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
-SAFE = ("t.T/Say", "t.T/Watch", "/t.T/Collect", "t.T/Bidi")
+SAFE = ("t.T/Say", "t.T/Watch", "/t.T/Collect", "t.T/Bidi", "t.T/CollectEarly", "t.T/BidiEarly")
 KINDS = {"Say": "unary_unary", "Watch": "unary_stream", "Collect": "stream_unary", "Bidi": "stream_stream"}
+EARLY = {"CollectEarly": "stream_unary", "BidiEarly": "stream_stream"}
+"""RPCs that fail before they have read their requests."""
 
 
 @pytest.fixture
@@ -37,9 +39,10 @@ def call(
     """What the replies to one call are, on a sync channel."""
     with grpc.insecure_channel(server.target) as plain:
         channel: Any = grpc.intercept_channel(plain, RetryInterceptor(options.pop("policy", None), safe=safe))
-        default = b"a" if KINDS[name].startswith("unary") else [b"a", b"b"]
-        found = getattr(channel, KINDS[name])(f"/t.T/{name}")(default if request is None else request, **options)
-        return list(found) if KINDS[name].endswith("stream") else [found]
+        kind = (KINDS | EARLY)[name]
+        default = b"a" if kind.startswith("unary") else [b"a", b"b"]
+        found = getattr(channel, kind)(f"/t.T/{name}")(default if request is None else request, **options)
+        return list(found) if kind.endswith("stream") else [found]
 
 
 def acall(
@@ -51,9 +54,10 @@ def acall(
         interceptors = aio_interceptors(options.pop("policy", None), safe=safe)
         async with grpc.aio.insecure_channel(server.target, interceptors=interceptors) as opened:
             channel: Any = opened
-            default = b"a" if KINDS[name].startswith("unary") else [b"a", b"b"]
-            call = getattr(channel, KINDS[name])(f"/t.T/{name}")(default if request is None else request, **options)
-            return [reply async for reply in call] if KINDS[name].endswith("stream") else [await call]
+            kind = (KINDS | EARLY)[name]
+            default = b"a" if kind.startswith("unary") else [b"a", b"b"]
+            call = getattr(channel, kind)(f"/t.T/{name}")(default if request is None else request, **options)
+            return [reply async for reply in call] if kind.endswith("stream") else [await call]
 
     return asyncio.run(run())
 
@@ -104,6 +108,35 @@ def test_requests_that_come_once(server: Server, send: Callable[..., list[bytes]
     with virtual_time(), pytest.raises(grpc.RpcError):
         send(server, name, request=iter([b"a", b"b"]))
     assert server.calls == [name]
+
+
+MANY = [bytes([number]) * 50_000 for number in range(40)]
+"""More than the flow control of a stream lets through unread."""
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_a_list_that_is_still_being_sent_when_the_call_fails(
+    server: Server, send: Callable[..., list[bytes]], name: str
+) -> None:
+    """The next attempt sends it from its beginning, whatever the one before had got to."""
+    server.fail(UNAVAILABLE, times=2)
+    with virtual_time():
+        assert send(server, name, request=MANY)[0] == b"1"
+    assert server.calls == [name] * 3
+    assert server.requests == MANY
+
+
+@pytest.mark.parametrize("name", EARLY)
+def test_an_iterator_that_is_still_being_sent_when_the_call_fails(
+    server: Server, send: Callable[..., list[bytes]], name: str
+) -> None:
+    """The failure is that of the plain channel, and nothing of the iterator goes into another call."""
+    server.fail(UNAVAILABLE)
+    with virtual_time(), pytest.raises(grpc.RpcError) as caught:
+        send(server, name, request=iter(MANY))
+    error: Any = caught.value
+    assert (error.code(), error.details()) == (UNAVAILABLE, "as told")
+    assert (server.calls, server.requests) == ([name], [])
 
 
 class Queue:

@@ -1,0 +1,50 @@
+"""What is remembered of a body that may have to start over: little, whatever its length."""
+
+import tracemalloc
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from forbear.exchange.download import KEPT, HandedOut
+
+PINNED = {"etag": '"one"'}
+
+
+@given(st.lists(st.binary(max_size=5), max_size=6), st.binary(max_size=2 * KEPT))
+def test_the_hash_is_that_of_all_bytes_however_they_came(chunks: list[bytes], long: bytes) -> None:
+    """Chunks of any size, kept or hashed, prove the same; another byte proves something else."""
+    body = b"".join(chunks) + long
+    apart, whole, other = HandedOut(200, {}), HandedOut(200, {}), HandedOut(200, {})
+    for chunk in (*chunks, long):
+        apart.add(chunk)
+    whole.add(body)
+    other.add(body + b"!")
+    assert apart.count == whole.count == len(body)
+    assert apart.digest() == whole.digest() != other.digest()
+    assert whole.digest() is not None
+
+
+@pytest.mark.parametrize("size", [10, 3 * KEPT])
+def test_a_validator_needs_no_hash(size: int) -> None:
+    """Where the response is pinned there is none, for short and for long bodies."""
+    handed_out = HandedOut(200, PINNED)
+    handed_out.add(bytes(size))
+    handed_out.add(b"more")
+    assert (handed_out.count, handed_out.digest()) == (size + 4, None)
+
+
+@pytest.mark.parametrize("headers", [{}, PINNED], ids=["hashed", "pinned"])
+def test_memory_is_bounded(headers: dict[str, str]) -> None:
+    """Of sixteen mebibytes less than two chunks and what is kept at first are there at any time."""
+    handed_out = HandedOut(200, headers)
+    tracemalloc.start()
+    try:
+        for number in range(256):
+            handed_out.add(bytes([number]) * 65536)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert handed_out.count == 16 * 1024**2
+    assert peak < 5 * KEPT
+    handed_out.forget()
