@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from forbear.exchange.exchange import Exchange
 
 
-KEPT = 64 * 1024
+KEPT = 1024 * 1024
 """How much of a body is kept before it is hashed, in bytes: most bodies are shorter and never break."""
 
 
