@@ -207,6 +207,29 @@ async def test_a_file_is_not_rewound_while_a_thread_reads_it(
 
 
 @pytest.mark.parametrize("make", FILES, ids=["file", "buffered", "form", "nested form"])
+async def test_a_redirect_waits_for_the_thread_as_well(make: Callable[[Slow], Any]) -> None:
+    """A 307 that comes before the body has gone: the library sends the same file to the next place, and all of it."""
+    file = Slow(CONTENT)
+    redirect = Answer(reply(307, b"", "Location: /there", "Connection: close").data, "close", read=0)
+
+    async def let_go(wire: Wire) -> None:
+        await until(lambda: wire.connections == 2)
+        for _ in range(1000):
+            if not file.clashes:
+                await checkpoint()
+        file.go.set()
+
+    with Wire(redirect, reply(503), reply(200, b"{}")) as wire:
+        async with retrying(cloud_storage.policy) as session:
+            waiter = asyncio.ensure_future(let_go(wire))
+            async with session.post(wire.url + UPLOAD, data=make(file)) as response:
+                assert (response.status, response.url.path) == (503, "/there")
+            await waiter
+        assert file.clashes == []
+        assert CONTENT in wire.seen[-1].body
+
+
+@pytest.mark.parametrize("make", FILES, ids=["file", "buffered", "form", "nested form"])
 async def test_a_failure_before_a_file_was_read_is_handed_out_as_by_the_plain_client(
     make: Callable[[Slow], Any],
 ) -> None:

@@ -73,8 +73,6 @@ class RetryMiddleware:
             if is_sent_again(request, error):
                 _let_out.set((request, error))
             raise
-        finally:
-            port.finish()
         if port.report is not None:
             tell(response, port.report)
         if not response.content.is_eof() and port.is_watched(response):

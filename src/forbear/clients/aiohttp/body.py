@@ -23,28 +23,22 @@ class Reusable:
     failed = False
 
     def __init__(self, payload: Payload) -> None:
-        self.in_turn = InTurn(payload)
-        self.payload = payload
+        self.in_turn = payload if isinstance(payload, InTurn) else InTurn(payload)  # one that was redirected is
         self._content: bytes | None = None
-        self._rewinds = self._can_rewind()
 
     def why_not_again(self) -> str | None:
         """Return why it cannot: a file was closed meanwhile or is a pipe, or a part of a form comes only once."""
         if self._content is not None or not self.in_turn.is_begun:
             return None
-        if self.payload.consumed or not self._rewinds or not (self.in_turn.is_read or self._can_rewind()):
+        if self.in_turn.is_spent():
             return "the body can no longer be rewound; keep its files open until the response is there, or pass bytes"
         return None
 
     async def content(self) -> bytes:
         """Return all of it, for the parts of it that a session asks for."""
         if self._content is None:
-            await self.in_turn.free()
-            self._content = await self.payload.as_bytes()
+            self._content = await self.in_turn.as_bytes()
         return self._content
-
-    def _can_rewind(self) -> bool:
-        return all(_rewinds(part) for part in _parts(self.payload))
 
 
 class InTurn(Payload):
@@ -54,43 +48,38 @@ class InTurn(Payload):
         super().__init__(payload)
         self.is_begun = False
         self._payload = payload
+        self._parts = tuple(_parts(payload))
+        self._rewinds = all(map(_rewinds, self._parts))
+        self._has_files = any(isinstance(part, IOBasePayload) for part in self._parts)
         self._reading: asyncio.Task[None] | None = None
-        self._gate: _Gate | None = None  # of the attempt that reads
-        self._waiting = 0
-        self._is_over = False
+
+    def is_spent(self) -> bool:
+        """Return whether it cannot be read from its beginning again; a file that is being read is not asked."""
+        if self.consumed or not self._rewinds:
+            return True
+        return not self._is_read and not all(map(_rewinds, self._parts))
 
     @property
-    def is_read(self) -> bool:
-        """Whether an attempt reads it now."""
+    def _is_read(self) -> bool:
         return self._reading is not None and not self._reading.done()
 
-    async def free(self) -> None:
+    async def _free(self) -> None:
         """Wait until no attempt reads it."""
-        self._waiting += 1
-        try:
-            while (reading := self._reading) is not None and not reading.done():
-                await asyncio.wait({reading})
-        finally:
-            self._waiting -= 1
-
-    def finish(self) -> None:
-        """Stop reading for an attempt that is over: no other one follows the last."""
-        self._is_over = True
-        if self._reading is not None and self._gate is not None and self._gate.is_shut and not self._waiting:
-            self._reading.cancel()
+        while (reading := self._reading) is not None and not reading.done():
+            await asyncio.wait({reading})
 
     async def write_with_length(self, writer: Any, content_length: int | None) -> None:
-        """Write it for one attempt; a cancellation leaves a thread that reads to its end and lets nothing be sent."""
-        await self.free()
+        """Write it for one attempt; a thread that reads for one that is cancelled ends by itself and sends nothing."""
+        await self._free()
         self.is_begun = True
-        self._gate = gate = _Gate(writer)
-        reading = self._reading = asyncio.create_task(self._payload.write_with_length(gate, content_length))  # type: ignore[arg-type] # all it needs is what a writer has
+        gate: Any = _Gate(writer)
+        reading = self._reading = asyncio.create_task(self._payload.write_with_length(gate, content_length))
         reading.add_done_callback(_observe)
         try:
             await asyncio.wait({reading})
         except BaseException:
             gate.is_shut = True
-            if self._is_over:
+            if not (self._has_files and self._rewinds):
                 reading.cancel()
             raise
         self._reading = None
@@ -109,7 +98,7 @@ class InTurn(Payload):
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
         """Return it as bytes."""
-        await self.free()
+        await self._free()
         return await self._payload.as_bytes(encoding, errors)
 
     @property
@@ -170,9 +159,7 @@ def bodied(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
 
 def _parts(payload: Payload) -> Iterator[Payload]:
     """Yield the parts of a form, those of forms in it too, or the payload itself."""
-    if isinstance(payload, InTurn):
-        yield from _parts(payload._payload)
-    elif isinstance(payload, MultipartWriter):
+    if isinstance(payload, MultipartWriter):
         for part, _, _ in payload:
             yield from _parts(part)
     else:

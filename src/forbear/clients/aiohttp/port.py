@@ -157,14 +157,6 @@ class Port:
         url = self._request.url
         return url.raw_host or "", url.raw_path_qs
 
-    def finish(self) -> None:
-        """Let go of the request's body: no other attempt reads it."""
-        body = None if self._exchange is None else self._body
-        if isinstance(body, Reusable):
-            body.in_turn.finish()
-            if self._request.body is body.in_turn:
-                self._request._body = body.payload
-
     async def _vary(self, send: Send) -> None:
         """Make the request what is to be sent: headers and framing are those of the caller where the body is whole."""
         request, body = self._request, self._body
