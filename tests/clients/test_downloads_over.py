@@ -223,6 +223,7 @@ def test_a_body_that_lacks_only_its_last_chunk_is_whole(flavour: Flavour, at: in
         ((ETAG,), (), True),
         ((ETAG,), (f"Content-Range: bytes */{len(DATA)}", 'ETag: "two"'), False),
         ((ETAG, GZIP), (f"Content-Range: bytes */{len(PACKED)}",), True),
+        ((ETAG, GZIP), (f"Content-Range: bytes */{len(PACKED)}", ETAG), True),
     ],
 )
 def test_a_416_that_proves_nothing_is_no_end(

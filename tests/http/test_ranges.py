@@ -279,6 +279,13 @@ def test_a_416_may_say_that_nothing_is_missing(
         assert not caught.value.final
 
 
+def test_a_416_says_nothing_of_a_coded_body() -> None:
+    """Its size may be that of the object itself, which is as long as a piece of the packed one."""
+    headers = {"content-range": "bytes */4", "etag": ETAG}
+    with pytest.raises(Unresumable, match="416"):
+        ranges.verify(Part(0, None, None, ETAG, encoding="gzip"), 4, 416, headers, named=True)
+
+
 def test_a_416_of_another_object_says_nothing() -> None:
     """A body is not whole by the length of its successor."""
     for name, value in (("etag", '"new"'), ("x-goog-generation", "18")):

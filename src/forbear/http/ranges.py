@@ -154,7 +154,7 @@ def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]",
     of that one: it may say that there are no more bytes than those. Raises Unresumable with the reason if the response
     does not continue the part; its body must not be used then.
     """
-    if status == 416 and part.last is None:
+    if status == 416 and part.last is None and not part.encoding:  # its size may be that of the object uncoded
         return _verify_end(part, received, headers, named=named)
     if status == 200 and not _is_part(headers):
         raise Unresumable("the server sent the whole object instead of the rest: it changed, or ranges are not served")
