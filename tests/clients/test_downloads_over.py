@@ -279,6 +279,17 @@ def test_other_responses_without_a_body(flavour: Flavour, status: int, method: s
         assert (result.status, result.content) == (status, b"")
 
 
+@pytest.mark.parametrize("flavour", OTHERS, ids=lambda flavour: flavour.name, indirect=True)
+@pytest.mark.parametrize("method", ["GET", "POST"])
+@pytest.mark.parametrize("stream", [None, 10**6])
+def test_a_switch_of_protocols_has_no_body(flavour: Flavour, method: str, stream: int | None) -> None:
+    """A 101 is handed out by these clients, and what follows is no body of it."""
+    upgrade = head(101, "Content-Length: 100", "Connection: upgrade", "Upgrade: other")
+    with Wire(Answer(upgrade, "close")) as wire:
+        result = flavour.call(flavour.transport(rfc9110.policy), method, wire.url, stop_after=stream)
+        assert (result.status, result.content, len(wire.seen)) == (101, b"", 1)
+
+
 LONG = bytes(range(256)) * 5000
 """More than is kept as it is."""
 
@@ -317,9 +328,10 @@ def test_a_long_body_starts_over(flavour: Flavour, name: tuple[str, ...], same: 
 
 @EVERY
 @LEFT_BEFORE_ITS_END
-def test_starting_over_is_no_progress(flavour: Flavour) -> None:
+@PROOFS
+def test_starting_over_is_no_progress(flavour: Flavour, name: tuple[str, ...]) -> None:
     """A server that breaks each response a little later cannot make the client start over without end."""
-    answers = [cut(DATA, at=number) for number in range(10, 200)]
+    answers = [cut(DATA, *name, at=number) for number in range(10, 200)]
     with Wire(*answers) as wire:
         result = fetch(flavour, wire.url, rfc9110.policy.with_attempts(5))
         assert len(wire.seen) == 5

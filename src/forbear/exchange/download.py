@@ -156,6 +156,7 @@ class Download:
         try:
             if part is None or (is_whole and part.first == 0):
                 self._start_over(status, headers)
+                self._why_over = self._why_over or "the server does not serve ranges"
             else:
                 self._end = ranges.verify(part, self._received, status, headers, named=self._named)
         except Unresumable as why:
