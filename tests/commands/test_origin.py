@@ -44,8 +44,10 @@ def caught(function: Callable[[], None]) -> Broken:
         (("send_packed_command",), Origin.AFTER),
         (("send_packed_command", "sendall"), Origin.AFTER),
         (("parse_response", "read_response"), Origin.AFTER),
-        (("connect", "send_packed_command", "check_health"), Origin.AFTER),  # anew, once the reply is there
-        (("_execute_command", "initialize", "get_connection"), Origin.AFTER),  # the nodes, after a loss
+        (("connect", "send_packed_command", "check_health"), Origin.CLEANUP),  # anew, once the response is there
+        (("_execute_command", "initialize", "get_connection"), Origin.CLEANUP),  # the nodes, after a loss
+        (("execute", "reset", "send_packed_command", "connect"), Origin.CLEANUP),
+        (("execute_command", "release", "disconnect"), Origin.CLEANUP),
         (("execute_command", "something_new"), Origin.UNKNOWN),
         ((), Origin.UNKNOWN),
     ],

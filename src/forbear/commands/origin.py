@@ -1,48 +1,78 @@
-"""Where an error comes from, told by the functions of the client library that it passed through. It judges nothing.
+"""Tell where an error arose by the functions of the client library that it passed through. It judges nothing.
 
-The libraries raise the same errors while they connect and while they wait for a reply, and only in the first case is
+The libraries raise the same errors while they connect and while they wait for a response, and only in the first case is
 it certain that no command was sent. Their traceback tells. Names that a newer version changes tell nothing, and what
 is not known counts as sent.
+
+The libraries also clean up after a failure, and that may fail, too: a second error then hides the first. `decisive`
+returns the one that belongs to the command.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import Enum
 from types import FrameType
 
 from forbear.run.errors import AttemptTimeout
 
 _CONNECTING = ("connect", "connect_check_health", "check_health")
-_LATER = ("connect", "initialize", "parse_response", "read_response")
+_READING = ("parse_response", "read_response")
+_CLEANUP = ("connect", "initialize", "release", "reset")
 
 
 class Origin(Enum):
-    """When an error arose: before the command was sent, after that, or nobody knows."""
+    """When an error arose: before the command was sent, after that, while cleaning up afterwards, or nobody knows."""
 
     BEFORE = "before"
     AFTER = "after"
+    CLEANUP = "cleanup"
     UNKNOWN = "unknown"
 
 
 def origin(error: BaseException) -> Origin:
-    """When an error arose, by the first function on its way that decides it.
+    """Return when an error arose, by the first function on its way that decides it.
 
-    Connections are made when they are taken from a pool, or when a command finds its own closed, whose health is then
-    looked at, too. A cluster is asked for its nodes before a command is sent, and again after it has failed; some
-    connections are made anew once the reply is there.
+    Connections are made when they are taken from a pool, or when a command finds its own closed, and then their health
+    is checked, too. The client asks a cluster for its nodes before it sends a command, and again after a failure; it
+    makes some connections anew once the response is there, or to lift a WATCH.
     """
-    names = [frame.f_code.co_name for frame in _frames(_innermost(error))]
-    for name, then in zip(names, [*names[1:], ""], strict=False):  # one that was never raised has none
+    return _origin(_frames(_innermost(error)))
+
+
+def decisive(error: BaseException) -> BaseException:
+    """Return the error that tells what happened to the command: `error`, or one that it hides.
+
+    An error of connecting or cleaning up hides the failure of a command that was sent before.
+    """
+    first = latest = _innermost(error)
+    path = list(_frames(first))
+    while (came := _origin(path)) in (Origin.BEFORE, Origin.CLEANUP):
+        hidden = behind(first)
+        if hidden is None or hidden.__traceback__ is None:
+            break
+        # A traceback begins where its error was caught; the way there is that of the later one.
+        path = [*path[: path.index(hidden.__traceback__.tb_frame)], *_frames(hidden)]
+        if came is Origin.BEFORE and _origin(path) is Origin.BEFORE:
+            break
+        first = hidden
+    return error if first is latest else first
+
+
+def _origin(path: Iterable[FrameType]) -> Origin:
+    names = [frame.f_code.co_name for frame in path]
+    for name, then in zip(names, [*names[1:], ""], strict=False):  # an error that was never raised has none
         if name == "get_connection" or (name in ("execute", "execute_command") and then == "initialize"):
             return Origin.BEFORE
         if name == "send_packed_command":
             return Origin.BEFORE if then in _CONNECTING else Origin.AFTER
-        if name in _LATER:
+        if name in _READING:
             return Origin.AFTER
+        if name in _CLEANUP:
+            return Origin.CLEANUP
     return Origin.UNKNOWN
 
 
 def behind(error: BaseException) -> BaseException | None:
-    """The error that was being handled when this one was raised, if that began in a function this one passed through.
+    """Return the error that was being handled when this one was raised, if both passed through the same call.
 
     Python also notes errors that the caller was handling at the time, which have nothing to do with it.
     """
@@ -53,7 +83,7 @@ def behind(error: BaseException) -> BaseException | None:
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """What an attempt that was cut short was doing: the cancellation has passed through it, not the timeout."""
+    """Return the cancellation that cut an attempt short: it has passed through the library, the timeout has not."""
     if isinstance(error, AttemptTimeout):
         while error.__cause__ is not None:
             error = error.__cause__

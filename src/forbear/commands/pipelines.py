@@ -5,9 +5,8 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from forbear.commands import adrive, drive
+from forbear.commands import adrive, drive, watch
 from forbear.commands.settings import Settings
-from forbear.commands.verdicts import lost_under_watch
 from forbear.commands.work import Work, judge_together, pipeline, single, transaction
 from forbear.services.redis.words import Command
 
@@ -45,7 +44,10 @@ def noting(trail: Trail | None) -> Generator[None]:
 
 
 class Pipe(Protocol):
-    """A pipeline of either library; `trail` is there while a transaction wants to know what was sent."""
+    """A pipeline of either library; `trail` is there while a transaction wants to know what was sent.
+
+    `loop` is what is known of the caller's own WATCH loop, and `conflict` the WatchError of the library.
+    """
 
     command_stack: Any  # a list of commands, each with its options
     scripts: set[Any]
@@ -53,6 +55,8 @@ class Pipe(Protocol):
     watching: bool
     settings: Settings
     trail: Trail | None
+    loop: watch.Loop | None
+    conflict: type[Exception]
 
 
 class _Queue:
@@ -85,9 +89,11 @@ def execute(pipe: Pipe, attempt: Callable[[], T], *, atomic: bool) -> T:
 
     def once() -> T:
         queue.restore(pipe)
-        return _surfacing(attempt)
+        return attempt()
 
     with noting(pipe.trail):
+        if pipe.watching:
+            return watch.run(pipe.settings, _loop(pipe), queue.describe, once, ends=True)
         return drive.run(pipe.settings, _Queue.describe, queue, once)
 
 
@@ -96,75 +102,88 @@ def at_once(pipe: Pipe, attempt: Callable[[], T], command: Command) -> T:
     queue = _Queue(pipe, atomic=True)
     if pipe.trail is not None:
         pipe.trail.at_once.append(command)
-    watched = pipe.watching
 
     def once() -> T:
         queue.restore(pipe)
-        return _surfacing(attempt, command)
+        return attempt()
 
     with noting(pipe.trail):
-        return drive.run(pipe.settings, partial(single, watched=watched), command, once)
+        if pipe.watching:
+            return watch.run(pipe.settings, _loop(pipe), partial(_immediate, command), once)
+        return drive.run(pipe.settings, _immediate, command, once)
 
 
 async def aexecute(pipe: Pipe, attempt: Callable[[], Awaitable[T]], *, atomic: bool) -> T:
-    """The same for asyncio."""
+    """Do the same for asyncio."""
     queue = _Queue(pipe, atomic=atomic)
     if pipe.trail is not None:
         pipe.trail.queued = queue.describe
 
     async def once() -> T:
         queue.restore(pipe)
-        return await _asurfacing(attempt)
+        return await attempt()
 
     with noting(pipe.trail):
+        if pipe.watching:
+            return await watch.arun(pipe.settings, _loop(pipe), queue.describe, once, ends=True)
         return await adrive.run(pipe.settings, _Queue.describe, queue, once)
 
 
 async def aat_once(pipe: Pipe, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
-    """The same for asyncio."""
+    """Do the same for asyncio."""
     queue = _Queue(pipe, atomic=True)
     if pipe.trail is not None:
         pipe.trail.at_once.append(command)
-    watched = pipe.watching
 
     async def once() -> T:
         queue.restore(pipe)
-        return await _asurfacing(attempt, command)
+        return await attempt()
 
     with noting(pipe.trail):
-        return await adrive.run(pipe.settings, partial(single, watched=watched), command, once)
+        if pipe.watching:
+            return await watch.arun(pipe.settings, _loop(pipe), partial(_immediate, command), once)
+        return await adrive.run(pipe.settings, _immediate, command, once)
 
 
-def _surfacing(attempt: Callable[[], T], command: Command | None = None) -> T:
-    """The attempt, where a loss that may hide an execution comes out as what it is, not as a WatchError."""
+def unwatch(connection: Any) -> None:
+    """Lift a WATCH. A connection that does not do so is closed, which lifts it, too."""
+    if not is_open(connection):
+        return  # it would be opened again only for this
     try:
-        return attempt()
-    except Exception as error:
-        lost = _loss(error, command)
-        if lost is None:
+        connection.send_command("UNWATCH")
+        connection.read_response()
+    except BaseException as error:
+        connection.disconnect()
+        if not isinstance(error, Exception):
             raise
-    try:
-        raise lost
-    finally:
-        del lost  # or this frame and the error would keep each other alive
 
 
-async def _asurfacing(attempt: Callable[[], Awaitable[T]], command: Command | None = None) -> T:
-    """The same for asyncio."""
+async def aunwatch(connection: Any) -> None:
+    """Do the same for asyncio."""
+    if not is_open(connection):
+        return
     try:
-        return await attempt()
-    except Exception as error:
-        lost = _loss(error, command)
-        if lost is None:
+        await connection.send_command("UNWATCH")
+        await connection.read_response()
+    except BaseException as error:
+        await connection.disconnect()
+        if not isinstance(error, Exception):
             raise
-    try:
-        raise lost
-    finally:
-        del lost
 
 
-def _loss(error: Exception, command: Command | None) -> Exception | None:
-    lost = lost_under_watch(error)
-    if lost is not None and command is not None and single(command, watched=False).repeatable:
-        return None  # begin again with WATCH, as the error says
-    return lost
+def is_open(connection: Any) -> bool:
+    """Return whether a connection is open, and so may still hold a WATCH."""
+    is_connected: object = getattr(connection, "is_connected", None)  # the sync one of valkey-py lacks it
+    return is_connected if isinstance(is_connected, bool) else getattr(connection, "_sock", None) is not None
+
+
+def _immediate(command: Command) -> Work:
+    return single(command, at_once=True)
+
+
+def _loop(pipe: Pipe) -> watch.Loop | None:
+    if pipe.trail is not None:
+        return None
+    if pipe.loop is None:
+        pipe.loop = watch.Loop(pipe.conflict)
+    return pipe.loop

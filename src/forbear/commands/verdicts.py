@@ -1,10 +1,13 @@
-"""What an error that came out of a client library means for what was sent. It knows no policy.
+"""Judge what an error of a client library means for what was sent. It knows no policy.
 
-The service says what replies and errors mean by themselves. Here it is added when an error arose, what the client can
-do about a reply, and that of several commands one may have been executed before another was refused.
+The service says what responses and errors mean by themselves. Here it is added when an error arose, what the client can
+do about a response, that of several commands one may have been executed before another was refused, and that a script
+may answer with any error.
 """
 
-from forbear.commands.origin import Origin, behind, origin
+from dataclasses import replace
+
+from forbear.commands.origin import Origin, behind, decisive, origin
 from forbear.commands.work import Work
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.services.redis.failures import is_conflict, reply_of, verdict_of_exception
@@ -18,9 +21,18 @@ _UNREACHABLE = " Cluster cannot be connected"
 
 
 def verdict_of(error: BaseException, work: Work) -> Verdict:
-    """What an error means for `work`."""
+    """Return what an error means for `work`, by what happened to the commands that were sent.
+
+    Where the client failed again while it cleaned up, the first failure counts.
+    """
     verdict = _alone(error, work)
+    first = decisive(error)
+    if first is not error and not (verdict.kind is Kind.PERMANENT and work.repeatable):
+        # A cancelled command tells nothing; a redirection was followed by the client itself.
+        verdict = _alone(first, replace(work, redirected=True)) if isinstance(first, Exception) else TRANSIENT
     if verdict.kind is Kind.NOT_EXECUTED:
+        if work.scripted and origin(first) is not Origin.BEFORE:
+            return verdict.replace(kind=Kind.TRANSIENT)  # a script may answer with any error after it wrote
         if work.watched:
             return CONFLICT
         if len(work.nodes) > 1:
@@ -28,16 +40,16 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
     return verdict
 
 
-def lost_under_watch(error: Exception) -> Exception | None:
-    """What was lost where the library says that a watched key changed, if the loss may hide an execution.
+def failure_of(error: Exception) -> Exception:
+    """Return the failure of what was sent, where the library raises another error in its place.
 
-    The libraries raise the same WatchError for a connection that is lost under WATCH as for a conflict, and their
-    users' loops then apply a change again that may have been applied.
+    The libraries raise the same WatchError for a connection that is lost under WATCH as for a conflict, and the loops
+    of their users then apply a change again that may have been applied. They also clean up, which may fail, too.
     """
-    if not is_watch_error(error) or is_conflict(error):
-        return None
-    lost = error.__context__
-    return lost if isinstance(lost, Exception) and origin(lost) is not Origin.BEFORE else None
+    if is_watch_error(error) and not is_conflict(error) and isinstance(error.__context__, Exception):
+        error = error.__context__
+    first = decisive(error)
+    return first if isinstance(first, Exception) else error
 
 
 def is_watch_error(error: BaseException) -> bool:
@@ -53,13 +65,15 @@ def is_demoted(error: BaseException) -> bool:
 
 def _alone(error: BaseException, work: Work) -> Verdict:
     if is_watch_error(error):
-        return CONFLICT  # see lost_under_watch: of what comes out, nothing was executed
+        return CONFLICT  # see failure_of: where it hides an execution, that is raised instead
     verdict = verdict_of_exception(error)
     came = origin(error)
     if came is Origin.BEFORE:
         if verdict.kind is Kind.PERMANENT or _is_untrusted(error):
             return PERMANENT
         return verdict.replace(kind=Kind.NOT_EXECUTED)
+    if came is Origin.CLEANUP:
+        return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED else verdict
     reply = reply_of(error)
     if reply is not None:
         return _replied(error, reply, verdict, work)
@@ -74,9 +88,11 @@ def _alone(error: BaseException, work: Work) -> Verdict:
 
 
 def _replied(error: BaseException, reply: str, verdict: Verdict, work: Work) -> Verdict:
-    """What an error reply means, which may be one of several."""
-    # Refused before EXEC, so nothing of the transaction was executed; of EXEC itself no server says LOADING.
-    if type(behind(error)).__name__ == "ExecAbortError" or (work.atomic and type(error).__name__ == _LOADING):
+    """Return what an error response means, which may be one of several."""
+    # Refused before EXEC, so nothing of the transaction was executed. EXEC itself is never answered by LOADING, but
+    # among the responses to what it executed, which were not raised when they were read, a script may say so.
+    loading = work.atomic and type(error).__name__ == _LOADING and origin(error) is Origin.AFTER
+    if loading or type(behind(error)).__name__ == "ExecAbortError":
         verdict = verdict_of_reply(reply)
     elif verdict.kind is Kind.NOT_EXECUTED and not work.atomic:
         return verdict.replace(kind=Kind.TRANSIENT)

@@ -19,7 +19,8 @@ class Work:
     `operation` names it in reports and events, `repeatable` says whether it may be executed twice and `unsafe` why not.
     An error reply to a part of it holds for all of it if it is `atomic`. `redirected` marks work whose next attempt
     goes where a redirection says, and `watched` what must not be sent again without the WATCH that came before it. The
-    `nodes` are those of a cluster that it has been sent to so far.
+    `nodes` are those of a cluster that it has been sent to so far. `scripted` marks work with a script, whose error
+    responses prove nothing.
     """
 
     operation: str
@@ -30,6 +31,7 @@ class Work:
     redirected: bool = False
     watched: bool = False
     nodes: Sized = ()
+    scripted: bool = False
 
     def is_maybe_done(self, text: str) -> bool:
         """Whether an error reply to a later attempt may mean that an earlier one had worked."""
@@ -41,16 +43,16 @@ SUBSCRIPTION = Work("SUBSCRIBE", repeatable=True, unsafe="")
 """Subscribing and waiting for messages, which executes nothing; what is published in the meantime is lost."""
 
 
-def single(command: Command, *, watched: bool | None = None, nodes: Sized = ()) -> Work:
-    """One command; `watched` says whether one that a pipeline sends at once comes after WATCH, or may be it."""
-    judgement = classify(command, promised=_promises(at_once=watched is not None))
+def single(command: Command, *, at_once: bool = False, nodes: Sized = ()) -> Work:
+    """Describe one command; `at_once` says that a pipeline sends it at once: WATCH, or what follows it."""
+    judgement = classify(command, promised=_promises(at_once=at_once))
     return Work(
         judgement.operation or "unknown command",
-        judgement.repeatable and not watched,
+        judgement.repeatable,
         _why_not(judgement),
         judgement.maybe_done,
-        watched=bool(watched),
         nodes=nodes,
+        scripted=judgement.scripted,
     )
 
 
@@ -58,7 +60,8 @@ def pipeline(commands: Sequence[Command]) -> Work:
     """Commands that are sent together and executed one by one."""
     judged = judge_together(commands)
     unsafe = next((f"the pipeline with {_why_not(judgement)}" for judgement in judged if not judgement.repeatable), "")
-    return Work("pipeline", not unsafe, unsafe, atomic=len(judged) == 1)
+    scripted = any(judgement.scripted for judgement in judged)
+    return Work("pipeline", not unsafe, unsafe, atomic=len(judged) == 1, scripted=scripted)
 
 
 def several(commands: Sequence[Command]) -> Work:

@@ -15,6 +15,8 @@ from forbear.services.redis.table import Row
 
 _ROWS = commands()
 _NAMES = [row.command for row in _ROWS]
+_SCRIPTED = {"EVAL", "EVALSHA", "FCALL", "GRAPH.PROFILE", "GRAPH.QUERY", "TFCALL", "TFCALLASYNC"}
+"""Commands that run code which may write, and whose errors are whatever that code says."""
 _CONTAINERS = {name.partition(" ")[0] for name in _NAMES if " " in name}
 
 
@@ -31,6 +33,7 @@ def _expected(row: Row) -> Judgement:
         reply=row.reply,
         maybe_done=row.errors,
         depends=row.depends,
+        scripted=row.command in _SCRIPTED,
     )
 
 

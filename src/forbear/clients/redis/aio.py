@@ -10,12 +10,14 @@ from typing import Any, Self, cast
 from redis.asyncio.client import Pipeline, PubSub, Redis
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
+from redis.exceptions import WatchError
 
 from forbear.commands import adrive, blocking, pipelines, pubsub
 from forbear.commands.pipelines import Trail
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_pool, refuse_retries
 from forbear.commands.transactions import atransact
 from forbear.commands.verdicts import is_demoted
+from forbear.commands.watch import Loop
 from forbear.commands.work import single
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -118,6 +120,8 @@ class AsyncPipeline(Pipeline):
 
     settings: Settings = ONCE
     trail: Trail | None = None
+    loop: Loop | None = None
+    conflict: type[Exception] = WatchError
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the replies."""
@@ -127,6 +131,17 @@ class AsyncPipeline(Pipeline):
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, and what follows it."""
         return await pipelines.aat_once(self, partial(super().immediate_execute_command, *args, **options), args)
+
+    async def reset(self) -> Any:  # the name of a command, too
+        """Forget what is queued and watched, and give the connection back; no failure of the server gets in the way."""
+        connection: Any = self.connection
+        try:
+            if self.watching and connection is not None:
+                await pipelines.aunwatch(connection)
+        finally:
+            self.watching = False
+            reset: Callable[[], Awaitable[None]] = super().reset
+            await reset()
 
     async def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
         send: Callable[..., Awaitable[list[Any]]] = super()._execute_transaction

@@ -16,13 +16,13 @@ from redis.asyncio.cluster import (
 )
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, TimeoutError
+from redis.exceptions import ConnectionError, TimeoutError, WatchError
 
-from forbear.commands import adrive, cluster
-from forbear.commands.pipelines import Trail, noting
+from forbear.commands import adrive, cluster, watch
+from forbear.commands.pipelines import Trail, aunwatch, is_open, noting
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_retries
 from forbear.commands.transactions import atransact
-from forbear.commands.work import several, transaction
+from forbear.commands.work import several, single, transaction
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -120,14 +120,26 @@ class _Transaction(TransactionStrategy):
     def __init__(self, pipe: ClusterPipeline, settings: Settings) -> None:
         super().__init__(pipe)
         self._settings = settings
+        self._own_loop = watch.Loop(WatchError)
 
     async def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         trail: Trail | None = cast(Any, self._pipe).trail
         if trail is not None:
             trail.at_once.append(args)
-        send: Callable[..., Awaitable[Any]] = super()._immediate_execute_command
+        attempt = partial(self._attempt_at_once, super()._immediate_execute_command, args, options)
         with noting(trail):
+            return await watch.arun(self._settings, self._loop(), partial(single, args, at_once=True), attempt)
+
+    async def _attempt_at_once(
+        self, send: Callable[..., Awaitable[Any]], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        try:
             return await send(*args, **options)
+        except Exception:
+            connection: Any = self._transaction_connection
+            if connection is None or not is_open(connection):  # the WATCH is gone with it
+                await self.reset()
+            raise
 
     async def _execute_transaction_with_retries(self, stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         commands = [queued.args for queued in stack]
@@ -135,9 +147,15 @@ class _Transaction(TransactionStrategy):
         trail: Trail | None = cast(Any, self._pipe).trail
         if trail is not None:
             trail.queued = partial(describe, commands)
-        send: Callable[..., Awaitable[Any]] = super()._execute_transaction_with_retries
+        sent = (super()._execute_transaction_with_retries, stack, raise_on_error)
         with noting(trail):
-            return await adrive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
+            if self._watching:
+                attempt = partial(self._attempt, *sent)
+                return await watch.arun(self._settings, self._loop(), partial(describe, commands), attempt, ends=True)
+            return await adrive.run(self._settings, describe, commands, self._attempt, sent)
+
+    def _loop(self) -> watch.Loop | None:
+        return self._own_loop if cast(Any, self._pipe).trail is None else None
 
     async def _attempt(self, send: Callable[..., Awaitable[Any]], stack: list[PipelineCommand], checked: bool) -> Any:
         try:
@@ -147,3 +165,13 @@ class _Transaction(TransactionStrategy):
             if connection is not None:  # an error reply such as LOADING leaves others unread
                 await connection.disconnect()
             raise
+
+    async def reset(self) -> None:
+        connection: Any = self._transaction_connection
+        try:
+            if self._watching and connection is not None:
+                await aunwatch(connection)
+        finally:
+            self._watching = False
+            reset: Callable[[], Awaitable[None]] = super().reset
+            await reset()

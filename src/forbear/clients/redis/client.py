@@ -11,6 +11,7 @@ import redis
 from redis.backoff import NoBackoff
 from redis.client import Pipeline as _Pipeline
 from redis.client import PubSub as _PubSub
+from redis.exceptions import WatchError
 from redis.retry import Retry
 
 from forbear.commands import blocking, drive, pipelines, pubsub
@@ -18,6 +19,7 @@ from forbear.commands.pipelines import Trail
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_pool, refuse_retries, shorten
 from forbear.commands.transactions import transact
 from forbear.commands.verdicts import is_demoted
+from forbear.commands.watch import Loop
 from forbear.commands.work import single
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -126,6 +128,8 @@ class Pipeline(_Pipeline):
 
     settings: Settings = ONCE
     trail: Trail | None = None
+    loop: Loop | None = None
+    conflict: type[Exception] = WatchError
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the replies."""
@@ -135,6 +139,14 @@ class Pipeline(_Pipeline):
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, and what follows it."""
         return pipelines.at_once(self, partial(super().immediate_execute_command, *args, **options), args)
+
+    def reset(self) -> Any:  # the name of a command, too
+        """Forget what is queued and watched, and give the connection back; no failure of the server gets in the way."""
+        connection: Any = self.connection
+        if self.watching and connection is not None:
+            pipelines.unwatch(connection)
+        self.watching = False
+        super().reset()
 
     def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
         try:

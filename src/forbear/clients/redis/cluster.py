@@ -10,14 +10,14 @@ from typing import Any, cast
 import redis
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterPipeline, PipelineCommand, PipelineStrategy, TransactionStrategy
-from redis.exceptions import ConnectionError, TimeoutError
+from redis.exceptions import ConnectionError, TimeoutError, WatchError
 from redis.retry import Retry
 
-from forbear.commands import cluster, drive
-from forbear.commands.pipelines import Trail, noting
+from forbear.commands import cluster, drive, watch
+from forbear.commands.pipelines import Trail, is_open, noting, unwatch
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_retries, shorten
 from forbear.commands.transactions import transact
-from forbear.commands.work import pipeline, transaction
+from forbear.commands.work import pipeline, single, transaction
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -117,14 +117,24 @@ class _Transaction(TransactionStrategy):
     def __init__(self, pipe: ClusterPipeline, settings: Settings) -> None:
         super().__init__(pipe)
         self._settings = settings
+        self._own_loop = watch.Loop(WatchError)
 
     def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         trail: Trail | None = cast(Any, self._pipe).trail
         if trail is not None:
             trail.at_once.append(args)
-        send: Callable[..., Any] = super()._immediate_execute_command
+        attempt = partial(self._attempt_at_once, super()._immediate_execute_command, args, options)
         with noting(trail):
+            return watch.run(self._settings, self._loop(), partial(single, args, at_once=True), attempt)
+
+    def _attempt_at_once(self, send: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
+        try:
             return send(*args, **options)
+        except Exception:
+            connection: Any = self._transaction_connection
+            if connection is None or not is_open(connection):  # the WATCH is gone with it
+                self.reset()
+            raise
 
     def _execute_transaction_with_retries(self, stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         commands = [queued.args for queued in stack]
@@ -132,9 +142,15 @@ class _Transaction(TransactionStrategy):
         trail: Trail | None = cast(Any, self._pipe).trail
         if trail is not None:
             trail.queued = partial(describe, commands)
-        send: Callable[..., Any] = super()._execute_transaction_with_retries
+        sent = (super()._execute_transaction_with_retries, stack, raise_on_error)
         with noting(trail):
-            return drive.run(self._settings, describe, commands, self._attempt, (send, stack, raise_on_error))
+            if self._watching:
+                attempt = partial(self._attempt, *sent)
+                return watch.run(self._settings, self._loop(), partial(describe, commands), attempt, ends=True)
+            return drive.run(self._settings, describe, commands, self._attempt, sent)
+
+    def _loop(self) -> watch.Loop | None:
+        return self._own_loop if cast(Any, self._pipe).trail is None else None
 
     def _attempt(self, send: Callable[..., Any], stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         try:
@@ -144,3 +160,11 @@ class _Transaction(TransactionStrategy):
             if connection is not None:  # an error reply such as LOADING leaves others unread
                 connection.disconnect()
             raise
+
+    def reset(self) -> None:
+        connection: Any = self._transaction_connection
+        if self._watching and connection is not None:
+            unwatch(connection)
+        self._watching = False
+        reset: Callable[[], None] = super().reset
+        reset()

@@ -10,12 +10,14 @@ from typing import Any, Self, cast
 from valkey.asyncio.client import Pipeline, PubSub, Valkey
 from valkey.asyncio.retry import Retry
 from valkey.backoff import NoBackoff
+from valkey.exceptions import WatchError
 
 from forbear.commands import adrive, blocking, pipelines, pubsub
 from forbear.commands.pipelines import Trail
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_pool, refuse_retries
 from forbear.commands.transactions import atransact
 from forbear.commands.verdicts import is_demoted
+from forbear.commands.watch import Loop
 from forbear.commands.work import single
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -121,6 +123,8 @@ class AsyncPipeline(Pipeline):
 
     settings: Settings = ONCE
     trail: Trail | None = None
+    loop: Loop | None = None
+    conflict: type[Exception] = WatchError
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the replies."""
@@ -130,6 +134,17 @@ class AsyncPipeline(Pipeline):
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, and what follows it."""
         return await pipelines.aat_once(self, partial(super().immediate_execute_command, *args, **options), args)
+
+    async def reset(self) -> Any:  # the name of a command, too
+        """Forget what is queued and watched, and give the connection back; no failure of the server gets in the way."""
+        connection: Any = self.connection
+        try:
+            if self.watching and connection is not None:
+                await pipelines.aunwatch(connection)
+        finally:
+            self.watching = False
+            reset: Callable[[], Awaitable[None]] = super().reset
+            await reset()
 
     async def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
         send: Callable[..., Awaitable[list[Any]]] = super()._execute_transaction

@@ -11,6 +11,7 @@ import valkey
 from valkey.backoff import NoBackoff
 from valkey.client import Pipeline as _Pipeline
 from valkey.client import PubSub as _PubSub
+from valkey.exceptions import WatchError
 from valkey.retry import Retry
 
 from forbear.commands import blocking, drive, pipelines, pubsub
@@ -18,6 +19,7 @@ from forbear.commands.pipelines import Trail
 from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_pool, refuse_retries, shorten
 from forbear.commands.transactions import transact
 from forbear.commands.verdicts import is_demoted
+from forbear.commands.watch import Loop
 from forbear.commands.work import single
 from forbear.policy import Policy
 from forbear.run.switch import is_off
@@ -130,6 +132,8 @@ class Pipeline(_Pipeline):
 
     settings: Settings = ONCE
     trail: Trail | None = None
+    loop: Loop | None = None
+    conflict: type[Exception] = WatchError
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the replies."""
@@ -139,6 +143,14 @@ class Pipeline(_Pipeline):
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, and what follows it."""
         return pipelines.at_once(self, partial(super().immediate_execute_command, *args, **options), args)
+
+    def reset(self) -> Any:  # the name of a command, too
+        """Forget what is queued and watched, and give the connection back; no failure of the server gets in the way."""
+        connection: Any = self.connection
+        if self.watching and connection is not None:
+            pipelines.unwatch(connection)
+        self.watching = False
+        super().reset()
 
     def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
         try:

@@ -46,7 +46,10 @@ _NO_CONNECTION = "No connection available."  # of a pool that waits
 _NOT_CONNECTED = re.compile(r"Error (\S+ |Multiple exceptions: \[Errno .* )?connecting to ")
 _FULL = "max number of clients"
 _NO_CLUSTER = ("Redis Cluster cannot be connected", "Valkey Cluster cannot be connected")
-_CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys")
+BEGIN_AGAIN = "Nothing was executed; begin again with WATCH"
+"""The text of the WatchError that our clients raise for a cycle that broke off before EXEC was executed."""
+
+_CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys", BEGIN_AGAIN)
 
 
 def verdict_of_exception(error: BaseException) -> Verdict:

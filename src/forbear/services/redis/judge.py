@@ -16,6 +16,8 @@ from forbear.services.redis.words import Argument, Command, keyword, octets
 
 NOTHING: frozenset[Promise] = frozenset()
 
+_SCRIPT = ((("caller", "idempotent"),),)  # the only thing that can be known of a script, function or query
+
 
 def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> Judgement:
     """Whether a command may be executed twice.
@@ -64,6 +66,7 @@ class _Operation:
             reply=row.reply,
             maybe_done=row.errors,
             depends=row.depends,
+            scripted=row.conditions == _SCRIPT,
         )
         self._alternatives = tuple(
             _Alternative(

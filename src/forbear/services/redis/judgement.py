@@ -34,12 +34,14 @@ class Judgement(Record):
     had worked: "same", "may differ" or "lost" (the value went with the first reply), "" for what is never repeated;
     `maybe_done` lists texts of error replies (in lower case) that may then mean just that. `depends` says what the
     outcome of a write depends on: "nothing", "existence", "key", "keys" or "server", "" for all else. `refused` says
-    why a command must not be repeated together with the others that it was judged with, None otherwise.
+    why a command must not be repeated together with the others that it was judged with, None otherwise. `scripted`
+    marks a command that runs code of its caller's or that is not known: its error response may come after a write, with
+    any code, so no such response proves that nothing was executed.
     """
 
     __slots__ = (
         "service", "operation", "safety", "conditions", "met", "repeatable", "mutation", "connection", "reply",
-        "maybe_done", "depends", "refused",
+        "maybe_done", "depends", "refused", "scripted",
     )  # fmt: skip
 
     service: str
@@ -54,6 +56,7 @@ class Judgement(Record):
     maybe_done: tuple[str, ...]
     depends: str
     refused: str | None
+    scripted: bool
 
     def __init__(
         self,
@@ -69,11 +72,12 @@ class Judgement(Record):
         maybe_done: tuple[str, ...] = (),
         depends: str = "",
         refused: str | None = None,
+        scripted: bool = False,
     ) -> None:
         self._set(
             service=service, operation=operation, safety=safety, conditions=conditions, met=met, repeatable=repeatable,
             mutation=mutation, connection=connection, reply=reply, maybe_done=maybe_done, depends=depends,
-            refused=refused,
+            refused=refused, scripted=scripted,
         )  # fmt: skip
 
     def is_maybe_done(self, error: str) -> bool:
@@ -82,4 +86,4 @@ class Judgement(Record):
         return any(part in text for part in self.maybe_done)
 
 
-UNKNOWN = Judgement(NAME, None, Safety.NEVER)
+UNKNOWN = Judgement(NAME, None, Safety.NEVER, scripted=True)

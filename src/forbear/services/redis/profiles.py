@@ -22,7 +22,8 @@ def policy() -> Policy:
     - Errors are judged one by one: a failed authentication is not tried again, READONLY and TRYAGAIN are.
     - A function that it decorates is not repeated where its command may have been executed, for nobody can see which
       command it is; derive `policy.replace(repeatable=True)` for what tolerates it, or use a client that judges each
-      command. Such a function should send one command: what it sent before the one that failed is sent again, too.
+      command. Such a function should send one command: what it sent before the one that failed is sent again, too. It
+      should send no script that may write and then answer LOADING, READONLY, BUSY, TRYAGAIN or the like.
     """
     backoff = Exponential(initial=0.02, multiplier=2, maximum=1, jitter="full")
     return Policy(verdict_of_exception, Limits(attempts=11, timeout=10), backoff, repeatable=False)

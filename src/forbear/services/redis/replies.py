@@ -1,7 +1,7 @@
 """What an error reply of the server means, by its code. It knows no client library.
 
 The server checks most of what can go wrong before it executes a command, and says so with a code of its own. A script
-that answers with one of these codes after it wrote something is believed.
+can answer with the same code after it wrote something, so for commands that are `scripted` no code proves anything.
 """
 
 from collections.abc import Mapping
