@@ -19,6 +19,7 @@ _PLACES: dict[bytes, tuple[int, float]] = {
     b"WAIT": (-1, 1000),
     b"WAITAOF": (-1, 1000),
 }
+_LONGEST = 1e9  # longer than that is for ever, and more than sockets take
 _STREAMS = (b"XREAD", b"XREADGROUP")  # BLOCK stands among their options, in milliseconds
 
 NAMES = frozenset(name.decode() for name in (*_PLACES, *_STREAMS))
@@ -26,7 +27,7 @@ NAMES = frozenset(name.decode() for name in (*_PLACES, *_STREAMS))
 
 
 def patience(command: Sequence[Argument]) -> float | None:
-    """Seconds that a command may be blocked for, 0.0 for one that is not, None for ever."""
+    """Return the seconds that the server may block a command for: 0.0 if it does not, None for ever."""
     if command[0] not in NAMES:
         return 0.0
     try:
@@ -34,7 +35,7 @@ def patience(command: Sequence[Argument]) -> float | None:
         seconds = float(octets(command[place])) / unit if place else 0.0
     except (LookupError, TypeError, ValueError):
         return 0.0  # the server refuses it at once
-    return seconds if place == 0 or seconds > 0 else None
+    return seconds if place == 0 or 0 < seconds <= _LONGEST else None
 
 
 def _place(command: Sequence[Argument]) -> tuple[int, float]:

@@ -1,7 +1,5 @@
 """Call: the state of one command (or of several sent together) on its way through as many attempts as it takes."""
 
-import re
-
 from forbear.commands.settings import Settings
 from forbear.commands.verdicts import verdict_of
 from forbear.commands.work import Work
@@ -12,8 +10,11 @@ from forbear.run.errors import AttemptTimeout
 from forbear.run.runtime import Runtime, current_runtime
 from forbear.run.state import Run
 
-_ARGUMENTS = re.compile(r"(Command # \d+ \(\S*).*(\) of pipeline caused error: )", re.DOTALL)
-"""What both libraries put into errors of pipelines: the whole command, whose arguments may be anybody's secrets."""
+_COMMAND, _CAUSED = "Command # ", ") of pipeline caused error: "
+"""What both libraries put around a whole command in errors of pipelines; its arguments may be anybody's secrets."""
+
+_LONGEST_NAME = 100
+_LONGEST_TEXT = 4096
 
 
 class Call:
@@ -61,7 +62,7 @@ class Call:
     def after(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
         """Seconds to wait after `error`, which means `verdict` for the work, or for other `work` that it stands for."""
         work = work or self._work
-        text = _ARGUMENTS.sub(r"\1\2", text_of(error))
+        text = without_arguments(text_of(error))[:_LONGEST_TEXT]
         return self._run.after(
             verdict,
             error,
@@ -95,3 +96,13 @@ class Call:
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout."""
         return self._run.attempt_limit()
+
+
+def without_arguments(text: str) -> str:
+    """Return the text of an error without the arguments of commands that the libraries put into it, in linear time."""
+    start, end = text.find(_COMMAND), text.rfind(_CAUSED)
+    opened = text.find("(", start) + 1
+    if start < 0 or not 0 < opened <= end:
+        return text
+    name = text[opened : min(end, opened + _LONGEST_NAME)].split(maxsplit=1)[:1]
+    return text[:opened] + "".join(name) + text[end:]

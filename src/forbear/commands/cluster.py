@@ -4,6 +4,7 @@ The libraries send again whatever of a pipeline was lost or redirected, INCR too
 and each such command then goes its own way through the cluster.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
@@ -144,13 +145,14 @@ class _Broken:
         """Seconds to wait before that; None if there is nothing to be sent again, or it must not be."""
         judged = judge_together([queued.args for queued in self._stack])
         verdicts: list[Verdict] = []
+        errors = Counter(id(queued.result) for queued in self._stack if isinstance(queued.result, Exception))
         for queued, judgement in zip(self._stack, judged, strict=True):
             error = queued.result
             if not isinstance(error, Exception):
                 continue
             # redis-py gives one error to all commands of a node, those too that were answered before it came.
-            shared = sum(other.result is error for other in self._stack) > 1
-            verdict = self.call.judged(error, verdict_of(error, _TOGETHER if shared else _ALONE))
+            work = replace(_TOGETHER if errors[id(error)] > 1 else _ALONE, scripted=judgement.scripted)
+            verdict = self.call.judged(error, verdict_of(error, work))
             if verdict.kind is Kind.TRANSIENT and not judgement.repeatable:
                 return self.call.after(verdict, error, replace(self._work, repeatable=False))
             if verdict.kind in (Kind.TRANSIENT, Kind.NOT_EXECUTED):

@@ -82,6 +82,17 @@ def behind(error: BaseException) -> BaseException | None:
     return context if context.__traceback__.tb_frame in _frames(error) else None
 
 
+def is_unreadable(error: BaseException) -> bool:
+    """Return whether the client could not read a response: its number, size or nesting is absurd.
+
+    The parsers raise errors of Python's then, such as ValueError and RecursionError. Text that is not in the encoding
+    asked for is another matter, and will not be the next time either.
+    """
+    if isinstance(error, UnicodeError | OSError) or type(error).__module__ != "builtins":
+        return False
+    return any(frame.f_code.co_name == "read_response" for frame in _frames(error))
+
+
 def _innermost(error: BaseException) -> BaseException:
     """Return the cancellation that cut an attempt short: it has passed through the library, the timeout has not."""
     if isinstance(error, AttemptTimeout):

@@ -7,7 +7,7 @@ may answer with any error.
 
 from dataclasses import replace
 
-from forbear.commands.origin import Origin, behind, decisive, origin
+from forbear.commands.origin import Origin, behind, decisive, is_unreadable, origin
 from forbear.commands.work import Work
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.services.redis.failures import is_conflict, reply_of, verdict_of_exception
@@ -17,7 +17,6 @@ from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
 _FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")
 _DEMOTED = "The previous master is now a slave"  # what remains of a READONLY where Sentinel manages the connection
 _LOADING = "BusyLoadingError"
-_UNREACHABLE = " Cluster cannot be connected"
 
 
 def verdict_of(error: BaseException, work: Work) -> Verdict:
@@ -26,7 +25,7 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
     Where the client failed again while it cleaned up, the first failure counts.
     """
     verdict = _alone(error, work)
-    first = decisive(error)
+    first = _first(error)
     if first is not error and not (verdict.kind is Kind.PERMANENT and work.repeatable):
         # A cancelled command tells nothing; a redirection was followed by the client itself.
         verdict = _alone(first, replace(work, redirected=True)) if isinstance(first, Exception) else TRANSIENT
@@ -46,26 +45,31 @@ def failure_of(error: Exception) -> Exception:
     The libraries raise the same WatchError for a connection that is lost under WATCH as for a conflict, and the loops
     of their users then apply a change again that may have been applied. They also clean up, which may fail, too.
     """
-    if is_watch_error(error) and not is_conflict(error) and isinstance(error.__context__, Exception):
-        error = error.__context__
-    first = decisive(error)
+    first = _first(error)
     return first if isinstance(first, Exception) else error
 
 
+def _first(error: BaseException) -> BaseException:
+    first = decisive(error)
+    if is_watch_error(first) and not is_conflict(first) and first.__context__ is not None:
+        return decisive(first.__context__)
+    return first
+
+
 def is_watch_error(error: BaseException) -> bool:
-    """Whether an error is the libraries' word for: begin again with WATCH."""
+    """Return whether an error is the one by which the libraries say: begin again with WATCH."""
     return any(cls.__name__ == "WatchError" for cls in type(error).__mro__)
 
 
 def is_demoted(error: BaseException) -> bool:
-    """Whether the server says that it is no primary any more, so that only another connection helps."""
+    """Return whether the server says that it is no primary any more, so that only another connection helps."""
     reply = reply_of(error)
     return reply is not None and needs_reconnect(reply)
 
 
 def _alone(error: BaseException, work: Work) -> Verdict:
     if is_watch_error(error):
-        return CONFLICT  # see failure_of: where it hides an execution, that is raised instead
+        return CONFLICT
     verdict = verdict_of_exception(error)
     came = origin(error)
     if came is Origin.BEFORE:
@@ -79,9 +83,8 @@ def _alone(error: BaseException, work: Work) -> Verdict:
         return _replied(error, reply, verdict, work)
     if str(error) == _DEMOTED:
         return NOT_EXECUTED if work.atomic else TRANSIENT
-    if _UNREACHABLE in str(error):
-        lost = behind(error)
-        return TRANSIENT if lost is None else _alone(lost, work)
+    if is_unreadable(error):
+        return TRANSIENT
     if verdict.throttled:
         return verdict  # too many clients: the server said so and hung up, whatever was sent
     return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and came is Origin.AFTER else verdict

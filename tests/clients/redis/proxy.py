@@ -64,6 +64,7 @@ def proxy(target: str | int, script: Script) -> Generator[Seen]:
     def talk(client: socket.socket) -> None:
         seen.connections += 1
         client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or small replies wait for each other
+        queueing = False
         with _connected(target) as server, client.makefile("rb") as asked, server.makefile("rb") as answered:
             while command := _command(asked):
                 seen.asked.append(command[0].decode().upper())
@@ -73,10 +74,14 @@ def proxy(target: str | int, script: Script) -> Generator[Seen]:
                 if fate in (CUT, HANG):
                     break
                 if isinstance(fate, bytes):
+                    if queueing:  # what is refused after MULTI makes EXEC fail
+                        server.sendall(_packed(b"REFUSED"))
+                        _reply(answered)
                     client.sendall(fate)
                     continue
                 seen.executed.append(seen.asked[-1])
-                server.sendall(b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in command))
+                queueing = seen.asked[-1] == "MULTI" or (queueing and seen.asked[-1] not in ("EXEC", "DISCARD"))
+                server.sendall(_packed(*command))
                 reply = _reply(answered)
                 if fate == LOSE:
                     break
@@ -94,6 +99,10 @@ def _connected(target: str | int) -> socket.socket:
     connection = socket.socket(socket.AF_UNIX)
     connection.connect(target)
     return connection
+
+
+def _packed(*command: bytes) -> bytes:
+    return b"*%d\r\n" % len(command) + b"".join(b"$%d\r\n%s\r\n" % (len(word), word) for word in command)
 
 
 def _command(stream: BufferedReader) -> Command:

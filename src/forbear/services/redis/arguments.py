@@ -99,10 +99,10 @@ def _stores_elsewhere(read: Read) -> Rule:
 
 def _sorts_elsewhere(command: Command) -> bool:
     found = OPTIONS["SORT"].read(command, 2)
-    target = found[b"STORE"][0]
+    target = octets(found[b"STORE"][0])
     patterns = (octets(pattern).partition(b"*") for pattern in (*found.get(b"BY", ()), *found.get(b"GET", ())))
     # A pattern names keys, too, and the result may have become one of them.
-    read_too = any(star and octets(target).startswith(prefix) for prefix, star, _ in patterns)
+    read_too = any(star and target.startswith(prefix) for prefix, star, _ in patterns)
     return _distinct(command[1], [target]) and not read_too
 
 

@@ -1,10 +1,10 @@
 """Reading the options of a command, without taking a value for an option. It knows no command."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from forbear.services.redis.words import Argument, Command, keyword, octets
 
-Found = dict[bytes, Sequence[Argument]]
+Found = Mapping[bytes, Sequence[Argument]]
 """The options that a command carries, with their values."""
 
 _THRESHOLD = -1  # one value, or two where the first one is = or ~
@@ -45,7 +45,7 @@ class Options:
 
     def scan(self, command: Command, start: int) -> tuple[Found, int]:
         """The options from `start` on, and where the first word stands that is none."""
-        found: Found = {}
+        found: dict[bytes, list[Argument]] = {}
         index = start
         while index < len(command):
             name = keyword(command[index])
@@ -59,5 +59,5 @@ class Options:
             index += 1 + takes
             if index > len(command):
                 raise ValueError("an option lacks its value")
-            found[name] = (*found.get(name, ()), *command[index - takes : index])
+            found.setdefault(name, []).extend(command[index - takes : index])
         return found, index

@@ -10,6 +10,8 @@ Argument: TypeAlias = "str | bytes | bytearray | memoryview[int] | int | float"
 Command: TypeAlias = Sequence[Argument]
 """A command as its client is given it: its name first, with a subcommand as a word of its own or in the same string."""
 
+_LONGEST_INTEGER = len(str(-(2**63)))
+
 
 def is_word(argument: object) -> bool:
     """Whether clients send it: a string, bytes or a number, no truth value."""
@@ -35,11 +37,10 @@ def keyword(argument: Argument) -> bytes:
 
 
 def integer(argument: Argument) -> int:
-    """A word as a whole number, spelt as the server wants it; raises ValueError for any other spelling."""
+    """Return a word as a whole number, spelt as the server wants it; raises ValueError for any other spelling."""
     word = octets(argument)
-    number = int(word)
-    if str(number).encode() != word:
-        raise ValueError(f"the server takes no such number: {word!r}")
+    if len(word) > _LONGEST_INTEGER or str(number := int(word)).encode() != word:
+        raise ValueError(f"a number must be written as the server writes it, in 64 bits, got {word[:40]!r}")
     return number
 
 
