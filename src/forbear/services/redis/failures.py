@@ -41,6 +41,7 @@ _VERDICTS: Mapping[str, Verdict] = {
 }
 
 _IN_PIPELINE = " of pipeline caused error: "
+_ARGUMENTS_OF_ERROR = ("('", '("')  # which asyncio clients put there instead of the text
 _NO_CONNECTION = "No connection available."  # of a pool that waits
 # With the number of an error, or the text that asyncio has where each address of a name refused.
 _NOT_CONNECTED = re.compile(r"Error (\S+ |Multiple exceptions: \[Errno .* )?connecting to ")
@@ -81,7 +82,10 @@ def reply_of(error: BaseException) -> str | None:
     for name in _names(error):
         if name in _CODES:
             code: str = getattr(error, "status_code", None) or _CODES[name]
-            return f"{code} {str(error).rpartition(_IN_PIPELINE)[2]}".lstrip()
+            text = str(error).rpartition(_IN_PIPELINE)[2]
+            if text.startswith(_ARGUMENTS_OF_ERROR):
+                text = text[2:]
+            return f"{code} {text}".lstrip()
     return None
 
 

@@ -1,0 +1,189 @@
+"""A caller's own loop around WATCH: refusals before EXEC begin it again, held back and limited by the policy."""
+
+from typing import Any
+
+import pytest
+import redis
+
+import forbear
+from forbear.core.backoff import Constant
+from forbear.core.report import report
+from tests.clients.redis.flavours import AT_ONCE, Flavour
+from tests.clients.redis.proxy import CUT, FORWARD, LOSE, Command, Fate, in_turn, proxy
+from tests.clients.redis.test_transactions import add_one, loop
+
+REFUSALS = {
+    "LOADING": b"-LOADING Redis is loading the dataset in memory\r\n",
+    "READONLY": b"-READONLY You can't write against a read only replica.\r\n",
+    "MASTERDOWN": b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
+    "CLUSTERDOWN": b"-CLUSTERDOWN The cluster is down\r\n",
+    "BUSY": b"-BUSY Redis is busy running a script.\r\n",
+    "TRYAGAIN": b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
+    "NOREPLICAS": b"-NOREPLICAS Not enough good replicas to write.\r\n",
+}
+
+
+@pytest.mark.parametrize("change", [add_one, loop], ids=["transaction", "loop"])
+@pytest.mark.parametrize("command", ["GET", "SET"])
+@pytest.mark.parametrize("refusal", REFUSALS)
+def test_a_refusal_begins_the_cycle_again(
+    flavour: Flavour, server: redis.Redis, path: str, refusal: str, command: str, change: Any
+) -> None:
+    """Whether it comes at once, as for GET, or for what is queued: nothing was executed, and then the change is."""
+    with (
+        proxy(path, in_turn(**{command: [REFUSALS[refusal]] * 2})) as seen,
+        flavour.connect(seen.port) as session,
+    ):
+        change(session, errors=flavour.errors) if change is loop else change(session)
+    assert server.get("k") == b"1"
+    assert seen.asked.count("WATCH") == 3
+
+
+def test_a_loop_without_an_end_is_ended(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """The limits of the policy hold for a row of cycles that break off; then the refusal itself is raised."""
+
+    def script(command: Command) -> Fate:
+        return REFUSALS["LOADING"] if command[0] == b"SET" else FORWARD
+
+    heard: list[forbear.Event] = []
+    policy = AT_ONCE.with_attempts(4).with_backoff(Constant(0.001)).with_on_event(heard.append)
+    with (
+        proxy(path, script) as seen,
+        flavour.connect(seen.port, policy=policy) as session,
+        pytest.raises(flavour.errors.BusyLoadingError) as caught,
+    ):
+        loop(session, flavour.errors)
+    found = report(caught.value)
+    assert found is not None
+    assert (found.reason, len(found.attempts)) == (forbear.Reason.ATTEMPTS, 4)
+    assert [attempt.delay for attempt in found.attempts] == [0.001, 0.001, 0.001, None]
+    assert seen.asked.count("WATCH") == 4
+    assert [type(event) for event in heard].count(forbear.Scheduled) == 3
+    assert isinstance(heard[-1], forbear.GaveUp)
+
+
+def test_a_cycle_that_is_through_ends_the_row(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """Each change has the attempts of the policy for itself; the listener hears of the recovery."""
+    heard: list[forbear.Event] = []
+    policy = AT_ONCE.with_attempts(2).with_on_event(heard.append)
+    refused = [REFUSALS["NOREPLICAS"], FORWARD]
+    with proxy(path, in_turn(SET=refused * 3)) as seen, flavour.connect(seen.port, policy=policy) as session:
+        for _ in range(3):
+            loop(session, flavour.errors)
+    assert server.get("k") == b"3"
+    assert [type(event) for event in heard].count(forbear.Recovered) == 3
+
+
+def test_a_conflict_is_not_held_back(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """Somebody else was quicker: the loop of the caller goes on at once, as often as it likes."""
+    left = [3]
+
+    def script(command: Command) -> Fate:
+        if command[0] == b"MULTI" and left[0]:
+            left[0] -= 1
+            server.incrby("k", 10)
+        return FORWARD
+
+    policy = AT_ONCE.with_attempts(2).with_backoff(Constant(1000))
+    with proxy(path, script) as seen, flavour.connect(seen.port, policy=policy) as session:
+        loop(session, flavour.errors)
+    assert server.get("k") == b"31"
+
+
+@pytest.mark.parametrize("off", [True, False], ids=["disabled", "no-policy"])
+def test_without_a_policy_the_library_has_its_way(flavour: Flavour, server: redis.Redis, path: str, off: bool) -> None:
+    """LOADING is a WatchError then, and its other refusals are what they are."""
+    options = {} if off else {"policy": None}
+    with (
+        proxy(path, in_turn(SET=[REFUSALS["LOADING"], FORWARD, REFUSALS["READONLY"]])) as seen,
+        flavour.connect(seen.port, **options) as session,
+    ):
+
+        def change() -> None:
+            loop(session, flavour.errors)
+
+        if off:
+            change_ = change
+
+            def change() -> None:
+                with forbear.disabled():
+                    change_()
+
+        change()
+        with pytest.raises(flavour.errors.exceptions.ReadOnlyError):
+            change()
+    assert server.get("k") == b"1"
+
+
+@pytest.mark.parametrize("fate", [LOSE, CUT])
+def test_a_write_at_once_is_no_reason_to_begin_again(
+    flavour: Flavour, server: redis.Redis, path: str, fate: Fate
+) -> None:
+    """INCR under WATCH is executed at once; its loss is for the caller to hear of."""
+
+    def run(client: Any) -> Any:
+        with client.pipeline() as pipe:
+            pipe.watch("k")
+            return pipe.incr("n")
+
+    async def arun(client: Any) -> Any:
+        async with client.pipeline() as pipe:
+            await pipe.watch("k")
+            return await pipe.incr("n")
+
+    with (
+        proxy(path, in_turn(INCRBY=[fate])) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(flavour.errors.ConnectionError) as caught,
+    ):
+        session.run(arun if flavour.is_async else run)
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is forbear.Reason.UNSAFE
+    assert seen.asked.count("INCRBY") == 1
+
+
+def test_update_begins_again(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """A refusal before EXEC is a conflict for forbear.update: no doubt, so it needs no `mine`."""
+    from forbear.services.redis import is_conflict
+
+    def update(client: Any) -> Any:
+        with client.pipeline() as pipe:
+
+            def read() -> Any:
+                pipe.reset()
+                pipe.watch("k")
+                return pipe.get("k") or b"0"
+
+            def write(value: bytes) -> None:
+                pipe.multi()
+                pipe.set("k", value)
+                pipe.execute()
+
+            return forbear.update(
+                read=read, modify=lambda old: b"%d" % (int(old) + 1), write=write, conflict=is_conflict, policy=AT_ONCE
+            )
+
+    async def aupdate(client: Any) -> Any:
+        async with client.pipeline() as pipe:
+
+            async def read() -> Any:
+                await pipe.reset()
+                await pipe.watch("k")
+                return await pipe.get("k") or b"0"
+
+            async def write(value: bytes) -> None:
+                pipe.multi()
+                pipe.set("k", value)
+                await pipe.execute()
+
+            return await forbear.aupdate(
+                read=read, modify=lambda old: b"%d" % (int(old) + 1), write=write, conflict=is_conflict, policy=AT_ONCE
+            )
+
+    with (
+        proxy(path, in_turn(SET=[REFUSALS["LOADING"], REFUSALS["BUSY"]])) as seen,
+        flavour.connect(seen.port) as session,
+    ):
+        assert session.run(aupdate if flavour.is_async else update) == b"1"
+    assert server.get("k") == b"1"
