@@ -30,8 +30,9 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
         # A cancelled command tells nothing; a redirection was followed by the client itself.
         verdict = _alone(first, replace(work, redirected=True)) if isinstance(first, Exception) else TRANSIENT
     if verdict.kind is Kind.NOT_EXECUTED:
-        if work.scripted and origin(first) is not Origin.BEFORE:
-            return verdict.replace(kind=Kind.TRANSIENT)  # a script may answer with any error after it wrote
+        # A script may answer with any error after it wrote, unless EXEC says that nothing was executed.
+        if work.scripted and origin(first) is not Origin.BEFORE and not _is_aborted(first):
+            return verdict.replace(kind=Kind.TRANSIENT)
         if work.watched:
             return CONFLICT
         if len(work.nodes) > 1:
@@ -92,10 +93,8 @@ def _alone(error: BaseException, work: Work) -> Verdict:
 
 def _replied(error: BaseException, reply: str, verdict: Verdict, work: Work) -> Verdict:
     """Return what an error response means, which may be one of several."""
-    # Refused before EXEC, so nothing of the transaction was executed. EXEC itself is never answered by LOADING, but
-    # among the responses to what it executed, which were not raised when they were read, a script may say so.
-    loading = work.atomic and type(error).__name__ == _LOADING and origin(error) is Origin.AFTER
-    if loading or type(behind(error)).__name__ == "ExecAbortError":
+    # Refused before EXEC, so nothing of the transaction was executed; of EXEC itself no server says LOADING.
+    if _is_aborted(error) or (work.atomic and type(error).__name__ == _LOADING):
         verdict = verdict_of_reply(reply)
     elif verdict.kind is Kind.NOT_EXECUTED and not work.atomic:
         return verdict.replace(kind=Kind.TRANSIENT)
@@ -104,8 +103,13 @@ def _replied(error: BaseException, reply: str, verdict: Verdict, work: Work) -> 
     return verdict
 
 
+def _is_aborted(error: BaseException) -> bool:
+    """Return whether EXEC was refused because this error came before it."""
+    return type(behind(error)).__name__ == "ExecAbortError"
+
+
 def _is_untrusted(error: BaseException) -> bool:
-    """Whether the server's certificate was refused, which another attempt does not change."""
+    """Return whether the server's certificate was refused, which another attempt does not change."""
     import ssl
 
     return isinstance(behind(error), ssl.SSLCertVerificationError)

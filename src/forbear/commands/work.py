@@ -71,13 +71,14 @@ def several(commands: Sequence[Command]) -> Work:
 
 
 def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool = False) -> Work:
-    """Commands between MULTI and EXEC; after a WATCH they are not repeated without it."""
+    """Describe commands between MULTI and EXEC; after a WATCH they are not repeated without it."""
     judgement = classify_transaction(commands, watched=watched, promised=promises.given())
     unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
+    judged = judge_together(commands)
     if not watched:
-        judged = judge_together(commands)
         unsafe = next((f"the transaction with {_why_not(one)}" for one in judged if not one.repeatable), unsafe)
-    return Work("transaction", judgement.repeatable, unsafe, redirected=redirected, watched=watched)
+    scripted = any(one.scripted for one in judged)
+    return Work("transaction", judgement.repeatable, unsafe, redirected=redirected, watched=watched, scripted=scripted)
 
 
 def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tuple[Judgement, ...]:

@@ -317,3 +317,13 @@ def test_only_the_libraries_own_words_say_that_nothing_was_connected(text: str, 
     """What merely has such words in it may have been sent."""
     assert verdict_of_exception(redis.exceptions.ConnectionError(text)) == verdict
     assert verdict_of_exception(valkey.exceptions.ConnectionError(text)) == verdict
+
+
+@pytest.mark.parametrize("code", ["BUSY", "NOREPLICAS", "LOADING"])
+def test_a_refusal_as_asyncio_clients_quote_it(code: str) -> None:
+    """They put the arguments of the error into its text, instead of the text."""
+    quoted = (f"{code} not now",)
+    error = redis.ResponseError(f"Command # 1 (SET k v) of pipeline caused error: {quoted}")
+    reply = reply_of(error)
+    assert reply is not None
+    assert reply.startswith(f"{code} not now")

@@ -1,0 +1,99 @@
+"""Scripts that write and then answer with an error that else proves that nothing was executed: they run once."""
+
+from typing import Any
+
+import pytest
+import redis
+
+import forbear
+from forbear.clients.redis import promised
+from forbear.core.report import report
+from tests.clients.redis.flavours import Flavour, Session
+from tests.clients.redis.proxy import once, proxy
+
+ERRORS = [
+    "LOADING Redis is loading the dataset in memory",
+    "READONLY You can't write against a read only replica.",
+    "TRYAGAIN later",
+    "BUSY Redis is busy running a script.",
+    "CLUSTERDOWN The cluster is down",
+    "MASTERDOWN Link with MASTER is down",
+    "NOREPLICAS Not enough good replicas to write.",
+    "UNBLOCKED force unblock",
+    "ERR max number of clients reached",
+    "max number of clients reached",
+]
+SCRIPT = "redis.call('INCR', KEYS[1]) return redis.error_reply(ARGV[1])"
+LIBRARY = f"#!lua name=forbear\nredis.register_function('f', function(KEYS, ARGV) {SCRIPT} end)"
+
+# fmt: off
+WAYS: dict[str, Any] = {
+    "EVAL": lambda session, error: session("eval", SCRIPT, 1, "k", error),
+    "EVALSHA": lambda session, error: session("evalsha", session("script_load", SCRIPT), 1, "k", error),
+    "FCALL": lambda session, error: (session("function_load", LIBRARY, True), session("fcall", "f", 1, "k", error)),
+    "pipeline": lambda session, error: session.execute([("EVAL", SCRIPT, 1, "k", error)], transaction=False),
+    "pipeline-of-two":
+        lambda session, error: session.execute([("EVAL", SCRIPT, 1, "k", error), ("GET", "k")], transaction=False),
+    "transaction": lambda session, error: session.execute([("EVAL", SCRIPT, 1, "k", error)], transaction=True),
+    "at-once": lambda session, error: session("transaction", lambda pipe: pipe.eval(SCRIPT, 1, "k", error), "w"),
+}
+# fmt: on
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("error", ERRORS, ids=lambda error: "-".join(error.split()[:2]))
+def test_a_script_that_wrote_runs_once(flavour: Flavour, server: redis.Redis, path: str, way: str, error: str) -> None:
+    """Whatever error it returns; nobody can tell it from the server's own."""
+    with (
+        proxy(path, once()) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises((flavour.errors.ConnectionError, flavour.errors.ResponseError)) as caught,
+    ):
+        WAYS[way](session, error)
+    found = report(caught.value)
+    assert found is not None
+    assert found.reason is forbear.Reason.UNSAFE
+    assert server.get("k") == b"1"
+
+
+def test_a_script_in_a_transaction_that_was_not_begun(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """EXEC was refused, so the script did not run."""
+    with proxy(path, once(EVAL=b"-TRYAGAIN later\r\n")) as seen, flavour.connect(seen.port) as session:
+        assert session.execute([("EVAL", "return redis.call('INCR', KEYS[1])", 1, "k")], transaction=True) == [1]
+    assert seen.executed.count("EXEC") == 2
+
+
+def test_a_promise_is_believed(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """A script that its caller calls idempotent is repeated, after a loss as well as after such an error."""
+
+    def run(session: Session) -> None:
+        with promised("idempotent"), pytest.raises(flavour.errors.exceptions.ResponseError):
+            session("eval", SCRIPT, 1, "k", "TRYAGAIN later")
+
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        run(session)
+    assert server.get("k") == b"11"
+
+
+@pytest.mark.parametrize("command", [("EVAL_RO", "return redis.error_reply(ARGV[1])", 0), ("INCRBY", "k", 1)])
+def test_what_proves_it_is_still_repeated(flavour: Flavour, path: str, command: tuple[Any, ...]) -> None:
+    """A script that may only read, and a refusal of a plain command."""
+    refused = b"-TRYAGAIN later\r\n"
+    with proxy(path, once(**{command[0]: refused})) as seen, flavour.connect(seen.port) as session:
+        if command[0] == "INCRBY":
+            assert session("execute_command", *command) == 1
+        else:
+            with pytest.raises(flavour.errors.exceptions.ResponseError, match="for good"):
+                session("execute_command", *command, "ERR for good")
+    assert seen.asked.count(command[0]) == 2
+
+
+def test_an_unknown_command_proves_nothing(flavour: Flavour, path: str) -> None:
+    """It may run anything."""
+    with (
+        proxy(path, once(RUN=b"-TRYAGAIN later\r\n")) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(flavour.errors.exceptions.ResponseError),
+    ):
+        session("execute_command", "RUN", "k")
+    assert seen.asked.count("RUN") == 1
