@@ -16,7 +16,8 @@ from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
 # The client cannot do what these ask for: go elsewhere, or load a script that only its caller has.
 _FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")
 _DEMOTED = "The previous master is now a slave"  # what remains of a READONLY where Sentinel manages the connection
-_LOADING = "BusyLoadingError"
+# Raised as soon as they are read, where the others wait for what EXEC says; the last two on clusters only.
+_RAISED_AT_ONCE = ("BusyLoadingError", "ClusterDownError", "MasterDownError")
 
 
 def verdict_of(error: BaseException, work: Work) -> Verdict:
@@ -94,7 +95,8 @@ def _alone(error: BaseException, work: Work) -> Verdict:
 def _replied(error: BaseException, reply: str, verdict: Verdict, work: Work) -> Verdict:
     """Return what an error response means, which may be one of several."""
     # Refused before EXEC, so nothing of the transaction was executed; of EXEC itself no server says LOADING.
-    if _is_aborted(error) or (work.atomic and type(error).__name__ == _LOADING):
+    at_once = type(error).__name__ in _RAISED_AT_ONCE and origin(error) is Origin.AFTER
+    if _is_aborted(error) or (work.atomic and at_once):
         verdict = verdict_of_reply(reply)
     elif verdict.kind is Kind.NOT_EXECUTED and not work.atomic:
         return verdict.replace(kind=Kind.TRANSIENT)

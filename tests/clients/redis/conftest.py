@@ -1,4 +1,4 @@
-"""One real server for all tests here, emptied before each, and the four flavours of clients."""
+"""One real server and one cluster for all tests here, emptied before each, and the four flavours of clients."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ import redis
 
 from forbear.testing.valkey import valkey_server
 from tests.clients.redis.flavours import FLAVOURS, Flavour
+from tests.clients.redis.nodes import running_cluster
 
 
 @pytest.fixture(scope="session")
@@ -36,3 +37,19 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
     """One library in one style."""
     chosen: Flavour = request.param
     return chosen
+
+
+@pytest.fixture(scope="session")
+def running_nodes() -> Iterator[tuple[int, ...]]:
+    """One cluster for all tests here."""
+    with running_cluster() as ports:
+        yield ports
+
+
+@pytest.fixture
+def nodes(running_nodes: tuple[int, ...]) -> tuple[int, ...]:
+    """Its ports, once it is empty."""
+    for port in running_nodes:
+        with redis.Redis(port=port) as client:
+            client.flushall()
+    return running_nodes

@@ -1,6 +1,6 @@
 """Cluster clients on a real cluster of two nodes, each behind a proxy."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -16,7 +16,7 @@ from forbear.clients.redis import AsyncRedisCluster, RedisCluster
 from forbear.clients.valkey import AsyncValkeyCluster, ValkeyCluster
 from forbear.core.report import report
 from tests.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry
-from tests.clients.redis.nodes import HERE, THERE, proxied, running_cluster
+from tests.clients.redis.nodes import HERE, THERE, proxied
 from tests.clients.redis.proxy import CUT, LOSE, Fate, at_random, in_turn, once
 
 CLUSTERS = [
@@ -32,22 +32,6 @@ WITH_TRANSACTIONS = CLUSTERS[:2]
 HARMLESS = AT_ONCE.with_attempts(None)
 LOADING = b"-LOADING Redis is loading the dataset in memory\r\n"
 TRYAGAIN = b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n"
-
-
-@pytest.fixture(scope="session")
-def running_nodes() -> Iterator[tuple[int, ...]]:
-    """One cluster for all tests here."""
-    with running_cluster() as ports:
-        yield ports
-
-
-@pytest.fixture
-def nodes(running_nodes: tuple[int, ...]) -> tuple[int, ...]:
-    """Its ports, once it is empty."""
-    for port in running_nodes:
-        with redis.Redis(port=port) as client:
-            client.flushall()
-    return running_nodes
 
 
 @pytest.fixture(params=CLUSTERS, ids=lambda flavour: flavour.name)

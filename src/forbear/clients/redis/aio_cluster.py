@@ -16,7 +16,7 @@ from redis.asyncio.cluster import (
 )
 from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
-from redis.exceptions import ConnectionError, TimeoutError, WatchError
+from redis.exceptions import ClusterDownError, ConnectionError, TimeoutError, WatchError
 
 from forbear.commands import adrive, cluster, watch
 from forbear.commands.pipelines import Trail, aunwatch, is_open, noting
@@ -160,9 +160,9 @@ class _Transaction(TransactionStrategy):
     async def _attempt(self, send: Callable[..., Awaitable[Any]], stack: list[PipelineCommand], checked: bool) -> Any:
         try:
             return await send(stack, checked)
-        except ConnectionError:
+        except (ConnectionError, ClusterDownError):
             connection: Any = self._transaction_connection
-            if connection is not None:  # an error reply such as LOADING leaves others unread
+            if connection is not None:  # a refusal such as LOADING or MASTERDOWN leaves other responses unread
                 await connection.disconnect()
             raise
 

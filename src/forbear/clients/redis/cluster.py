@@ -10,7 +10,7 @@ from typing import Any, cast
 import redis
 from redis.backoff import NoBackoff
 from redis.cluster import ClusterPipeline, PipelineCommand, PipelineStrategy, TransactionStrategy
-from redis.exceptions import ConnectionError, TimeoutError, WatchError
+from redis.exceptions import ClusterDownError, ConnectionError, TimeoutError, WatchError
 from redis.retry import Retry
 
 from forbear.commands import cluster, drive, watch
@@ -155,9 +155,9 @@ class _Transaction(TransactionStrategy):
     def _attempt(self, send: Callable[..., Any], stack: list[PipelineCommand], raise_on_error: bool) -> Any:
         try:
             return send(stack, raise_on_error)
-        except ConnectionError:
+        except (ConnectionError, ClusterDownError):
             connection: Any = self._transaction_connection
-            if connection is not None:  # an error reply such as LOADING leaves others unread
+            if connection is not None:  # a refusal such as LOADING or MASTERDOWN leaves other responses unread
                 connection.disconnect()
             raise
 
