@@ -4,20 +4,22 @@ from collections.abc import Callable
 
 import pytest
 
-from forbear.commands.origin import Origin, behind, origin
+from forbear.commands.origin import Origin, behind, decisive, is_unreadable, origin
 
 
 class Broken(Exception):
     pass
 
 
-def through(*names: str) -> Callable[[], None]:
-    """A function that calls functions of these names, each in the one before, the last of which fails."""
+def through(
+    *names: str, kind: Callable[[], BaseException] = Broken, last: Callable[[], None] | None = None
+) -> Callable[[], None]:
+    """A function that calls functions of these names, each in the one before; then `last`, or it raises `kind`."""
 
     def fail() -> None:
-        raise Broken
+        raise kind()
 
-    step: Callable[[], None] = fail
+    step = last or fail
     for name in reversed(names):
         namespace: dict[str, Callable[[], None]] = {"step": step}
         exec(f"def {name}():\n    step()", namespace)  # a traceback has the name of the code
@@ -79,3 +81,94 @@ def test_what_is_behind_an_error() -> None:
     assert isinstance(error.__context__, KeyError)
     assert behind(error) is None
     assert behind(Broken()) is None
+
+
+class Cut(BaseException):
+    pass
+
+
+def nested(*steps: tuple[tuple[str, ...], type[BaseException]]) -> BaseException:
+    """The error of a function whose first step fails, and then each that cleans up after the one before."""
+
+    def execute() -> None:
+        (names, kind), *later = steps
+        try:
+            through(*names, kind=kind)()
+        finally:
+            clean_up(later)
+
+    def clean_up(later: list[tuple[tuple[str, ...], type[BaseException]]]) -> None:
+        if later:
+            (names, kind), *rest = later
+            try:
+                through(*names, kind=kind)()
+            finally:
+                clean_up(rest)
+
+    with pytest.raises(steps[-1][1]) as found:
+        execute()
+    return found.value
+
+
+SENT = ("send_packed_command", "sendall")
+READ = ("parse_response", "read_response")
+CONNECTING = ("get_connection", "connect", "read_response")
+LIFTING = ("reset", "send_packed_command", "connect", "read_response")
+LOOKING = ("initialize", "get_connection", "connect")
+
+
+@pytest.mark.parametrize(
+    ("steps", "first"),
+    [
+        ([READ], 0),
+        ([CONNECTING], 0),
+        ([READ, LIFTING], 0),
+        ([SENT, LIFTING], 0),
+        ([READ, LOOKING], 0),
+        ([READ, LOOKING, LIFTING], 0),
+        ([READ, ("send_packed_command", "connect")], 0),  # by a function whose name is not known
+        ([CONNECTING, LIFTING], 0),
+        ([LIFTING], 0),
+        ([READ, READ], 1),  # the command was sent again
+        ([CONNECTING, READ], 1),
+    ],
+)
+@pytest.mark.parametrize("kind", [Broken, Cut])
+def test_the_error_that_decides(steps: list[tuple[str, ...]], first: int, kind: type[BaseException]) -> None:
+    """Whatever failed while the library cleaned up, what happened to the command comes first."""
+    kinds: list[type[BaseException]] = [type(f"Error{number}", (Broken,), {}) for number in range(len(steps))]
+    kinds[-1] = type("Last", (kind,), {})
+    error = nested(*zip(steps, kinds, strict=True))
+    assert type(decisive(error)) is kinds[first]
+
+
+def test_an_error_within_a_failed_connection_does_not_decide() -> None:
+    """It is part of connecting, though its own traceback begins further in."""
+
+    def read() -> None:
+        try:
+            through("read_response", kind=KeyError)()
+        except KeyError:
+            raise Broken from None
+
+    error = caught(through("get_connection", "connect", last=read))
+    assert isinstance(error.__context__, KeyError)
+    assert decisive(error) is error
+
+
+@pytest.mark.parametrize(
+    ("kind", "names", "expected"),
+    [
+        (ValueError, ("read_response",), True),
+        (RecursionError, ("parse_response", "read_response"), True),
+        (UnicodeDecodeError, ("read_response",), False),
+        (OSError, ("read_response",), False),
+        (ValueError, ("parse_response",), False),  # of a callback of the caller's
+        (Broken, ("read_response",), False),
+    ],
+)
+def test_unreadable_responses(kind: type[Exception], names: tuple[str, ...], expected: bool) -> None:
+    """What the parser chokes on, not what a caller's function or encoding makes of it."""
+    with pytest.raises(kind) as found:
+        through(*names, kind=lambda: kind(*(["utf-8", b"", 0, 1, ""] if kind is UnicodeDecodeError else [])))()
+    assert is_unreadable(found.value) is expected

@@ -8,7 +8,7 @@ The libraries also clean up after a failure, and that may fail, too: a second er
 returns the one that belongs to the command.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from types import FrameType
 
@@ -46,7 +46,7 @@ def decisive(error: BaseException) -> BaseException:
     first = latest = _innermost(error)
     path = list(_frames(first))
     while (came := _origin(path)) in (Origin.BEFORE, Origin.CLEANUP):
-        hidden = behind(first)
+        hidden = _behind(first, path)
         if hidden is None or hidden.__traceback__ is None:
             break
         # A traceback begins where its error was caught; the way there is that of the later one.
@@ -76,10 +76,14 @@ def behind(error: BaseException) -> BaseException | None:
 
     Python also notes errors that the caller was handling at the time, which have nothing to do with it.
     """
+    return _behind(error, list(_frames(error)))
+
+
+def _behind(error: BaseException, path: Sequence[FrameType]) -> BaseException | None:
     context = error.__context__
     if context is None or context.__traceback__ is None:
         return None
-    return context if context.__traceback__.tb_frame in _frames(error) else None
+    return context if context.__traceback__.tb_frame in path else None
 
 
 def is_unreadable(error: BaseException) -> bool:

@@ -1,0 +1,53 @@
+"""What reports keep of the texts of errors: no arguments, and not too much."""
+
+import pytest
+
+from forbear.commands.call import Call, without_arguments
+from forbear.commands.settings import Settings
+from forbear.commands.work import single
+from forbear.services import redis as service
+from forbear.testing import virtual_time
+from tests.growth import grows_linearly
+
+CAUSED = ") of pipeline caused error: "
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Command # 1 (SET k secret) of pipeline caused error: no", "Command # 1 (SET) of pipeline caused error: no"),
+        ("Command # 12 (PING) of pipeline caused error: no", "Command # 12 (PING) of pipeline caused error: no"),
+        (f"Command # 1 (SET k {CAUSED}secret{CAUSED}no", f"Command # 1 (SET{CAUSED}no"),
+        (f"Command # 1 (SET\nk\nsecret{CAUSED}no", f"Command # 1 (SET{CAUSED}no"),
+        (f"Command # 1 ({CAUSED}no", f"Command # 1 ({CAUSED}no"),
+        (f"Command # 1 (Command # 2 (secret{CAUSED}no", f"Command # 1 (Command{CAUSED}no"),
+        ("Command # 1 (SET k", "Command # 1 (SET k"),
+        (f"no{CAUSED}Command # 1 (", f"no{CAUSED}Command # 1 ("),
+        (f"Command # {CAUSED}", f"Command # {CAUSED}"),
+        ("", ""),
+    ],
+)
+def test_arguments_are_left_out(text: str, expected: str) -> None:
+    """Whatever stands in them; the name of the command stays."""
+    assert without_arguments(text) == expected
+
+
+@pytest.mark.parametrize(
+    "unit",
+    ["a", " ", "(", ")", "Command # ", "Command # 1 (", "Command # 1 (a", CAUSED, f"Command # 1 (a{CAUSED}", "# 1 ("],
+)
+@pytest.mark.parametrize("before", ["", "Command # 1 ("])
+@pytest.mark.parametrize("after", ["", CAUSED])
+def test_in_linear_time(unit: str, before: str, after: str) -> None:
+    """Whatever a server or an argument says, over and over."""
+    assert grows_linearly(lambda size: before + unit * size + after, without_arguments, 2_000)
+
+
+def test_a_huge_error_is_cut() -> None:
+    """Of an error response of a megabyte the run keeps a part."""
+    with virtual_time(seed=1):
+        call = Call(Settings(service.policy), service.policy, single(("GET", "k")))
+        while call.failed(ConnectionError("x" * 1_000_000)) is not None:
+            pass
+    assert call.report is not None
+    assert max(len(attempt.text) for attempt in call.report.attempts) <= 500
