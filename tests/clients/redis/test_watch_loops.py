@@ -8,16 +8,16 @@ import redis
 import forbear
 from forbear.core.backoff import Constant
 from forbear.core.report import report
-from tests.clients.redis.flavours import AT_ONCE, Flavour
+from tests.clients.redis.flavours import AT_ONCE, Flavour, sampled
 from tests.clients.redis.proxy import CUT, FORWARD, LOSE, Command, Fate, in_turn, proxy
 from tests.clients.redis.test_transactions import add_one, loop
 
 REFUSALS = {
     "LOADING": b"-LOADING Redis is loading the dataset in memory\r\n",
+    "BUSY": b"-BUSY Redis is busy running a script.\r\n",
     "READONLY": b"-READONLY You can't write against a read only replica.\r\n",
     "MASTERDOWN": b"-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n",
     "CLUSTERDOWN": b"-CLUSTERDOWN The cluster is down\r\n",
-    "BUSY": b"-BUSY Redis is busy running a script.\r\n",
     "TRYAGAIN": b"-TRYAGAIN Multiple keys request during rehashing of slot\r\n",
     "NOREPLICAS": b"-NOREPLICAS Not enough good replicas to write.\r\n",
 }
@@ -25,7 +25,7 @@ REFUSALS = {
 
 @pytest.mark.parametrize("change", [add_one, loop], ids=["transaction", "loop"])
 @pytest.mark.parametrize("command", ["GET", "SET"])
-@pytest.mark.parametrize("refusal", REFUSALS)
+@pytest.mark.parametrize("refusal", sampled(REFUSALS, 2))
 def test_a_refusal_begins_the_cycle_again(
     flavour: Flavour, server: redis.Redis, path: str, refusal: str, command: str, change: Any
 ) -> None:

@@ -68,4 +68,4 @@ BATCHES: dict[str, Make] = {
 @pytest.mark.parametrize("batch", BATCHES)
 def test_many_commands(batch: str) -> None:
     """However they share their keys."""
-    assert grows_linearly(BATCHES[batch], classify_many, 300)
+    assert grows_linearly(BATCHES[batch], classify_many, 100)
