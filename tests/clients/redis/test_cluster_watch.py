@@ -89,7 +89,7 @@ def lost_exec(later: Fate) -> Script:
 @pytest.mark.parametrize("later", sampled([REFUSALS["LOADING"], HANG, REFUSALS["BUSY"], REFUSALS["TRYAGAIN"]], 1))
 def test_a_lost_exec(flavour: Flavour, nodes: tuple[int, ...], change: Change, later: Fate) -> None:
     """The client then looks for the nodes anew, and what fails there says nothing of EXEC."""
-    options = {"socket_timeout": 0.1, "client_name": "me", "reinitialize_steps": 1}
+    options = {"socket_timeout": 1 if later == HANG else 10, "client_name": "me", "reinitialize_steps": 1}
     with (
         proxied(nodes, lost_exec(later), once(CLUSTER=later)) as (seen, there),
         open_with(flavour, there, **options) as session,

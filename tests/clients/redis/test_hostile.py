@@ -91,7 +91,7 @@ def test_a_response_that_cannot_be_read(flavour: Flavour, answer: str) -> None:
     policy = AT_ONCE.with_attempts(3)
     with (
         hostile(UNREADABLE[answer]) as server,
-        flavour.connect(server.port, policy=policy, protocol=2, socket_timeout=0.1) as session,
+        flavour.connect(server.port, policy=policy, protocol=2, socket_timeout=0.5) as session,
     ):
         with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the library makes of it
             session("incr", "k")
@@ -129,7 +129,7 @@ def test_an_exec_that_answers_nonsense(flavour: Flavour, answer: bytes) -> None:
 
     with (
         hostile(say) as server,
-        flavour.connect(server.port, protocol=2, socket_timeout=0.1) as session,
+        flavour.connect(server.port, protocol=2, socket_timeout=0.5) as session,
         pytest.raises(Exception),  # noqa: B017, PT011 - whatever the library makes of it
     ):
         session.execute([("INCRBY", "k", 1)], transaction=True)

@@ -51,7 +51,7 @@ def losing(path: str, flavour: Flavour, later: str) -> Iterator[tuple[Any, Any]]
     """What a proxy has seen, and a session through it."""
     with (
         proxy(path, lost_exec(LATER[later])) as seen,
-        flavour.connect(seen.port, socket_timeout=0.1, client_name="me") as session,
+        flavour.connect(seen.port, socket_timeout=0.5 if later == "gone" else 10, client_name="me") as session,
     ):
         yield seen, session
 
@@ -157,7 +157,7 @@ def test_an_attempt_that_is_cut_short_while_it_cleans_up(
     clean_up_as_the_library(flavour, monkeypatch)
     with (
         proxy(path, lost_exec(HANG)) as seen,
-        flavour.connect(seen.port, policy=AT_ONCE.with_attempt_timeout(0.2)) as session,
+        flavour.connect(seen.port, policy=AT_ONCE.with_attempt_timeout(0.5)) as session,
         pytest.raises((flavour.errors.ConnectionError, forbear.AttemptTimeout)) as caught,
     ):
         loop(session, flavour.errors)
@@ -184,7 +184,8 @@ def test_a_watch_that_is_not_lifted(flavour: Flavour, server: redis.Redis, path:
             await pipe.watch("k")
             raise KeyError("k")
 
-    with proxy(path, script) as seen, flavour.connect(seen.port, socket_timeout=0.1) as session:
+    seconds = 0.5 if later == "gone" else 10
+    with proxy(path, script) as seen, flavour.connect(seen.port, socket_timeout=seconds) as session:
         with pytest.raises(KeyError):
             session.run(arun if flavour.is_async else run)
         server.set("k", "changed")
