@@ -25,11 +25,13 @@ def add_one(session: Session, errors: Any) -> None:
         pipe.multi()
         pipe.set(HERE, int(found or 0) + 1)
 
-    async def achange(pipe: Any) -> None:
+    def run(pipe: Any) -> None:
+        change(pipe, pipe.get(HERE))
+
+    async def arun(pipe: Any) -> None:
         change(pipe, await pipe.get(HERE))
 
-    is_async = hasattr(session.client, "aclose")
-    session("transaction", achange if is_async else lambda pipe: change(pipe, pipe.get(HERE)), HERE)
+    session("transaction", arun if hasattr(session.client, "aclose") else run, HERE)
 
 
 def loop(session: Session, errors: Any) -> None:

@@ -12,7 +12,7 @@ import pytest
 import forbear
 from forbear.core.report import report
 from tests.clients.listen import listening
-from tests.clients.redis.flavours import AT_ONCE, Flavour, sampled
+from tests.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour, sampled
 
 KB = 1024
 Answer = Callable[[socket.socket], object]
@@ -136,6 +136,7 @@ def test_an_exec_that_answers_nonsense(flavour: Flavour, answer: bytes) -> None:
     assert server.commands == [b"INCRBY", b"EXEC"]
 
 
+@pytest.mark.parametrize("flavour", sampled(FLAVOURS, 1), ids=lambda flavour: flavour.name)
 def test_memory(flavour: Flavour) -> None:
     """Of a refusal of 32 KB, a hundred times over, next to nothing is left."""
     policy = AT_ONCE.with_attempts(100)

@@ -3,7 +3,7 @@
 The library lifts the WATCH on a connection that it opens for that, and its failure hides the loss.
 """
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -47,7 +47,7 @@ def lost_exec(later: Fate) -> Script:
 
 
 @contextmanager
-def losing(path: str, flavour: Flavour, later: str) -> Iterator[tuple[Any, Any]]:
+def losing(path: str, flavour: Flavour, later: str) -> Generator[tuple[Any, Any]]:
     """What a proxy has seen, and a session through it."""
     with (
         proxy(path, lost_exec(LATER[later])) as seen,

@@ -1,5 +1,6 @@
 """Scripts that write and then answer with an error that else proves that nothing was executed: they run once."""
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -26,18 +27,38 @@ ERRORS = [
 SCRIPT = "redis.call('INCR', KEYS[1]) return redis.error_reply(ARGV[1])"
 LIBRARY = f"#!lua name=forbear\nredis.register_function('f', function(KEYS, ARGV) {SCRIPT} end)"
 
-# fmt: off
-WAYS: dict[str, Any] = {
+Way = Callable[[Session, str], Any]
+
+
+def by_sha(session: Session, error: str) -> Any:
+    """Load the script and run it by its digest."""
+    return session("evalsha", session("script_load", SCRIPT), 1, "k", error)
+
+
+def as_function(session: Session, error: str) -> Any:
+    """Load a library and call its function."""
+    session("function_load", LIBRARY, True)
+    return session("fcall", "f", 1, "k", error)
+
+
+def at_once(session: Session, error: str) -> Any:
+    """Run it under WATCH, before MULTI."""
+
+    def run(pipe: Any) -> Any:
+        return pipe.eval(SCRIPT, 1, "k", error)
+
+    return session("transaction", run, "w")
+
+
+WAYS: dict[str, Way] = {
     "EVAL": lambda session, error: session("eval", SCRIPT, 1, "k", error),
-    "EVALSHA": lambda session, error: session("evalsha", session("script_load", SCRIPT), 1, "k", error),
-    "FCALL": lambda session, error: (session("function_load", LIBRARY, True), session("fcall", "f", 1, "k", error)),
+    "EVALSHA": by_sha,
+    "FCALL": as_function,
     "pipeline": lambda session, error: session.execute([("EVAL", SCRIPT, 1, "k", error)], transaction=False),
-    "pipeline-of-two":
-        lambda session, error: session.execute([("EVAL", SCRIPT, 1, "k", error), ("GET", "k")], transaction=False),
+    "two": lambda session, error: session.execute([("EVAL", SCRIPT, 1, "k", error), ("GET", "k")], transaction=False),
     "transaction": lambda session, error: session.execute([("EVAL", SCRIPT, 1, "k", error)], transaction=True),
-    "at-once": lambda session, error: session("transaction", lambda pipe: pipe.eval(SCRIPT, 1, "k", error), "w"),
+    "at once": at_once,
 }
-# fmt: on
 
 
 @pytest.mark.parametrize("way", WAYS)

@@ -66,7 +66,7 @@ def test_a_cycle_that_is_through_ends_the_row(flavour: Flavour, server: redis.Re
     """Each change has the attempts of the policy for itself; the listener hears of the recovery."""
     heard: list[forbear.Event] = []
     policy = AT_ONCE.with_attempts(2).with_on_event(heard.append)
-    refused = [REFUSALS["NOREPLICAS"], FORWARD]
+    refused: list[Fate] = [REFUSALS["NOREPLICAS"], FORWARD]
     with proxy(path, in_turn(SET=refused * 3)) as seen, flavour.connect(seen.port, policy=policy) as session:
         for _ in range(3):
             loop(session, flavour.errors)
