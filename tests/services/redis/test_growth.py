@@ -1,6 +1,7 @@
 """Commands of any size are judged in linear time."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
@@ -44,13 +45,18 @@ def test_one_command(shape: str) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("option", sorted({name for options in OPTIONS.values() for name in options.names}))
 @pytest.mark.parametrize("name", sorted(LEAST))
-def test_every_option_over_and_over(name: str, option: str) -> None:
-    """On every command that reads its arguments, whether it has that option or not."""
+def test_every_option_over_and_over(name: str) -> None:
+    """On every command that reads its arguments, each of its options and one that it lacks."""
     least = [*name.split(" "), *["1"] * LEAST[name]]
-    for unit in ((option,), (option, "1"), (option, "1", "1"), (option, "1", "1", "1")):
-        assert grows_linearly(lambda size, unit=unit: (*least, *unit * size), classify, 250)  # type: ignore[misc]
+    for option in ("LACKING", *(OPTIONS[name].names if name in OPTIONS else ())):
+        for values in range(4):
+            unit = (option, *["1"] * values)
+            assert grows_linearly(partial(_repeated, least, unit), classify, 250)
+
+
+def _repeated(least: list[str], unit: tuple[str, ...], size: int) -> tuple[str, ...]:
+    return (*least, *unit * size)
 
 
 # fmt: off
