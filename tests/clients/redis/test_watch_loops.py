@@ -144,7 +144,7 @@ def test_a_write_at_once_is_no_reason_to_begin_again(
 
 
 def test_update_begins_again(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """A refusal before EXEC is a conflict for forbear.update: no doubt, so it needs no `mine`."""
+    """A loss or refusal before EXEC leaves no doubt, so forbear.update needs no `mine` to go on."""
     from forbear.services.redis import is_conflict
 
     def update(client: Any) -> Any:
@@ -181,9 +181,7 @@ def test_update_begins_again(flavour: Flavour, server: redis.Redis, path: str) -
                 read=read, modify=lambda old: b"%d" % (int(old) + 1), write=write, conflict=is_conflict, policy=AT_ONCE
             )
 
-    with (
-        proxy(path, in_turn(SET=[REFUSALS["LOADING"], REFUSALS["BUSY"]])) as seen,
-        flavour.connect(seen.port) as session,
-    ):
+    script = in_turn(GET=[LOSE, REFUSALS["LOADING"]], SET=[REFUSALS["LOADING"], REFUSALS["BUSY"]])
+    with proxy(path, script) as seen, flavour.connect(seen.port) as session:
         assert session.run(aupdate if flavour.is_async else update) == b"1"
     assert server.get("k") == b"1"

@@ -50,7 +50,7 @@ _NO_CLUSTER = ("Redis Cluster cannot be connected", "Valkey Cluster cannot be co
 BEGIN_AGAIN = "Nothing was executed; begin again with WATCH"
 """The text of the WatchError that our clients raise for a cycle that broke off before EXEC was executed."""
 
-_CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys", BEGIN_AGAIN)
+_CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys")
 
 
 def verdict_of_exception(error: BaseException) -> Verdict:
@@ -73,8 +73,8 @@ def verdict_of_exception(error: BaseException) -> Verdict:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether an error says that a watched key was changed, so that the cycle has to begin anew with WATCH."""
-    return verdict_of_exception(error).kind is Kind.CONFLICT
+    """Return whether the cycle has to begin anew with WATCH: a watched key was changed, or EXEC was not executed."""
+    return verdict_of_exception(error).kind is Kind.CONFLICT or str(error) == BEGIN_AGAIN
 
 
 def reply_of(error: BaseException) -> str | None:
@@ -101,6 +101,8 @@ def _verdict(name: str, text: str) -> Verdict | None:
         return NOT_EXECUTED if _was_not_connected(text) else TRANSIENT
     if name == "TimeoutError":
         return NOT_EXECUTED if text == "Timeout connecting to server" else TRANSIENT
+    if text == BEGIN_AGAIN:
+        return NOT_EXECUTED
     if name == "WatchError":
         # The libraries raise it, too, where the connection was lost under WATCH and EXEC may have been executed.
         return CONFLICT if text in _CONFLICTS else TRANSIENT
