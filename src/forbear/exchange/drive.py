@@ -6,7 +6,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.exchange.download import Download, HandedOut, Refused
-from forbear.exchange.exchange import Exchange, Start
+from forbear.exchange.exchange import Exchange, Start, begun
 from forbear.exchange.reply import is_continued
 from forbear.exchange.send import Send
 
@@ -169,7 +169,7 @@ class Reader(Generic[R]):
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        delay = download.broken(error, port.verdict(error))
+        delay = download.broken(error, begun(port.verdict(error)))
         while delay is not None:
             self.close()
             port.start.runtime.sleep(delay)

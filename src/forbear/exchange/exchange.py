@@ -21,6 +21,14 @@ if TYPE_CHECKING:
     from forbear.policy import Policy
 
 
+def begun(verdict: Verdict) -> Verdict:
+    """Return the verdict on an attempt that had begun for certain: part of its response, or of its body, was there.
+
+    Its outcome is unknown then, even if the error claims that nothing was executed, as a refused HTTP/2 stream does.
+    """
+    return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
+
+
 class Start:
     """The moment before the first attempt; all that has to be noted of a request that succeeds at once."""
 
@@ -76,11 +84,14 @@ class Exchange:
         return None if self._run is None else self._run.report
 
     def failed(self, error: Exception, verdict: Verdict, done: int | None = None) -> float | None:
-        """Seconds to wait after an attempt that ended with `error`, None to let it out; `verdict` is the adapter's.
+        """Return seconds to wait after an attempt that ended with `error`, None to raise it.
 
-        `done` is the status of a reply that broke, if it said that the request succeeded.
+        `verdict` is the adapter's. `done` is the status of a response that broke, if it said that the request succeeded.
         """
-        return self._after(self.judged(error, verdict), error, type(error).__qualname__, text_of(error), done=done)
+        verdict = self.judged(error, verdict)
+        if done is not None or self._body.failed:
+            verdict = begun(verdict)
+        return self._after(verdict, error, type(error).__qualname__, text_of(error), done=done)
 
     def judged(self, error: Exception, verdict: Verdict) -> Verdict:
         """What an error means; `verdict` is the adapter's, but a policy for errors in general has the last word."""

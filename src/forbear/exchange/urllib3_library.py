@@ -1,9 +1,12 @@
-"""What an error of urllib3 means, bare or inside one of requests. It imports neither.
+"""Decide what an error of urllib3 means, bare or inside one of requests. It imports neither.
 
-The rule: what cannot be told from the error alone (a TLS handshake that broke, say) has an unknown outcome.
+The name of an error proves nothing: urllib3 calls a response that was lost behind a proxy a `ProxyError`, since a
+connection that closes forgets that it was open. Only the place where the error was raised proves that nothing was sent:
+inside the call that opens the connection, which urllib3 makes before it sends the first byte of a request.
 """
 
 from collections.abc import Iterator
+from types import TracebackType
 from typing import Any
 
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
@@ -11,47 +14,53 @@ from forbear.http.status import TRANSIENT_STATUSES
 
 _TUNNEL = "Tunnel connection failed: "
 
+_OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
+"""The functions of urllib3's pool that run before a request: take a connection, open the tunnel, shake hands."""
+
+_SENDING = frozenset({"request", "request_chunked"})
+"""The methods of urllib3's connection that send a request; http.client opens the connection within them, if need be."""
+
+_SENDERS = frozenset({"urllib3.connection", "http.client"})
+
 
 class Library:
     """The errors of urllib3; `exceptions` is its module of them."""
 
     def __init__(self, exceptions: Any) -> None:
-        self._proxy: type[Exception] = exceptions.ProxyError
-        self._unsent = (
-            exceptions.ConnectTimeoutError,
-            exceptions.NewConnectionError,
+        self._tls: type[Exception] = exceptions.SSLError
+        self._transient = (
+            exceptions.TimeoutError,
             exceptions.EmptyPoolError,
             exceptions.ClosedPoolError,
-        )
-        self._lost = (
             exceptions.ProtocolError,
-            exceptions.ReadTimeoutError,
+            exceptions.ProxyError,
             exceptions.SSLError,
             ConnectionError,
             TimeoutError,
         )
 
     def verdict(self, error: Exception) -> Verdict:
-        """What an error means: no connection is no execution, a connection that broke tells nothing."""
+        """Return what an error means: not executed where it was raised before anything was sent, else unknown."""
         import ssl
 
         causes = list(_causes(error))
-        if _has(causes, ssl.SSLCertVerificationError):
-            return PERMANENT  # another attempt does not make it trusted
-        if _has(causes, self._proxy):
-            return _proxys(causes)
-        if _has(causes, *self._unsent):
-            return NOT_EXECUTED
-        return TRANSIENT if _has(causes, *self._lost) else PERMANENT
+        if _has(causes, ssl.SSLCertVerificationError) or (_has(causes, self._tls) and not _has(causes, OSError)):
+            return PERMANENT  # a certificate or a setting that urllib3 itself refuses; no other attempt changes it
+        if not _has(causes, *self._transient):
+            return PERMANENT
+        if not _was_opening(causes):
+            return TRANSIENT
+        status = next(filter(None, map(_refusal, causes)), None)
+        return NOT_EXECUTED if status is None or status in TRANSIENT_STATUSES else PERMANENT
 
 
 def _causes(error: object) -> Iterator[BaseException]:
-    """An error and what led to it, which both libraries keep as an argument or as the reason."""
+    """Yield an error and what led to it, which both libraries keep as the reason, as an argument or as the cause."""
     while isinstance(error, BaseException):
         yield error
         inner: object = getattr(error, "reason", None)
         if not isinstance(inner, BaseException):
-            inner = next((argument for argument in error.args if isinstance(argument, BaseException)), None)
+            inner = next((argument for argument in error.args if isinstance(argument, BaseException)), error.__cause__)
         error = inner
 
 
@@ -59,10 +68,40 @@ def _has(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
     return any(isinstance(cause, kinds) for cause in causes)
 
 
-def _proxys(causes: list[BaseException]) -> Verdict:
-    """What a proxy that did not connect means: its own refusal counts by its status."""
-    for cause in causes:
-        status = str(cause).rpartition(_TUNNEL)[2][:3] if _TUNNEL in str(cause) else ""
-        if status.isdecimal():
-            return NOT_EXECUTED if int(status) in TRANSIENT_STATUSES else PERMANENT
-    return NOT_EXECUTED
+def _refusal(cause: BaseException) -> int | None:
+    """Return the status by which a proxy refused to open a tunnel; a server may send a line that reads like it."""
+    text = str(cause)
+    if type(cause) is not OSError or not text.startswith(_TUNNEL):
+        return None
+    status = text.removeprefix(_TUNNEL)[:3]
+    return int(status) if status.isdecimal() else 0
+
+
+def _was_opening(causes: list[BaseException]) -> bool:
+    """Return whether the connection was still being opened; the outermost error that shows it decides."""
+    stages = (_stage(cause.__traceback__) for cause in causes)
+    return next((stage for stage in stages if stage is not None), False)
+
+
+def _stage(trace: TracebackType | None) -> bool | None:
+    """Return True for an error of opening, False for one of sending, None where the traceback shows neither.
+
+    An error of the caller's own stream passes through the sending, even if it comes from opening another connection.
+    """
+    sending = False
+    caller = ""
+    while trace is not None:
+        module: object = trace.tb_frame.f_globals.get("__name__")
+        name = trace.tb_frame.f_code.co_name
+        if sending:
+            if caller == "send" and name == "connect":
+                return True
+            if module not in _SENDERS:
+                return False
+        elif module == "urllib3.connectionpool" and name in _OPENING:
+            return True
+        elif module == "urllib3.connection" and name in _SENDING:
+            sending = True
+        caller = name
+        trace = trace.tb_next
+    return False if sending else None

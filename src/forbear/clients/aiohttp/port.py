@@ -12,7 +12,7 @@ from forbear.clients.aiohttp import errors
 from forbear.clients.aiohttp.body import Reusable, bodied
 from forbear.clients.aiohttp.reply import Continued, Pieces, settled
 from forbear.core.report import Report
-from forbear.core.verdict import PERMANENT, Verdict
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.adrive import AsyncReader
 from forbear.exchange.body import AsyncOnce, Fixed
 from forbear.exchange.exchange import Exchange, Start
@@ -145,8 +145,13 @@ class Port:
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """What an error of the client means; a session that was closed sends nothing more."""
-        return PERMANENT if self._request.session.closed else errors.verdict(error)
+        """Return what an error of the client means; a session that was closed sends nothing more."""
+        if self._request.session.closed:
+            return PERMANENT
+        verdict = errors.verdict(error)
+        if verdict.kind is Kind.NOT_EXECUTED and errors.is_of_another_request(error):
+            return TRANSIENT  # an inner middleware may have sent this one before
+        return verdict
 
     def broken(self, text: str) -> Exception:
         """The client's own error for a body that is not as long as it should be."""
