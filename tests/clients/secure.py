@@ -1,6 +1,7 @@
 """A server nobody trusts: TLS with a certificate it signed itself."""
 
 import datetime as dt
+import ipaddress
 import socket
 import ssl
 from collections.abc import Generator
@@ -15,6 +16,9 @@ from cryptography.x509.oid import NameOID
 from tests.clients.listen import listening
 
 
+_NAMES = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+
+
 def self_signed(path: Path) -> None:
     """Write a key and a certificate for localhost to `path`."""
     key = ec.generate_private_key(ec.SECP256R1())
@@ -24,6 +28,7 @@ def self_signed(path: Path) -> None:
         x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
         .not_valid_before(now)
         .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(_NAMES), critical=False)
         .sign(key, hashes.SHA256())
     )
     plain = serialization.NoEncryption()

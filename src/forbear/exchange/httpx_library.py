@@ -38,14 +38,18 @@ class Library:
         self.AsyncReplyBody: Any = type("AsyncReplyBody", (AsyncReader, module.AsyncByteStream), {"__slots__": ()})
 
     def verdict(self, error: Exception) -> Verdict:
-        """What an error of the library means: no connection is no execution, a connection that broke tells nothing."""
+        """Return what an error of the library means: no connection is no execution, a broken one tells nothing.
+
+        Before a response only: see `exchange.begun`. Of its errors the library raises those of `unsent` while it opens a
+        connection or waits for one, and at no other time.
+        """
         if isinstance(error, self.unsent):
             return PERMANENT if _is_untrusted(error) else NOT_EXECUTED
         if isinstance(error, self.proxy):  # its text begins with the status of the proxy
             status = str(error)[:3]
             return NOT_EXECUTED if status.isdecimal() and int(status) in TRANSIENT_STATUSES else PERMANENT
         if isinstance(error, self.lost):
-            return NOT_EXECUTED if _is_refused_stream(error) else TRANSIENT
+            return NOT_EXECUTED if _is_refused_stream(error) or _is_before_tunnel(error) else TRANSIENT
         return PERMANENT
 
 
@@ -86,8 +90,23 @@ def _is_untrusted(error: Exception) -> bool:
     return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
 
 
+def _is_before_tunnel(error: Exception) -> bool:
+    """Return whether a proxy broke off before its tunnel was open, which is before the request was sent.
+
+    The tunnel itself says so: httpcore keeps that in the object through whose method the error passed.
+    """
+    for cause in _causes(error):
+        trace = cause.__traceback__
+        while trace is not None:
+            frame, trace = trace.tb_frame, trace.tb_next
+            module: str = frame.f_globals.get("__name__", "")
+            if module.endswith(".http_proxy") and getattr(frame.f_locals.get("self"), "_connected", None) is False:
+                return True
+    return False
+
+
 def _is_refused_stream(error: Exception) -> bool:
-    """Whether the server said of the HTTP/2 stream of the request that it has not looked at it (RFC 9113 §8.7)."""
+    """Return whether the server said of the request's HTTP/2 stream that it has not looked at it (RFC 9113 §8.7)."""
     for cause in _causes(error):
         event: object = cause.args[0] if cause.args else None
         kind = type(event).__name__
