@@ -126,10 +126,24 @@ class Adapter:
                     await send("GET", f"{call.url}/warm", None, {})
                 outcome.take(*await send(*_arguments(call)))
 
+        async def to_the_end() -> None:
+            try:
+                await inside()
+            finally:
+                await _abort()
+
         if self.trio:
             trio.run(inside)
         else:
-            asyncio.run(inside())
+            asyncio.run(to_the_end())
+
+
+async def _abort() -> None:
+    """Abort connections that still close: one with TLS waits for the server, which may have stalled."""
+    loop: Any = asyncio.get_running_loop()
+    for transport in list(loop._transports.values()):
+        transport.abort()
+    await asyncio.sleep(0)
 
 
 def _arguments(call: Call) -> tuple[str, str, bytes | None, dict[str, str]]:
