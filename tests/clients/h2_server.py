@@ -14,7 +14,10 @@ from tests.clients.listen import listening
 
 
 class Script:
-    """What to do with each stream in turn ("refuse", "fail", "go away", "reply"), and the bodies that came whole."""
+    """What to do with each stream in turn, and the bodies that came whole.
+
+    The steps are "refuse", "refuse late" (once the response has begun), "fail", "go away" and "reply".
+    """
 
     def __init__(self, *steps: str) -> None:
         self.steps = list(steps)
@@ -59,4 +62,8 @@ def _begin(connection: h2.connection.H2Connection, stream: int, script: Script, 
     elif step == "go away":
         connection.close_connection(ErrorCodes.NO_ERROR, last_stream_id=0)  # no stream was looked at
     else:
-        connection.reset_stream(stream, ErrorCodes.REFUSED_STREAM if step == "refuse" else ErrorCodes.INTERNAL_ERROR)
+        if step == "refuse late":
+            connection.send_headers(stream, [(":status", "200"), ("content-length", "9")])
+            connection.send_data(stream, b"half")
+        refused = step.startswith("refuse")
+        connection.reset_stream(stream, ErrorCodes.REFUSED_STREAM if refused else ErrorCodes.INTERNAL_ERROR)

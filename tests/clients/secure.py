@@ -15,7 +15,6 @@ from cryptography.x509.oid import NameOID
 
 from tests.clients.listen import listening
 
-
 _NAMES = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
 
 

@@ -234,6 +234,25 @@ async def test_what_was_not_sent_is_always_repeated() -> None:
     assert len(told.attempts) > 1
 
 
+@pytest.mark.parametrize("before", [True, False])
+async def test_another_request_of_a_middleware_proves_nothing(before: bool) -> None:
+    """A middleware that also calls elsewhere may fail to connect there when the request itself has been executed."""
+
+    async def audited(request: aiohttp.ClientRequest, handler: aiohttp.ClientHandlerType) -> aiohttp.ClientResponse:
+        if not before:
+            await handler(request)
+        return await request.session.get("http://127.0.0.1:9/", middlewares=())
+
+    with Wire(reply(200)) as wire, virtual_time(seed=7):
+        async with aiohttp.ClientSession(middlewares=(RetryMiddleware(), audited)) as session:
+            with pytest.raises(aiohttp.ClientConnectorError) as caught:
+                await session.post(wire.url, data=b"x")
+        assert len(wire.seen) == (0 if before else 1)
+    told = forbear.report(caught.value)
+    assert told is not None
+    assert told.reason is Reason.UNSAFE
+
+
 async def test_a_certificate_that_is_not_trusted_is_final(tmp_path: Path) -> None:
     """No other attempt makes a certificate trusted."""
     with untrusted(tmp_path / "pem") as (url, handshakes):

@@ -103,6 +103,25 @@ def test_a_server_that_goes_away_gets_the_whole_stream_again(flavour: Flavour) -
         assert (result.status, script.bodies) == (200, [b"".join(pieces)])
 
 
+def test_a_stream_that_is_refused_late_may_have_been_executed(flavour: Flavour) -> None:
+    """Once a response has begun, a refusal proves nothing: what must not be executed twice is not read on, either."""
+    policy = forbear.retry(on=flavour.library.TransportError).with_repeatable(False)
+    with h2_server("refuse late", "reply") as (url, script):
+        transport = flavour.transport(policy, transport=flavour.base(http1=False, http2=True))
+        result = flavour.call(transport, "GET", url)
+        assert isinstance(result.error, flavour.library.RemoteProtocolError)
+        assert (result.report.reason, script.streams) == (Reason.UNSAFE, 1)
+
+
+def test_an_error_of_the_callers_own_stream_proves_nothing(flavour: Flavour) -> None:
+    """A body that is read from elsewhere may fail to connect there, when part of the request has been sent."""
+    with Wire(reply(200)) as wire:
+        body = flavour.once([b"half"], flavour.library.ConnectError("the source of the body is down"))
+        result = flavour.call(flavour.transport(), "POST", wire.url, content=body)
+        assert (str(result.error), result.retries) == ("the source of the body is down", 0)
+        assert result.report.reason is Reason.UNSAFE
+
+
 def test_verdicts(flavour: Flavour) -> None:
     """What each error of the libraries means, wherever it was wrapped."""
     module = flavour.library
@@ -138,6 +157,7 @@ def test_verdicts(flavour: Flavour) -> None:
         (module.ProxyError("503 Service Unavailable"), NOT_EXECUTED),
         (module.ProxyError("407 Proxy Authentication Required"), PERMANENT),
         (module.ProxyError("Proxy Server could not connect"), PERMANENT),
+        (type("ConnectionNotAvailable", (Exception,), {})(), TRANSIENT),
         (module.LocalProtocolError("too little data"), PERMANENT),
         (module.UnsupportedProtocol("ftp"), PERMANENT),
         (ValueError("mine"), PERMANENT),

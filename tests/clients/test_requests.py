@@ -217,6 +217,20 @@ def test_what_was_not_sent_is_always_repeated(session: requests.Session) -> None
     assert len(told.attempts) > 1
 
 
+def test_an_error_of_the_callers_own_stream_proves_nothing(session: requests.Session) -> None:
+    """A body that is read from elsewhere may fail to connect there, when part of the request has been sent."""
+
+    def elsewhere() -> Iterator[bytes]:
+        yield b"half"
+        urllib3.PoolManager().request("GET", "http://127.0.0.1:9/", retries=False)
+
+    with Wire(reply(200)) as wire, pytest.raises(requests.ConnectionError) as caught:
+        session.post(wire.url, data=elsewhere())
+    told = forbear.report(caught.value)
+    assert told is not None
+    assert told.reason is Reason.UNSAFE
+
+
 def test_a_certificate_that_is_not_trusted_is_final(session: requests.Session, tmp_path: Path) -> None:
     """No other attempt makes a certificate trusted."""
     session.mount("https://", RetryAdapter())

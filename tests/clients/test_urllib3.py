@@ -4,6 +4,7 @@ import pickle
 import subprocess
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,12 +13,14 @@ import urllib3
 from requests.adapters import HTTPAdapter
 
 import forbear
-from forbear import Budget, Event, Limits, Reason, Recovered, TokenBucket
+from forbear import PERMANENT, TRANSIENT, Budget, Event, Limits, Reason, Recovered, TokenBucket
 from forbear.clients.urllib3 import Retry
+from forbear.exchange.urllib3_library import Library
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.virtual_time import VirtualTime
+from tests.clients.secure import untrusted
 from tests.clients.wire import Answer, Wire, reply
 
 THERE = "/storage/v1/b/bkt/o/there"
@@ -61,6 +64,39 @@ def test_what_was_not_sent_is_always_repeated(time: VirtualTime) -> None:
     assert told is not None
     assert len(told.attempts) == len(time.slept) + 1 > 1
     assert caught.value.__notes__ == [told.note]
+
+
+def test_an_error_of_the_callers_own_stream_proves_nothing(time: VirtualTime) -> None:
+    """A body that is read from elsewhere may fail to connect there; what is left of it is not sent as if all."""
+
+    def elsewhere() -> Iterator[bytes]:
+        yield b"half"
+        urllib3.PoolManager().request("GET", "http://127.0.0.1:9/", retries=False)
+
+    with Wire(reply(200)) as wire, pool() as client, pytest.raises(urllib3.exceptions.MaxRetryError) as caught:
+        client.request("POST", wire.url, body=elsewhere())
+    assert isinstance(caught.value.reason, urllib3.exceptions.NewConnectionError)
+    assert time.slept == []
+
+
+def test_a_fingerprint_that_does_not_match_is_final(time: VirtualTime, tmp_path: Path) -> None:
+    """No other attempt gives the server another certificate."""
+    with untrusted(tmp_path / "pem") as (url, handshakes):
+        client = urllib3.PoolManager(retries=Retry(), cert_reqs="CERT_NONE", assert_fingerprint="00" * 32)
+        with client, pytest.raises(urllib3.exceptions.MaxRetryError) as caught:
+            client.request("GET", url)
+        assert len(handshakes) == 1
+    assert isinstance(caught.value.reason, urllib3.exceptions.SSLError)
+
+
+def test_a_traceback_that_is_gone_proves_nothing() -> None:
+    """What an error is called says nothing of what was sent; where it was raised does."""
+    judge = Library(urllib3.exceptions).verdict
+    refused = urllib3.exceptions.NewConnectionError(Any, "refused")  # type: ignore[arg-type]
+    assert judge(refused) is TRANSIENT
+    assert judge(urllib3.exceptions.ProxyError("Unable to connect to proxy", refused)) is TRANSIENT
+    assert judge(urllib3.exceptions.ProxyError("no", OSError("Tunnel connection failed: 503 Sorry"))) is TRANSIENT
+    assert judge(urllib3.exceptions.MaxRetryError(Any, "/", None)) is PERMANENT  # type: ignore[arg-type]
 
 
 def test_a_condition_in_a_header_is_not_seen(time: VirtualTime, cloud: Cloud) -> None:

@@ -12,6 +12,7 @@ import aiohttp
 import requests
 import trio
 import urllib3
+from anyio.lowlevel import checkpoint
 from google.auth.credentials import AnonymousCredentials
 from google.auth.transport.requests import AuthorizedSession
 from google.cloud import storage
@@ -143,7 +144,7 @@ async def _abort() -> None:
     loop: Any = asyncio.get_running_loop()
     for transport in list(loop._transports.values()):
         transport.abort()
-    await asyncio.sleep(0)
+    await checkpoint()
 
 
 def _arguments(call: Call) -> tuple[str, str, bytes | None, dict[str, str]]:
@@ -213,9 +214,13 @@ def _mounted(session: requests.Session, adapter: HTTPAdapter) -> requests.Sessio
     return session
 
 
+def _authorized() -> requests.Session:
+    return AuthorizedSession(ANONYMOUS)  # type: ignore[no-untyped-call]
+
+
 def _installed(policy: Policy) -> requests.Session:
     """The session of a storage client, to which every host is Cloud Storage."""
-    session = AuthorizedSession(ANONYMOUS)  # type: ignore[no-untyped-call]
+    session = _authorized()
     client = storage.Client(project="p", credentials=ANONYMOUS, _http=session)
     install(client, cloud_storage.policy.with_limits(policy.limits))
     return session
@@ -256,7 +261,7 @@ async def _aiohttp(call: Call) -> AsyncGenerator[AsyncSend]:
 ADAPTERS = (
     *map(_httpx, FLAVOURS),
     _requests("requests", lambda policy: _mounted(requests.Session(), RetryAdapter(policy))),
-    _requests("AuthorizedSession", lambda policy: _mounted(AuthorizedSession(ANONYMOUS), RetryAdapter(policy))),
+    _requests("AuthorizedSession", lambda policy: _mounted(_authorized(), RetryAdapter(policy))),
     _requests("google_storage.install", _installed, trusts_headers=False),
     _requests(
         "requests with Retry",

@@ -4,14 +4,16 @@ Steps of a connection that is being opened (at "tunnel" and "tls"): a status, "c
 
 Steps of a request: "execute"; "100", "503" (a whole response), "200" (the head and half of the body of a response with
 a length), "200 chunked", "200 long" (one that no client waits for); and how it ends: "close" (FIN), "reset" (RST),
-"stall"; in HTTP/2 also "refuse" (REFUSED_STREAM), "fail" (INTERNAL_ERROR), "go away" (GOAWAY before any stream).
+"stall"; in HTTP/1.1 also "nonsense" (a line that reads like the refusal of a proxy), in HTTP/2 also "refuse"
+(REFUSED_STREAM), "fail" (INTERNAL_ERROR), "go away" (GOAWAY before any stream), "go away late" (before this stream).
 """
 
 from dataclasses import dataclass
 
 from tests.through_everything.rules import Row
 
-ONLY_HTTP2 = frozenset({"refuse", "fail", "go away"})
+ONLY_HTTP1 = frozenset({"nonsense"})
+ONLY_HTTP2 = frozenset({"refuse", "fail", "go away", "go away late"})
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ class Fault:
 
     def happens(self, route: str, http2: bool) -> bool:
         """Return whether it can happen on a route, to a client that speaks that protocol."""
-        if not http2 and ONLY_HTTP2 & set(self.steps):
+        if (ONLY_HTTP1 if http2 else ONLY_HTTP2) & set(self.steps):
             return False
         return self.at in ("connect", "request") or route in ("connect", self.at)
 
@@ -67,6 +69,7 @@ FAULTS = (
     Fault("the response to a later request is lost", Row.UNKNOWN, "request", ("execute", "close"), reused=True),
     Fault("the response to a later request is reset", Row.UNKNOWN, "request", ("execute", "reset"), reused=True),
     Fault("the response takes too long", Row.UNKNOWN, "request", ("execute", "stall")),
+    Fault("nonsense comes back", Row.UNKNOWN, "request", ("execute", "nonsense")),
     Fault("503 before", Row.UNKNOWN, "request", ("503",)),
     Fault("503 after", Row.UNKNOWN, "request", ("execute", "503")),
     Fault("100, then lost", Row.UNKNOWN, "request", ("execute", "100", "close")),
@@ -81,6 +84,7 @@ FAULTS = (
     Fault("the server goes away", Row.NOT_EXECUTED, "request", ("go away",)),
     Fault("the stream is refused after its response began", Row.DONE, "request", ("execute", "200", "refuse")),
     Fault("the server goes away after the response began", Row.DONE, "request", ("execute", "200", "go away")),
+    Fault("the server goes away late", Row.DONE, "request", ("execute", "200", "go away late"), reused=True),
     Fault("a stream of unknown length is refused late", Row.DONE, "request", ("execute", "200 chunked", "refuse")),
     Fault("the stream of a long response is refused late", Row.DONE, "request", ("execute", "200 long", "refuse")),
 )

@@ -1,4 +1,4 @@
-"""A server, the proxy before it and the TLS between, all in one: it executes requests, counts, and fails as a fault says.
+"""A server, the proxy before it and the TLS between, all in one: it executes, counts, and fails as a fault says.
 
 It tells by the first byte what it is spoken to: TLS, HTTP/2 or HTTP/1.1. As a proxy it is asked for CONNECT, or for a
 whole URL. Requests come one after the other; nothing here waits, but for the client.
@@ -26,6 +26,7 @@ LONG = b"0123456789" * 10_000
 
 _FRAME = 10_000  # bytes; HTTP/2 allows for 16 384
 _RESET = struct.pack("ii", 1, 0)
+_NONSENSE = b"Tunnel connection failed: 503 Sorry\r\n\r\n"
 _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"  # fatal: handshake_failure
 
 
@@ -137,6 +138,7 @@ class Origin:
                 whole = _response(200, self.body, chunked=self.chunked)
                 sock.sendall(whole[: -len(self.body) // 2])
             else:
+                sock.sendall(_NONSENSE if step == "nonsense" else b"")
                 hang_up(sock, step)
                 return False
         return True
@@ -185,8 +187,9 @@ class _Http2:
             elif step.startswith("200"):
                 self._head(stream, 200)
                 connection.send_data(stream, self._origin.body[: len(self._origin.body) // 20])
-            elif step == "go away":
-                connection.close_connection(ErrorCodes.NO_ERROR, last_stream_id=0)
+            elif step.startswith("go away"):
+                last = stream - 2 if step == "go away late" else 0
+                connection.close_connection(ErrorCodes.NO_ERROR, last_stream_id=last)
             elif step in ("refuse", "fail"):
                 connection.reset_stream(
                     stream, ErrorCodes.REFUSED_STREAM if step == "refuse" else ErrorCodes.INTERNAL_ERROR

@@ -105,9 +105,7 @@ def wrong(case: Case, server: Origin, certificate: Path, closed_port: int, times
     return found
 
 
-def _wrong(
-    case: Case, server: Origin, certificate: Path, closed_port: int, times: int, patience: float
-) -> str | None:
+def _wrong(case: Case, server: Origin, certificate: Path, closed_port: int, times: int, patience: float) -> str | None:
     fault, operation = case.fault, case.operation
     server.play(fault, times, conditional=operation.column is Column.CONDITION)
     scheme = "https" if case.route in ("tls", "connect") else "http"
@@ -152,9 +150,5 @@ def test_the_whole_matrix_follows_from_the_table(
     fault: Fault, adapter: Adapter, server: Origin, certificate: Path, closed_port: int
 ) -> None:
     """Each operation on each route over each protocol, where the fault happens once and where it happens twice."""
-    found = [
-        wrong(case, server, certificate, closed_port, times)
-        for case in cases(fault, adapter)
-        for times in (1, 2)
-    ]
+    found = [wrong(case, server, certificate, closed_port, times) for case in cases(fault, adapter) for times in (1, 2)]
     assert list(filter(None, found)) == []

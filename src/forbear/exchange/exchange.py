@@ -86,7 +86,8 @@ class Exchange:
     def failed(self, error: Exception, verdict: Verdict, done: int | None = None) -> float | None:
         """Return seconds to wait after an attempt that ended with `error`, None to raise it.
 
-        `verdict` is the adapter's. `done` is the status of a response that broke, if it said that the request succeeded.
+        `verdict` is the adapter's. `done` is the status of a response whose body broke, which said that the request
+        succeeded; None without one.
         """
         verdict = self.judged(error, verdict)
         if done is not None or self._body.failed:

@@ -11,6 +11,9 @@ from forbear.http.status import TRANSIENT_STATUSES
 _REFUSED_STREAM = 7
 """The HTTP/2 error code by which a server says that it has not looked at a request."""
 
+_BROKEN_OFF = "ConnectionNotAvailable"
+"""The error of httpcore, which httpx passes on, for a response that had begun when HTTP/2's GOAWAY named its stream."""
+
 
 class Library:
     """The names of one client library that an adapter needs, and its kinds of stream."""
@@ -40,15 +43,15 @@ class Library:
     def verdict(self, error: Exception) -> Verdict:
         """Return what an error of the library means: no connection is no execution, a broken one tells nothing.
 
-        Before a response only: see `exchange.begun`. Of its errors the library raises those of `unsent` while it opens a
-        connection or waits for one, and at no other time.
+        It holds as long as no response has begun (see `exchange.begun`). The library raises the errors of `unsent` only
+        while it opens a connection or waits for one.
         """
         if isinstance(error, self.unsent):
             return PERMANENT if _is_untrusted(error) else NOT_EXECUTED
         if isinstance(error, self.proxy):  # its text begins with the status of the proxy
             status = str(error)[:3]
             return NOT_EXECUTED if status.isdecimal() and int(status) in TRANSIENT_STATUSES else PERMANENT
-        if isinstance(error, self.lost):
+        if isinstance(error, self.lost) or type(error).__name__ == _BROKEN_OFF:
             return NOT_EXECUTED if _is_refused_stream(error) or _is_before_tunnel(error) else TRANSIENT
         return PERMANENT
 
