@@ -69,13 +69,14 @@ class Origin:
 
     def talk(self, sock: socket.socket) -> None:
         """Speak to a client in its own protocol, until either ends the connection."""
-        first = sock.recv(1, socket.MSG_PEEK)
-        if first == b"\x16":
-            self._shake_hands(sock)
-        elif first == b"P" and sock.recv(3, socket.MSG_PEEK | socket.MSG_WAITALL) == b"PRI":
-            _Http2(self, sock).serve()
-        elif first:
-            self._serve(sock)
+        with sock:
+            first = sock.recv(1, socket.MSG_PEEK)
+            if first == b"\x16":
+                self._shake_hands(sock)
+            elif first == b"P" and sock.recv(3, socket.MSG_PEEK | socket.MSG_WAITALL) == b"PRI":
+                _Http2(self, sock).serve()
+            elif first:
+                self._serve(sock)
 
     def _shake_hands(self, sock: socket.socket) -> None:
         steps = self.steps("tls")

@@ -64,7 +64,7 @@ def sample() -> list[Case]:
                 continue
             chosen.append(never[(number + turn) % len(never)])
             others = [case for case in mine if case.operation.column is not Column.NEVER]
-            if turn % 3 == number % 3 and not fault.stalls:
+            if turn % 4 == number % 4 and not fault.stalls:
                 chosen.append(others[(7 * number + 5 * turn) % len(others)])
     return chosen
 
