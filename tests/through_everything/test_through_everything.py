@@ -149,6 +149,10 @@ def test_what_is_executed_follows_from_the_table(
 def test_the_whole_matrix_follows_from_the_table(
     fault: Fault, adapter: Adapter, server: Origin, certificate: Path, closed_port: int
 ) -> None:
-    """Each operation on each route over each protocol, where the fault happens once and where it happens twice."""
-    found = [wrong(case, server, certificate, closed_port, times) for case in cases(fault, adapter) for times in (1, 2)]
+    """Each operation on each route over each protocol; a fault that is the same each time happens once, then twice."""
+    found = [
+        wrong(case, server, certificate, closed_port, times)
+        for case in cases(fault, adapter)
+        for times in ((1, 2) if len(fault.rows) == 1 else (1,))
+    ]
     assert list(filter(None, found)) == []
