@@ -22,7 +22,7 @@ from forbear.transfer.downloads.landing import Terms, land
 from forbear.transfer.downloads.large import Large
 from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
-from forbear.transfer.downloads.promise import GZIP, described
+from forbear.transfer.downloads.promise import GZIP, Contradiction, described, is_unlabelled
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, WrongReply
 from forbear.transfer.files import StrPath
@@ -98,10 +98,10 @@ class _Download:
                 patience.progressed()
                 return replace(version, crc32c=None) if decoded else version
 
-    async def _replaced(self, error: HttpError) -> Exception:
+    async def _replaced(self, error: HttpError | Contradiction) -> Exception:
         """Find the version that is there in place of the one that is not; raises `error` if there is none to take."""
         before, self._version = self._version, None
-        if self._url.generation is None:
+        if self._url.generation is None or isinstance(error, Contradiction):
             self._version = await self._storage.stat(self._url)
         if self._version is None:
             raise error
@@ -181,8 +181,9 @@ class _Download:
                 continue
             patience.progressed()
             version = described(self._url, response.headers)
-            if version is not None:
+            if version is not None and not is_unlabelled(version, response.headers):
                 return response, version
+            await stack.aclose()  # for a server that serves one request at a time
             found = await storage.stat(self._url)
             if found is None or found.crc32c is None:
                 raise WrongReply(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")

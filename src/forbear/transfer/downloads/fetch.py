@@ -10,7 +10,7 @@ from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.replies import refusal
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.downloads.promise import GZIP, Promise, Recoded, promised
+from forbear.transfer.downloads.promise import GZIP, Contradiction, Promise, Recoded, promised
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongReply
 from forbear.transfer.meter import current_meter
@@ -22,9 +22,9 @@ _RANGES_IGNORED = 2
 
 
 class Gone(Exception):
-    """That version of the object is not there any more, by what `error` says."""
+    """That version of the object is not there any more, or not as it was described, by what `error` says."""
 
-    def __init__(self, error: HttpError) -> None:
+    def __init__(self, error: HttpError | Contradiction) -> None:
         super().__init__(error)
         self.error = error
 
@@ -65,6 +65,8 @@ class Fetch:
                 if isinstance(error, HttpError) and error.status == 404:
                     _start_over(sink)
                     raise Gone(error) from error
+                if isinstance(error, Contradiction) and sink.position == 0:  # the metadata may be new by now
+                    raise Gone(error) from error
                 if sink.position > furthest:
                     furthest = sink.position
                     patience.progressed()
@@ -86,20 +88,27 @@ class Fetch:
         if response.status not in (200, 206):
             raise await refusal(self.what, response)
         promise = promised(self.version, sink.position, sink.end, response.status, response.headers)
-        self._prepare(sink, promise)
         moved, read = current_meter.get().moved, response.content.readany
-        stop = promise.end if promise.end is None or promise.decoded else min(promise.end, sink.end)
-        more = promise.end != stop  # the whole, of which the sink wants the beginning
-        while data := await read():
-            if stop is not None and sink.position + len(data) > stop:
-                if not more:
+        head = b""
+        if promise.decoded:
+            while len(head) < 2 and (more := await read()):
+                head += more
+            promise = promise.seen(head, self.version)
+        self._prepare(sink, promise)
+        most = promise.most(self.version)
+        stop = most if promise.decoded else min(most, sink.end)
+        part = stop < most  # of the whole, the sink wants the beginning
+        while data := head or await read():
+            head = b""
+            if sink.position + len(data) > stop:
+                if not part:
                     raise WrongReply(f"{self.what}: the reply goes on after byte {stop}, which should be its last")
                 data = data[: stop - sink.position]
             await sink.write(data)
             moved(len(data))
-            if more and sink.position == stop:
+            if part and sink.position == stop:
                 return True
-        if stop is not None and sink.position < stop:
+        if promise.end is not None and sink.position < stop:
             raise WrongReply(f"{self.what}: the reply ended after {sink.position} of {stop} bytes")
         return promise.decoded or sink.position == sink.end
 

@@ -12,20 +12,44 @@ GZIP = "gzip"
 _PLAIN = "identity"
 
 
+_MAGIC = b"\x1f\x8b"
+_MOST_UNFOLDED = 1032
+"""How many bytes one byte of gzip may unfold to, at most: a match of 258 bytes in two bits."""
+
+
 class Recoded(WrongReply):
     """A reply whose bytes were compressed on the way, though they are not stored so."""
+
+
+class Contradiction(WrongReply):
+    """A response that describes the object otherwise than its metadata does: the metadata decides."""
 
 
 @dataclass(frozen=True, slots=True)
 class Promise:
     """The bytes from `first` up to `end` (not included; None if nobody said).
 
-    Where they are `decoded`, the server has undone the gzip that is stored: neither size nor checksum are known.
+    Where they are `decoded`, the server has undone the gzip that is stored: the checksum is not known, and the size
+    only as far as the response states it.
     """
 
     first: int
     end: int | None
     decoded: bool = False
+
+    def seen(self, head: bytes, version: Object) -> "Promise":
+        """Return the promise, now that the body of a decoded one is known to begin with `head` (two bytes, or all).
+
+        Bytes that still are gzip, and may be as many as are stored, are the stored ones: only their label is missing.
+        """
+        if head.startswith(_MAGIC) and self.end in (None, version.size):
+            return Promise(0, version.size)
+        return self
+
+    def most(self, version: Object) -> int:
+        """Return before which byte the body must end, whatever the response states."""
+        most = version.size * _MOST_UNFOLDED if self.decoded else version.size
+        return most if self.end is None else min(most, self.end)
 
 
 def described(url: Url, headers: Mapping[str, str]) -> Object | None:
@@ -53,31 +77,67 @@ def described(url: Url, headers: Mapping[str, str]) -> Object | None:
 
 
 def promised(version: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> Promise:
-    """What a reply with status 200 or 206 brings of `version`, of which the bytes from `first` to `end` were asked for.
+    """Return what a response with status 200 or 206 brings of `version`, of which `first` to `end` were asked for.
 
-    Raises WrongReply where that is neither what was asked for nor the whole object.
+    Raises Contradiction where it describes another object than `version`, and WrongReply where its bytes are neither
+    those that were asked for nor the whole object.
     """
+    _agree(version, headers)
+    encoding = headers.get("content-encoding", _PLAIN)
+    stored = version.content_encoding or _PLAIN
+    unlabelled = encoding == _PLAIN and stored == GZIP
+    if encoding != stored and not unlabelled:
+        raise Recoded(f"the reply comes as {encoding}, and {version.url} is stored as {stored}")
+    if status == 206:
+        return _part(version, first, end, headers.get("content-range"), unlabelled=unlabelled)
+    size = ranges.number(headers.get("content-length", ""))
+    if unlabelled:
+        return _unlabelled(version, size, headers)
+    if size not in (None, version.size):
+        raise WrongReply(f"the reply promises {size} bytes of {version.url}, which has {version.size}")
+    return Promise(0, version.size)
+
+
+def _agree(version: Object, headers: Mapping[str, str]) -> None:
+    """Raise WrongReply for another generation, and Contradiction where the response and the metadata do not agree."""
     generation = headers.get("x-goog-generation")
     if generation is not None and generation != str(version.generation):
         raise WrongReply(f"the reply is of generation {generation} of {version.url}")
-    encoding = headers.get("content-encoding", _PLAIN)
-    stored = _stored(headers) or version.content_encoding or _PLAIN
-    if encoding == _PLAIN and stored == GZIP:
-        return Promise(0, ranges.number(headers.get("content-length", "")), decoded=True)
-    if encoding != stored:
-        raise Recoded(f"the reply comes as {encoding}, and {version.url} is stored as {stored}")
-    if status == 200:
-        size = ranges.number(headers.get("content-length", ""))
-        if size not in (None, version.size):
-            raise WrongReply(f"the reply promises {size} bytes of {version.url}, which has {version.size}")
-        return Promise(0, version.size)
-    part = ranges.parse(headers.get("content-range", ""))
-    if part is None or part.first != first or part.last is None or part.total not in (None, version.size):
-        said = headers.get("content-range")
-        raise WrongReply(f"bytes {first} to {end - 1} of {version.size} were asked for, and the reply has {said!r}")
+    stored, known = _stored(headers), version.content_encoding or _PLAIN
+    if stored is not None and stored.lower() != known.lower():
+        raise Contradiction(f"the response says that {version.url} is stored as {stored}, and its metadata say {known}")
+    size = headers.get("x-goog-stored-content-length")
+    if size is not None and size != str(version.size):
+        raise Contradiction(
+            f"the response says that {version.url} has {size} bytes, and its metadata say {version.size}"
+        )
+
+
+def _part(version: Object, first: int, end: int, header: str | None, *, unlabelled: bool) -> Promise:
+    """Return the promise of a Content-Range; without a label of their encoding, bytes are of what has that size."""
+    part = ranges.parse(header or "")
+    totals = (version.size,) if unlabelled else (None, version.size)
+    if part is None or part.first != first or part.last is None or part.total not in totals:
+        raise WrongReply(f"bytes {first} to {end - 1} of {version.size} were asked for, and the reply has {header!r}")
     if part.last >= end:
         raise WrongReply(f"bytes {first} to {end - 1} were asked for, and the reply has more: up to {part.last}")
     return Promise(first, part.last + 1)
+
+
+def _unlabelled(version: Object, size: int | None, headers: Mapping[str, str]) -> Promise:
+    """Return the promise of a whole body that is not labelled as gzip, though it is stored so."""
+    if size is None and "chunked" not in headers.get("transfer-encoding", "").lower():
+        raise WrongReply(f"the response states no length of {version.url}, so nobody can tell whether all of it comes")
+    if size is not None and size > version.size * _MOST_UNFOLDED:
+        raise WrongReply(
+            f"the response promises {size} bytes, more than {version.url} ({version.size} bytes) unfolds to"
+        )
+    return Promise(0, size, decoded=True)
+
+
+def is_unlabelled(version: Object, headers: Mapping[str, str]) -> bool:
+    """Return whether a body comes without the label of the gzip that is stored."""
+    return version.content_encoding == GZIP and headers.get("content-encoding", _PLAIN) == _PLAIN
 
 
 def _stored(headers: Mapping[str, str]) -> str | None:
