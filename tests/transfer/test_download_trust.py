@@ -1,4 +1,4 @@
-"""What a response says of an object never replaces its metadata: contradictions, labels that lack, bodies without end."""
+"""What a response says of an object never replaces its metadata: contradictions, missing labels, endless bodies."""
 
 import asyncio
 import gzip
@@ -242,6 +242,6 @@ async def test_how_far_gzip_can_unfold(tmp_path: Path, size: int, right: bool) -
         assert (await served.fetched(tmp_path / "file", pinned=True)).crc32c is None
         assert (tmp_path / "file").read_bytes() == PLAIN
         return
-    with pytest.raises(WrongReply, match="unfolds to"):
+    with pytest.raises(WrongReply, match="unfold to"):
         await served.fetched(tmp_path / "file", pinned=True)
     assert names(tmp_path) == []

@@ -8,7 +8,7 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import TargetChanged, TargetExists, TransferError, UnsafeName
+from forbear.transfer.errors import TargetChanged, TargetExists, TransferError, UnsafeName, WrongReply
 
 _ROUNDS = 10
 
@@ -44,6 +44,20 @@ class Precondition:
         self.generation = generation
         self._known = True
 
+    def is_new(self, there: Object) -> bool:
+        """Return whether what is there cannot be what this upload was to replace."""
+        return there.generation != self.generation
+
+    def check_made(self, made: Object) -> None:
+        """Raise WrongReply where what the server says it made cannot come from this upload.
+
+        Nobody may act on such a response, least of all delete what it names.
+        """
+        if (made.bucket, made.name) != (self.target.bucket, self.target.name):
+            raise WrongReply(f"the server says that it made {made.url}, and should have made {self.target}")
+        if not self.is_new(made):
+            raise WrongReply(f"the server says that it made {made.url}, which was there before")
+
     async def refused(
         self, error: TransferError, wanted: Mapping[str, Any], sent: tuple[int, str] | None, *, final: bool = False
     ) -> Object | None:
@@ -54,7 +68,8 @@ class Precondition:
         not allowed to replace that.
         """
         there = await self._storage.stat(self.target)
-        if there is not None and (there.size, there.crc32c) == sent and (self._known or _is(there, wanted)):
+        ours = there is not None and self.is_new(there) and (there.size, there.crc32c) == sent
+        if there is not None and ours and (self._known or _is(there, wanted)):
             return there
         if self.asked == 0 and there is not None:
             raise TargetExists(f"{self.target} exists already") from error

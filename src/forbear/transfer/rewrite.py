@@ -155,6 +155,8 @@ class _Rewrite:
                 before, self._token = self._token, None if done else str(answer["rewriteToken"])
             except (KeyError, TypeError, ValueError) as error:
                 raise WrongReply(f"{what}: the server's reply does not tell how far it has come") from error
+            if count < 0 or count > source.size:
+                raise WrongReply(f"{what}: the server says that it has copied {count} of {source.size} bytes")
             if done:
                 self._moved_to(count)
                 return Object.of(answer.get("resource", {}))
@@ -180,6 +182,7 @@ class _Rewrite:
         self._moved_to(0)
 
     async def _checked(self, made: Object) -> Object:
+        self._condition.check_made(made)
         if made.crc32c != self._source.crc32c or made.size != self._source.size:
             await self._storage.delete(made)
             raise ChecksumMismatch(f"the copy {made.url} is not what {self._source.url} is, and was deleted")

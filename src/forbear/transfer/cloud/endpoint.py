@@ -1,10 +1,15 @@
-"""Endpoint: where the service is, how it is reached, and whether a token may go there. It opens no connection."""
+"""Endpoint: where the service is, how it is reached, and whether tokens and data may go there. It opens no connection."""
 
+import re
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 from urllib.request import getproxies, proxy_bypass
 
 ENDPOINT = "https://storage.googleapis.com"
+_GOOGLE = ".googleapis.com"
+_PORTS = {"http": 80, "https": 443}
+_VISIBLE = re.compile(r"[!-~]+")
+_AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 
 
 def checked(endpoint: str) -> str:
@@ -17,20 +22,74 @@ def checked(endpoint: str) -> str:
 
 
 def is_private(endpoint: str) -> bool:
-    """Whether nobody on the way to it can read a token."""
+    """Return whether nobody on the way to it can read a token."""
     url = urlsplit(endpoint)
-    host = url.hostname or ""
+    return url.scheme == "https" or is_loopback(url.hostname or "")
+
+
+def is_loopback(host: str) -> bool:
+    """Return whether a host is this machine by its name or address: localhost, 127.0.0.0/8, ::1."""
+    if host.lower().removesuffix(".") == "localhost":
+        return True
     try:
-        return url.scheme == "https" or host == "localhost" or ip_address(host).is_loopback
+        return ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def is_home(url: str, endpoint: str) -> bool:
+    """Return whether data for `endpoint` may go to `url`, an address that a server or a file has named.
+
+    That is the same scheme, host and port; another name of this machine with the same port, since emulators name
+    themselves as they like; or over https, where the endpoint has it too, a host of Google's. Addresses that two
+    libraries might read differently are refused.
+    """
+    one, other = _origin(endpoint), _origin(url)
+    if one is None or other is None:
+        return False
+    if one == other:
+        return True
+    (scheme, host, port), (_, there, _) = one, other
+    if (scheme, port) == (other[0], other[2]) and is_loopback(host):
+        return is_loopback(there) or _is_unspecified(there)
+    return scheme == "https" and other == ("https", there, 443) and there.endswith(_GOOGLE)
+
+
+def origin(url: str) -> str:
+    """Return the scheme, host and port of a URL, for messages: the rest may be a secret."""
+    found = _origin(url)
+    return "an address that is no http or https URL" if found is None else f"{found[0]}://{found[1]}:{found[2]}"
+
+
+def _origin(url: str) -> tuple[str, str, int] | None:
+    """Return the scheme, host and port of a URL; None where it has a user or is no plain http or https URL."""
+    if not _VISIBLE.fullmatch(url):
+        return None
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return None
+    authority = _AUTHORITY.fullmatch(parts.netloc)
+    if authority is None or parts.scheme not in _PORTS:
+        return None
+    port = int(authority["port"] or _PORTS[parts.scheme])
+    return (parts.scheme, authority["host"].strip("[]").lower(), port) if 0 < port < 65536 else None
+
+
+def _is_unspecified(host: str) -> bool:
+    try:
+        return ip_address(host).is_unspecified
     except ValueError:
         return False
 
 
 def proxy(endpoint: str) -> str | None:
-    """The proxy that the environment (HTTPS_PROXY, NO_PROXY and so on) names for it, None for the straight way.
+    """Return the proxy that the environment (HTTPS_PROXY, NO_PROXY and so on) names for it, None for the straight way.
 
-    aiohttp can find it by itself, too, but looks for it anew for each request, in a thread.
+    A loopback endpoint has none: a proxy would read the tokens that may go there over plain http, and would reach its
+    own machine. aiohttp can find proxies by itself, too, but looks for them anew for each request, in a thread.
     """
     url = urlsplit(endpoint)
-    found = None if proxy_bypass(url.hostname or "") else getproxies().get(url.scheme)
+    host = url.hostname or ""
+    found = None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
     return found if found is None or "://" in found else f"http://{found}"

@@ -27,7 +27,7 @@ from forbear.services import cloud_storage
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
-from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_private, proxy
+from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.replies import Reply, cause_of, refusal
@@ -148,10 +148,13 @@ class Storage:
         """Make one attempt of a request for data, or with data, and hand out the reply whatever its status.
 
         Whether there is another is the caller's to decide. Only a reply that the credentials have expired (401) is
-        answered here, once, by sending the request anew, with a new `body`: that one was not executed. Other hosts,
-        to which a session's own URL may lead, are not shown the credentials.
+        answered here, once, by sending the request anew, with a new `body`: that one was not executed. Another host of
+        the service, to which a session's own URL may lead, is not shown the credentials; any other is sent nothing.
         """
-        source = self._source if url.startswith(f"{self.endpoint}/") else NO_TOKENS
+        source = self._source
+        if not url.startswith(f"{self.endpoint}/"):
+            self.check_home(url, method)
+            source = NO_TOKENS
         authorised = await source.headers()
         response = await self._attempt(method, url, {**headers, **authorised}, body)
         if response.status == 401 and await source.renew(authorised):
@@ -165,6 +168,19 @@ class Storage:
         given = (*(query or {}).items(), *self._project.items())
         text = "&".join(f"{name}={_quoted(str(value))}" for name, value in given if value is not None)
         return f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}"
+
+    def is_home(self, url: str) -> bool:
+        """Return whether data may go to `url`, which a server or a file has named: it belongs to the endpoint."""
+        return url.startswith(f"{self.endpoint}/") or is_home(url, self.endpoint)
+
+    def check_home(self, url: str, what: str) -> None:
+        """Raise WrongReply where `is_home` says no."""
+        if not self.is_home(url):
+            raise WrongReply(
+                f"{what}: the server names {origin(url)} as the place for the data, which does not belong to "
+                f"{self.endpoint}",
+                "look at what answers; an emulator must be told the address that clients know it by",
+            )
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
         """What an error of `stream`, or an HttpError for the reply to it, means; `request` is what was asked for."""

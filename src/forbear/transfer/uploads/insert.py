@@ -62,10 +62,10 @@ async def insert(
                 raise
         except (aiohttp.ClientError, Stalled) as error:
             found = await storage.stat(condition.target) if maybe_done(error) else None
-            if found is None or (found.size, found.crc32c) != (size, crc):
+            if found is None or not condition.is_new(found) or (found.size, found.crc32c) != (size, crc):
                 raise  # else it was answered, and is there, but the answer broke off
         else:
-            found = await verified(storage, Object.of(reply.json()), size, crc, source.name)
+            found = await verified(storage, condition, Object.of(reply.json()), (size, crc), source.name)
         moved(size - (body.told if isinstance(body, Body) else 0))
         return found
 

@@ -143,7 +143,9 @@ class Resumable:
         if "location" not in reply.headers:
             raise WrongReply(f"{self._what}: the server began no session")
         condition.held()
-        self._url = urljoin(f"{storage.endpoint}/", reply.headers["location"])
+        url = urljoin(f"{storage.endpoint}/", reply.headers["location"])
+        storage.check_home(url, self._what)
+        self._url = url
         if self._keep is not None:
             await to_the_end(self._keep, self._url)
         self._session.started()
@@ -212,8 +214,17 @@ class Resumable:
         return (size, await self._source.crc32c()) if self._session.in_doubt and size is not None else None
 
     async def _verified(self, made: Object) -> Object:
-        crc = await self._source.crc32c()
-        return await verified(self._storage, made, self._source.size or 0, crc, self._source.name)
+        sent = self._source.size or 0, await self._source.crc32c()
+        session = self._session
+        return await verified(
+            self._storage,
+            self._condition,
+            made,
+            sent,
+            self._source.name,
+            refused=session.refused,
+            unsure=session.unsure,
+        )
 
     def _moved(self, count: int) -> None:
         self._told += count

@@ -42,6 +42,8 @@ class Session:
 
     `step` is what to send next and `stored` how much the server has. `in_doubt` tells that the end was sent and that
     the reply to it was lost: the object may be there. `why` is what is wrong where it is not the status that says so.
+    `refused` tells that the server has refused it (400, 412) and taken no more of it since; `unsure` that the server
+    calls it done before its end was sent.
     """
 
     def __init__(self, size: int | None, *, resumed: bool = False) -> None:
@@ -50,15 +52,16 @@ class Session:
         self.stored = 0
         self.in_doubt = resumed
         self.why: str | None = None
+        self.unsure = False
         self._sent: int | None = None if resumed else 0  # nobody knows what another process has sent
         self._ending = False
         self._best = 0
         self._setbacks = 0
-        self._asked = False
+        self.refused = False
 
     def started(self) -> None:
         """There is a new session, with nothing in it."""
-        self.step, self.stored, self._sent, self._asked = Step.SEND, 0, 0, False
+        self.step, self.stored, self._sent, self.refused = Step.SEND, 0, 0, False
 
     def sending(self, end: int) -> None:
         """The bytes from `stored` to `end` are about to be sent."""
@@ -74,15 +77,16 @@ class Session:
         """What follows from a reply to a chunk or a question; `transient` says what other statuses mean."""
         match status:
             case 200 | 201:
+                self.unsure = self._sent is not None and (self.size is None or self._sent < self.size)
                 return Turn.DONE
             case 308:
                 return self._told(headers.get("range"))
             case 404 | 410:
                 self.step, self.stored, self._sent = Step.START, 0, 0
                 return self._set_back(Turn.NOW)
-            case 400 | 412 if not self._asked:
+            case 400 | 412 if not self.refused:
                 # It may only look so, after an attempt that still went on at the server, or had done it all already.
-                self.step, self._asked = Step.ASK, True
+                self.step, self.refused = Step.ASK, True
                 return Turn.NOW
             case 412:
                 return Turn.REFUSED
@@ -112,7 +116,7 @@ class Session:
         asked, self._sent = self.step is Step.ASK, known
         self.step = Step.ASK if have == self.size else Step.SEND
         if have > before:
-            self._asked = False
+            self.refused = False
             if have > self._best:
                 self._best, self._setbacks = have, 0
             return Turn.PROGRESS

@@ -3,18 +3,46 @@
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import ChecksumMismatch, HttpError
+from forbear.transfer.errors import ChecksumMismatch, HttpError, TargetChanged
+from forbear.transfer.precondition import Precondition
 
 
-async def verified(storage: Storage, made: Object, size: int, crc: str, name: str) -> Object:
-    """An object just made, if it has these bytes; otherwise that very version is deleted, and ChecksumMismatch raised.
+async def verified(
+    storage: Storage,
+    condition: Precondition,
+    made: Object,
+    sent: tuple[int, str],
+    name: str,
+    *,
+    refused: bool = False,
+    unsure: bool = False,
+) -> Object:
+    """Return what the server says it made, if it has the size and the checksum of what was `sent`.
 
-    An emulator that tells no checksum is believed.
+    Otherwise that very version is deleted, and ChecksumMismatch raised. Where the server cannot know (`unsure`), has
+    `refused` the upload before or names no checksum, its word is not enough: the object is looked at. Nothing is
+    deleted after a refusal, for it may be somebody else's. An emulator that has no checksums is believed.
     """
-    if made.size == size and made.crc32c in (crc, None):
+    condition.check_made(made)
+    if not _is(made, sent):
+        if not refused:
+            await storage.delete(made)
+        raise mismatch(name, made.url)
+    if not (refused or unsure or made.crc32c is None):
         return made
-    await storage.delete(made)
-    raise mismatch(name, made.url)
+    there = await storage.stat(condition.target)
+    if there is None or there.generation != made.generation or not _is(there, sent):
+        raise TargetChanged(f"the server says that {name} became {made.url}, and there is {_named(there)}")
+    return there
+
+
+def _is(there: Object, sent: tuple[int, str]) -> bool:
+    size, crc = sent
+    return there.size == size and there.crc32c in (crc, None)
+
+
+def _named(there: Object | None) -> str:
+    return "nothing" if there is None else f"{there.url} of {there.size} bytes"
 
 
 def mismatch(name: str, target: Url) -> ChecksumMismatch:
