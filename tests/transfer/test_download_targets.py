@@ -45,16 +45,20 @@ async def test_any_name_that_a_file_can_have_is_fine(cloud: Cloud, tmp_path: Pat
 
 def test_a_part_file_is_told_by_its_name(tmp_path: Path) -> None:
     """It is hidden, names the file, and ends in .forbear; another object or another file has another one."""
-    place = Place(str(tmp_path / "file"))
-    name = Path(place.part_path("endpoint", "gs://bkt/name")).name
+
+    def part(file: str, *key: str) -> str:
+        with Place.of(tmp_path / file) as place:
+            return place.part_name(*key)
+
+    name = part("file", "endpoint", "gs://bkt/name")
     assert name.startswith(".file.")
     assert name.endswith(".forbear")
-    others = {
-        place.part_path("endpoint", "gs://bkt/other"),
-        place.part_path("elsewhere", "gs://bkt/name"),
-        Place(str(tmp_path / "file2")).part_path("endpoint", "gs://bkt/name"),
-    }
-    assert len({place.part_path("endpoint", "gs://bkt/name"), *others}) == 4
+    others = [
+        ("file", "endpoint", "gs://bkt/other"),
+        ("file", "elsewhere", "gs://bkt/name"),
+        ("file2", "endpoint", "gs://bkt/name"),
+    ]
+    assert len({name, *(part(*each) for each in others)}) == 4
 
 
 @pytest.mark.parametrize("size", [3, LARGE])
@@ -160,8 +164,8 @@ async def test_a_file_system_without_hard_links_clobbers_nothing_either(
 ) -> None:
     """There the name is claimed by an empty file."""
 
-    def no_link(source: object, target: object) -> None:
-        if os.path.lexists(str(target)):
+    def no_link(source: object, target: object, **folders: object) -> None:
+        if os.path.lexists(tmp_path / str(target)):
             raise FileExistsError
         raise PermissionError(1, "Operation not permitted")
 

@@ -242,6 +242,6 @@ async def test_how_far_gzip_can_unfold(tmp_path: Path, size: int, right: bool) -
         assert (await served.fetched(tmp_path / "file", pinned=True)).crc32c is None
         assert (tmp_path / "file").read_bytes() == PLAIN
         return
-    with pytest.raises(WrongReply, match="unfold to"):
+    with pytest.raises(WrongReply, match="unfolds to"):
         await served.fetched(tmp_path / "file", pinned=True)
     assert names(tmp_path) == []

@@ -1,12 +1,19 @@
-"""Local files: what all parts do with open ones, and the errors for those that cannot be read or written."""
+"""Local files and folders: what all parts do with open ones, and the errors for those that cannot be used.
+
+Files are reached through the descriptor of their folder where the system can do so (not on Windows): the path to it may
+lead elsewhere a moment later, by the hand of whoever may write to a folder above.
+"""
 
 import errno
 import os
+import stat
 import sys
 from collections.abc import Iterator
+from types import TracebackType
+from typing import Self
 
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.errors import TransferError
+from forbear.transfer.errors import TransferError, UnsafeName
 
 StrPath = str | os.PathLike[str]
 """A path as users give it."""
@@ -14,17 +21,149 @@ StrPath = str | os.PathLike[str]
 PIECE = 256 * 1024
 """How many bytes are read, hashed, sent and written at a time: larger ones are no faster."""
 
+_BY_DESCRIPTOR = {os.open, os.stat, os.unlink, os.rename, os.link, os.mkdir} <= os.supports_dir_fd
+_FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
+_NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
+_SAFELY = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
+_LINKS = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
+"""What systems say of a symbolic link that is not to be followed."""
+
 _READING = {
     errno.EACCES: "ask for the permission to read it",
     errno.ENOENT: "check the path",
     errno.EPERM: "ask for the permission to read it",
 }
+_STAY = "remove the symbolic link, or copy to where it leads"
 _WRITING = {
     errno.EACCES: "ask for the permission to write there, or choose another place",
     errno.ENOENT: "make the folder first",
     errno.ENOSPC: "make room, then start again",
     errno.EPERM: "ask for the permission to write there, or choose another place",
 }
+
+
+class Folder:
+    """An open folder, as a context manager; the files in it are reached by their names alone. Raises OSError."""
+
+    def __init__(self, path: str, *, inside: Self | None = None) -> None:
+        self.path = path
+        self._descriptor: int | None = None
+        if _BY_DESCRIPTOR and inside is None:
+            self._descriptor = os.open(path or os.curdir, _FOLDER)
+        elif _BY_DESCRIPTOR and inside is not None:
+            self._descriptor = os.open(path, _FOLDER | _NOFOLLOW, dir_fd=inside._descriptor)
+            self.path = os.path.join(inside.path, path)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close it."""
+        descriptor, self._descriptor = self._descriptor, None
+        if descriptor is not None:
+            os.close(descriptor)
+
+    def status(self) -> os.stat_result:
+        """Return the status of the folder itself."""
+        return os.stat(self.path or os.curdir) if self._descriptor is None else os.fstat(self._descriptor)
+
+    def path_of(self, name: str) -> str:
+        """Return the path of a file in it, for messages."""
+        return os.path.join(self.path, name)
+
+    def stat(self, name: str) -> os.stat_result:
+        """Return the status of a file; of a symbolic link that of the link itself."""
+        return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
+
+    def open(self, name: str, flags: int) -> int:
+        """Open a file, which must not be a symbolic link; new ones are private."""
+        return os.open(self._at(name), flags | _SAFELY, 0o600, dir_fd=self._descriptor)
+
+    def open_own(self, name: str, flags: int) -> int:
+        """Open a regular file of this user's; TransferError for what somebody else may have put there."""
+        try:
+            descriptor = self.open(name, flags)
+        except OSError as error:
+            if error.errno in _LINKS and os.path.islink(self.path_of(name)):
+                raise self._not_own(name, "it is a symbolic link") from error
+            raise
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode):
+                raise self._not_own(name, "it is not a regular file")
+            if sys.platform != "win32" and found.st_uid != os.geteuid() and found.st_uid != self._owner_of_new():
+                raise self._not_own(name, "it belongs to another user")
+        except BaseException:
+            os.close(descriptor)
+            raise
+        return descriptor
+
+    def unlink(self, name: str) -> None:
+        """Delete a file."""
+        os.unlink(self._at(name), dir_fd=self._descriptor)
+
+    def rename(self, name: str, target: str) -> None:
+        """Rename a file, over what has that name."""
+        os.replace(self._at(name), self._at(target), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
+
+    def link(self, name: str, target: str) -> None:
+        """Give a file a second name; FileExistsError where something has it."""
+        at, to = self._at(name), self._at(target)
+        os.link(at, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
+
+    def _owner_of_new(self) -> int:
+        """Return whom a new file here belongs to: file systems from elsewhere may give all of them to one user."""
+        name = f".{os.urandom(6).hex()}.tmp"
+        descriptor = self.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        try:
+            return os.fstat(descriptor).st_uid
+        finally:
+            os.close(descriptor)
+            self.unlink(name)
+
+    def _at(self, name: str) -> str:
+        return self.path_of(name) if self._descriptor is None else name
+
+    def _not_own(self, name: str, why: str) -> TransferError:
+        return TransferError(
+            f"cannot use {self.path_of(name)}: {why}", "look at who put it there, and delete it; or use another folder"
+        )
+
+
+def folder_below(root: str, path: str) -> Folder:
+    """Open the folder `path`, which must lie below the folder `root`; UnsafeName where a symbolic link leads out of it.
+
+    Links that stay below it are followed. Raises OSError. On Windows a link that is put there later is not noticed.
+    """
+    if _BY_DESCRIPTOR:
+        try:
+            return _walked(root, path)
+        except OSError as error:
+            if error.errno not in _LINKS:
+                raise
+    inside, real = os.path.realpath(root), os.path.realpath(path)
+    if real != inside and not real.startswith(os.path.join(inside, "")):
+        raise UnsafeName(f"{path} leads out of the target, to {real}", _STAY)
+    return _walked(inside, real) if _BY_DESCRIPTOR else Folder(path)
+
+
+def _walked(root: str, path: str) -> Folder:
+    """Go down from `root` folder by folder, through no symbolic link; OSError with ELOOP where the way leads up."""
+    above = os.path.join(root, "")
+    below = path[len(above) :] if path.startswith(above) else os.path.relpath(path, root)
+    names = [name for name in below.split(os.sep) if name and name != os.curdir]
+    if os.pardir in names:
+        raise OSError(errno.ELOOP, "it does not lie below that folder")
+    folder = Folder(root)
+    for name in names:
+        with folder:
+            folder = Folder(name, inside=folder)
+    return folder
 
 
 def unreadable(path: str, error: Exception) -> TransferError:

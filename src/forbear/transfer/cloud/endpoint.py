@@ -1,4 +1,4 @@
-"""Endpoint: where the service is, how it is reached, and whether tokens and data may go there. It opens no connection."""
+"""Endpoint: where the service is, how it is reached, and what may be sent where. It opens no connection."""
 
 import re
 from ipaddress import ip_address

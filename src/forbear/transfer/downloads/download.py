@@ -39,6 +39,7 @@ async def download(
     slices: int | None = None,
     decode: bool = True,
     state: StrPath | None = None,
+    root: StrPath | None = None,
 ) -> Object:
     """Download an object to a file or a binary stream, and return what is known of the version that was read.
 
@@ -50,7 +51,8 @@ async def download(
 
     `slices` is into how many parts it is cut that come side by side: by default 4 from 150 MiB on, otherwise 1.
     `decode` undoes the gzip of an object that is stored with "Content-Encoding: gzip". Where the server does so in
-    spite of being asked for the stored bytes, they cannot be checked: the `crc32c` returned is None.
+    spite of being asked for the stored bytes, they cannot be checked: the `crc32c` returned is None. `root` is a folder
+    that the file must lie in: UnsafeName where a symbolic link leads out of it, whenever it was put there.
 
     An object that is replaced meanwhile is begun anew, unless `source` is a Url that names a generation. Bytes of two
     versions never mix: a stream that has some already ends with SourceChanged. Raises HttpError for a reply that ends
@@ -63,7 +65,7 @@ async def download(
         source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
-    terms = Terms(no_clobber, slices, decode)
+    terms = Terms(no_clobber, slices, decode, root)
     return await _Download(storage, source, target, terms, state).run()
 
 
@@ -114,7 +116,10 @@ class _Download:
         target = self._target
         if not isinstance(target, str | os.PathLike):
             return await self._to_stream(target, str(getattr(target, "name", "the stream")))
-        place = Place.of(target, no_clobber=self._terms.no_clobber)
+        with Place.of(target, no_clobber=self._terms.no_clobber, root=self._terms.root) as place:
+            return await self._to_place(place)
+
+    async def _to_place(self, place: Place) -> tuple[Object, bool]:
         if place.special:
             with await asyncio.to_thread(place.opened) as stream:
                 return await self._to_stream(stream, place.path)

@@ -9,7 +9,7 @@ from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP
-from forbear.transfer.files import PIECE, unwritable
+from forbear.transfer.files import PIECE, StrPath, unwritable
 from forbear.transfer.threads import in_steps
 
 
@@ -20,6 +20,7 @@ class Terms:
     no_clobber: bool = False
     slices: int | None = None
     decode: bool = True
+    root: StrPath | None = None
 
 
 async def land(part: Part, place: Place, version: Object, terms: Terms, *, decoded: bool) -> None:

@@ -10,10 +10,10 @@ from types import TracebackType
 from typing import Self
 
 from forbear.transfer.downloads.place import Place, exists
-from forbear.transfer.files import unwritable
+from forbear.transfer.files import Folder, unwritable
 from forbear.transfer.locks import open_locked
 
-_CREATE = os.O_RDWR | os.O_CREAT | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
+_CREATE = os.O_RDWR | os.O_CREAT
 
 
 class Part:
@@ -23,16 +23,17 @@ class Part:
     another user or on another machine. Each of two that write to one file would take it for right, and be wrong.
     """
 
-    def __init__(self, place: Place, path: str, *, keep: bool = False) -> None:
-        self.path = path
+    def __init__(self, place: Place, name: str, *, keep: bool = False) -> None:
         self.keep = keep
+        self._name = name
         self._place = place
+        self._folder = place.folder
         self._there = False
         try:
             if keep:
-                self.descriptor = open_locked(path, _CREATE, f"download to {place.path}", needed=False)
+                self.descriptor = open_locked(self._folder, name, _CREATE, f"download to {place.path}", needed=False)
             else:
-                self.descriptor = os.open(path, _CREATE | os.O_EXCL, 0o600)
+                self.descriptor = self._folder.open(name, _CREATE | os.O_EXCL)
         except (OSError, ValueError) as error:
             raise unwritable(place.path, error) from error
 
@@ -44,7 +45,7 @@ class Part:
     @classmethod
     def kept(cls, place: Place, *key: str) -> Self:
         """The one that an earlier transfer of the same `key` left, or an empty one."""
-        return cls(place, place.part_path(*key), keep=True)
+        return cls(place, place.part_name(*key), keep=True)
 
     @property
     def size(self) -> int:
@@ -55,7 +56,7 @@ class Part:
     def free(self) -> int | None:
         """How many bytes there is room for on its disk; None where that cannot be told."""
         if sys.platform == "win32":
-            return shutil.disk_usage(os.path.dirname(self.path)).free
+            return shutil.disk_usage(self._folder.path or os.curdir).free
         found = os.fstatvfs(self.descriptor)
         return found.f_bfree * found.f_frsize if found.f_blocks else None
 
@@ -69,7 +70,7 @@ class Part:
             self._close()
         if not self._there and not self.keep:
             with suppress(OSError):
-                os.unlink(self.path)
+                self._folder.unlink(self._name)
         self._close()
 
     def _close(self) -> None:
@@ -81,16 +82,18 @@ class Part:
         """Put the file in its place, at once; TargetExists where `no_clobber` and there is something now."""
         place = self._place
         try:
+            if mtime is not None and os.utime in os.supports_fd:
+                os.utime(self.descriptor, (time.time(), mtime))
             if sys.platform != "win32":
                 os.fchmod(self.descriptor, _mode() if place.mode is None else place.mode)
             else:
                 self._close()
-            if mtime is not None:
-                os.utime(self.path, (time.time(), mtime))
+            if mtime is not None and os.utime not in os.supports_fd:
+                os.utime(self._folder.path_of(self._name), (time.time(), mtime))
             if no_clobber:
-                _rename_new(self.path, place.path)
+                _rename_new(self._folder, self._name, place.name)
             else:
-                os.replace(self.path, place.path)
+                self._folder.rename(self._name, place.name)
         except FileExistsError as error:
             raise exists(place.path) from error
         except (OSError, OverflowError) as error:
@@ -99,20 +102,20 @@ class Part:
         self._close()  # and not before: the lock must last until it has its name
 
 
-def _rename_new(path: str, target: str) -> None:
+def _rename_new(folder: Folder, name: str, target: str) -> None:
     """Rename a file, but not over another one."""
     if sys.platform == "win32":
-        os.rename(path, target)
+        os.rename(folder.path_of(name), folder.path_of(target))
         return
     try:
-        os.link(path, target)
+        folder.link(name, target)
     except FileExistsError:
         raise
     except OSError:  # a file system without hard links: an empty file claims the name
-        os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        os.replace(path, target)
-    else:
-        os.unlink(path)
+        os.close(folder.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL))
+        folder.rename(name, target)
+    else:  # a process that dies here leaves one file with both names: `open_locked` does not write to such a one
+        folder.unlink(name)
 
 
 @cache

@@ -4,7 +4,7 @@ import os
 from contextlib import suppress
 
 from forbear.transfer.errors import TransferError, UnsafeName
-from forbear.transfer.files import unwritable
+from forbear.transfer.files import Folder, folder_below, unwritable
 
 _CURE = "remove the symbolic link, or copy to where it leads"
 
@@ -25,17 +25,13 @@ class Folders:
                 _stay_inside(folder, root)
             _make(folder)
             self._known[folder, root] = _identity(folder)
-        if root is not None and os.path.islink(path):
-            _stay_inside(path, root)
 
 
 def remove(path: str, root: str | None) -> None:
     """Remove a file, and the folders below `root` that become empty by it; that it is gone already is no error."""
-    folder = os.path.dirname(path)
-    if root is not None:
-        _stay_inside(folder, root)
-    with suppress(FileNotFoundError):
-        os.unlink(path)
+    folder, name = os.path.split(path)
+    with suppress(FileNotFoundError), Folder(folder) if root is None else folder_below(root, folder) as opened:
+        opened.unlink(name)
     with suppress(OSError):  # from the first that is not empty
         while root is not None and len(folder) > len(root.rstrip(os.sep)):
             os.rmdir(folder)

@@ -74,7 +74,7 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
     wanted = _version(source, item.found)
     if isinstance(wanted, Url) and wanted.generation is None:
         wanted = await storage.stat(wanted) or wanted  # which tells the time of the file, as a listing does
-    return await download(storage, wanted, target, no_clobber=item.no_clobber, state=state)
+    return await download(storage, wanted, target, no_clobber=item.no_clobber, state=state, root=item.root)
 
 
 def _version(source: Url, found: Object | None) -> Url | Object:
