@@ -254,6 +254,27 @@ async def test_a_session_elsewhere_is_not_shown_the_token(cloud: Cloud, account:
         assert elsewhere.seen == []
 
 
+async def test_a_token_server_that_never_ends_is_given_up(key: str, tmp_path: Path) -> None:
+    """Not even a token of theirs is waited for longer than the policy allows."""
+    drops = Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{", "stall")
+    with Wire(drops) as wire:
+        wanted = Credentials(file=str(written(tmp_path, wire, "service_account", key)))
+        policy = cloud_storage.policy.with_attempts(1).with_attempt_timeout(0.5)
+        source = await tokens(wanted, policy)
+        with pytest.raises(NoCredentials, match=r"was not done after 0\.5 s"):
+            await source.headers()
+
+
+async def test_a_token_server_that_redirects_is_not_followed(key: str, tmp_path: Path) -> None:
+    """Who answers elsewhere never sees what is signed."""
+    with Wire(granted("stolen")) as elsewhere, Wire(reply(307, b"", f"Location: {elsewhere.url}/token")) as wire:
+        wanted = Credentials(file=str(written(tmp_path, wire, "service_account", key)))
+        source = await tokens(wanted, cloud_storage.policy.with_attempts(1))
+        with pytest.raises(NoCredentials):
+            await source.headers()
+        assert elsewhere.seen == []
+
+
 def test_what_contradicts_itself_is_refused() -> None:
     """Nobody is anonymous and somebody."""
     with pytest.raises(ValueError, match="`anonymous` credentials"):

@@ -11,6 +11,7 @@ import aiohttp
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
 from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.bounds import LONGEST_TOKEN
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
@@ -153,6 +154,8 @@ class _Rewrite:
             try:
                 count, done = int(answer.get("totalBytesRewritten", 0)), answer["done"]
                 before, self._token = self._token, None if done else str(answer["rewriteToken"])
+                if len(self._token or "") > LONGEST_TOKEN:
+                    raise ValueError("its token is too long")
             except (KeyError, TypeError, ValueError) as error:
                 raise WrongReply(f"{what}: the server's reply does not tell how far it has come") from error
             if count < 0 or count > source.size:

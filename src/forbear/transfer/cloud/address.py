@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import quote
 
+from forbear.transfer.errors import UnsafeName
+
 SCHEME = "gs://"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|[a-z0-9]")
 _GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
@@ -39,7 +41,9 @@ class Url:
 
     def __str__(self) -> str:
         version = "" if self.generation is None else f"#{self.generation}"
-        return f"{SCHEME}{self.bucket}/{self.name}{version}"
+        text = f"{SCHEME}{self.bucket}/{self.name}{version}"
+        # What is no Unicode, though a listing or a command line has it, must not stop whoever writes it down.
+        return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
     def check_object(self, parameter: str) -> None:
         """ValueError, by the name of the parameter, where it is no object's address."""
@@ -57,7 +61,7 @@ class Url:
 
     @property
     def _resource(self) -> str:
-        return f"/b/{quote(self.bucket, safe='')}/o/{quote(self.name, safe='')}"
+        return f"/b/{quote(self.bucket, safe='')}/o/{quoted(self.name)}"
 
     @property
     def prefix(self) -> str:
@@ -73,6 +77,14 @@ class Url:
     def upload_path(self) -> str:
         """The path that uploads to this bucket go to."""
         return f"/upload/storage/v1/b/{quote(self.bucket, safe='')}/o"
+
+
+def quoted(text: str) -> str:
+    """Return text percent-encoded for a URL; UnsafeName for what is no Unicode."""
+    try:
+        return quote(text, safe="")
+    except UnicodeEncodeError as error:
+        raise UnsafeName(f"{text!r} is not Unicode, as the names of objects are", "rename it") from error
 
 
 def is_cloud(text: str) -> bool:

@@ -15,7 +15,7 @@ class Body(Payload):
     `moved` is told of the data that the server takes, and of what must go again; it was `told` of so many bytes. A
     server that takes no byte for `stall_timeout` seconds has stalled: aiohttp watches over what it reads, not over what
     it writes. A body that is not `repeatable` is sent again by nobody but the transfer itself. `failure` is why it
-    could not be read: a request that failed for this is no failure of the server.
+    could not be read: a request that failed for this is no failure of the server. `sent` is called when all is written.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class Body(Payload):
         super().__init__(pieces)
         self.told = 0
         self.failure: Exception | None = None
+        self.sent: Callable[[], object] = _nothing
         self._pieces = pieces
         self._size = len(opening) + size + len(ending)
         self._moved = moved
@@ -56,6 +57,7 @@ class Body(Payload):
                 self.told += len(piece)
                 self._moved(len(piece))
             await writer.write(self._ending)
+            self.sent()
         except TimeoutError as error:
             raise Stalled(f"the server took no byte for {self._stall_timeout:g} s") from error
 
@@ -66,3 +68,7 @@ class Body(Payload):
             self.failure = error
             self._consumed = True
             raise
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""

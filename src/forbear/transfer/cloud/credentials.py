@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 from forbear.core.report import attach, report
 from forbear.policy import Policy
+from forbear.transfer.cloud.bounds import seconds_of
 from forbear.transfer.errors import NoCredentials
+from forbear.transfer.threads import in_thread
 
 _LOG_IN = (
     "log in with `gcloud auth application-default login`, name a key file, or, for public data and emulators, go "
@@ -72,6 +74,7 @@ class GoogleTokens:
 
     def __init__(self, credentials: Any, policy: Policy) -> None:
         self._credentials = credentials
+        self._seconds = seconds_of(policy)
         self._policy = policy.with_on(_is_passing).with_repeatable(True).with_name("refresh the credentials")
         self._lock = asyncio.Lock()
 
@@ -96,11 +99,18 @@ class GoogleTokens:
         return found
 
     async def _refresh(self) -> None:
-        from google.auth.exceptions import GoogleAuthError
+        from google.auth.exceptions import GoogleAuthError, TransportError
         from google.auth.transport.requests import Request
 
+        from forbear.transfer.cloud.token_requests import TokenSession
+
         async def refresh() -> None:
-            await asyncio.to_thread(self._credentials.refresh, Request())
+            try:
+                async with asyncio.timeout(self._seconds):
+                    await in_thread(self._credentials.refresh, Request(TokenSession()))
+            except TimeoutError as error:
+                text = f"the server of tokens was not done after {self._seconds:g} s"
+                raise TransportError(text, retryable=True) from error
 
         try:
             await self._policy.acall(refresh)
@@ -122,7 +132,8 @@ async def tokens(wanted: Credentials, policy: Policy) -> Tokens:
         text = 'credentials need google-auth; install it with: pip install "forbear[transfer]"'
         raise ModuleNotFoundError(text, name="google.auth") from error
     try:
-        found = await asyncio.to_thread(_found, wanted)
+        async with asyncio.timeout(seconds_of(policy)):
+            found = await in_thread(_found, wanted)
     except (GoogleAuthError, OSError, ValueError) as error:
         where = "no credentials were found" if wanted.file is None else f"cannot use the credentials in {wanted.file}"
         raise NoCredentials(f"{where}: {_text(error)}", _LOG_IN) from error
@@ -158,4 +169,4 @@ def _is_passing(error: Exception) -> bool:
 
 def _text(error: Exception) -> str:
     """The first part of an error of google-auth, which may have the whole reply for a second one."""
-    return str(error.args[0] if error.args else error).split("\n", 1)[0]
+    return str(error.args[0] if error.args else type(error).__name__).split("\n", 1)[0]

@@ -16,6 +16,7 @@ MTIME = "goog-reserved-file-mtime"
 """The metadata key under which gsutil and gcloud keep the modification time of the file, in whole seconds."""
 
 _END_OF_TIME = 2.0**62
+_END_OF_NUMBERS = 2**63
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,22 +41,20 @@ class Object:
     def of(cls, resource: Mapping[str, Any]) -> Self:
         """Read the resource of the JSON API; TransferError where it is none."""
         try:
-            updated, size = resource.get("updated"), int(resource.get("size", 0))
-            if size < 0:
-                raise ValueError(f"a size of {size}")
+            updated = resource.get("updated")
             return cls(
-                bucket=resource["bucket"],
-                name=resource["name"],
-                generation=int(resource["generation"]),
-                size=size,
-                crc32c=resource.get("crc32c"),
-                metageneration=int(resource.get("metageneration", 1)),
-                content_type=resource.get("contentType"),
-                content_encoding=resource.get("contentEncoding") or None,
+                bucket=_text(resource["bucket"]),
+                name=_text(resource["name"]),
+                generation=_number(resource["generation"]),
+                size=_number(resource.get("size", 0)),
+                crc32c=_optional(resource.get("crc32c")),
+                metageneration=_number(resource.get("metageneration", 1)),
+                content_type=_optional(resource.get("contentType")),
+                content_encoding=_optional(resource.get("contentEncoding")),
                 updated=None if updated is None else datetime.fromisoformat(updated).timestamp(),
-                metadata=resource.get("metadata") or {},
+                metadata={_text(key): _text(value) for key, value in (resource.get("metadata") or {}).items()},
             )
-        except (KeyError, ValueError, TypeError, AttributeError) as error:
+        except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongReply(f"the server's reply does not describe an object: {text_of(error)}") from error
 
     @property
@@ -71,3 +70,21 @@ class Object:
         except (KeyError, ValueError, TypeError):
             return None
         return found if abs(found) < _END_OF_TIME else None  # anybody may write there; neither nan nor inf is less
+
+
+def _number(value: Any) -> int:
+    """Read a count or a version, which the API writes as text."""
+    number = int(value)
+    if not 0 <= number < _END_OF_NUMBERS:
+        raise ValueError(f"a number that is negative or has more than 63 bits: {str(number)[:24]}")
+    return number
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"no text where there must be one: {type(value).__name__}")
+    return value
+
+
+def _optional(value: object) -> str | None:
+    return None if value is None or value == "" else _text(value)

@@ -6,7 +6,6 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
-from urllib.parse import quote
 
 try:
     import aiohttp
@@ -19,17 +18,16 @@ from yarl import URL
 
 from forbear.clients.aiohttp import RetryMiddleware, errors
 from forbear.core.events import Event
-from forbear.core.report import text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.services import cloud_storage
-from forbear.transfer.cloud.address import Url
+from forbear.transfer.cloud.address import Url, quoted
 from forbear.transfer.cloud.body import Body
+from forbear.transfer.cloud.bounds import ANSWER, PAGE, Pages, read_whole, seconds_of, within
 from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
 from forbear.transfer.cloud.objects import FIELDS, Object
-from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.replies import Reply, cause_of, refusal
 from forbear.transfer.errors import HttpError, Stalled, WrongReply
 from forbear.transfer.meter import hear
@@ -80,11 +78,13 @@ class Storage:
         self._project = {} if user_project is None else {"userProject": user_project}
         self._session: aiohttp.ClientSession | None = None
         self._tokens: Tokens | None = None
-        self._middlewares: tuple[Any, ...] = ()
+        self._middlewares: dict[int, tuple[Any, ...]] = {}
+        self._seconds = seconds_of(self.policy)
 
     async def __aenter__(self) -> Self:
         self._tokens = await tokens(self._credentials, self.policy)
-        self._middlewares = (RetryMiddleware(self.policy), _Authorized(self._tokens))
+        retry = RetryMiddleware(self.policy.with_attempt_timeout(None))  # which is within the attempt itself
+        self._middlewares = {most: (retry, _Attempt(self._tokens, self._seconds, most)) for most in (ANSWER, PAGE)}
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(limit=self.connections),
             timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=self.stall_timeout),
@@ -111,35 +111,29 @@ class Storage:
         *,
         headers: Mapping[str, str] | None = None,
         body: bytes | Body = b"",
+        most: int = ANSWER,
     ) -> Reply:
         """Make a request as often as its safety and the policy allow, and return the reply.
 
         Raises HttpError for a status from 300 on, with the report; `what` is how it names the request. Parameters in
-        `query` that are None are left out.
+        `query` that are None are left out. A response that takes too long has failed, and one of more than `most`
+        bytes (ANSWER or PAGE) is a WrongReply.
         """
-        patience = Patience(self.policy, what)
-        while True:
-            answered = False
-            try:
-                async with self._opened.request(
-                    method,
-                    URL(self.url(path, query), encoded=True),
-                    data=body or None,
-                    headers=headers,
-                    allow_redirects=False,
-                    middlewares=self._middlewares,
-                ) as response:
-                    if response.status >= 300:  # whoever redirects has done nothing
-                        raise await refusal(what, response)
-                    answered = True
-                    return Reply(response.status, response.headers, await response.read())
-            except aiohttp.ClientError as error:
-                cause = cause_of(error, body, self.stall_timeout) or error
-                if not answered or method != "GET":
-                    raise cause from (None if cause is not error else error.__cause__)
-                # The rest of that reply is out of reach, for what it tells of has changed meanwhile.
-                broken = WrongReply(f"{what}: the reply broke off: {text_of(cause)}")
-            await patience.after(broken, TRANSIENT)
+        try:
+            async with self._opened.request(
+                method,
+                URL(self.url(path, query), encoded=True),
+                data=body or None,
+                headers=headers,
+                allow_redirects=False,
+                middlewares=self._middlewares[most],
+            ) as response:
+                if response.status >= 300:  # whoever redirects has done nothing
+                    raise await refusal(what, response)
+                return Reply(response.status, response.headers, await response.read())
+        except aiohttp.ClientError as error:
+            cause = cause_of(error, body, self.stall_timeout) or error
+            raise cause from (None if cause is not error else error.__cause__)
 
     @asynccontextmanager
     async def stream(
@@ -162,6 +156,14 @@ class Storage:
             response = await self._attempt(method, url, {**headers, **await source.headers()}, body)
         async with response:
             yield response
+
+    async def read(self, response: aiohttp.ClientResponse) -> bytes:
+        """Read the body of a response of `stream` that brings no data, within the bounds of `call`."""
+        try:
+            async with within(self._seconds, None):
+                return await read_whole(response, ANSWER)
+        except aiohttp.ClientError as error:
+            raise cause_of(error, None, self.stall_timeout) or error from None
 
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
         """The URL of a request: `path` is percent-encoded, `query` is not."""
@@ -207,27 +209,25 @@ class Storage:
         With a `delimiter`, those beyond the next one come as one Url, of the names' common beginning.
         """
         token: str | None = None
-        path = Url(bucket).list_path
+        what = f"list gs://{bucket}/{prefix}"
+        path, pages = Url(bucket).list_path, Pages(what)
         fields = f"nextPageToken,prefixes,items({FIELDS})"
+        last = {Object: "", Url: ""}
         while True:
             query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE}
-            reply = await self.call(f"list gs://{bucket}/{prefix}", "GET", path, {**query, "fields": fields})
-            page = reply.json()
-            items: object = page.get("items") or []
-            if not isinstance(items, list):
-                raise WrongReply(f"list gs://{bucket}/{prefix}: the items are no list")
-            for resource in cast("list[dict[str, Any]]", items):
-                found = Object.of(resource)
+            page = (await self.call(what, "GET", path, {**query, "fields": fields}, most=PAGE)).json()
+            listed = _listed(what, page, bucket)
+            for found in listed:
                 if found.bucket != bucket or not found.name.startswith(prefix):  # its name would be cut as if it did
-                    raise WrongReply(f"list gs://{bucket}/{prefix}: {found.url} is not there")
+                    raise WrongReply(f"{what}: {found.url if isinstance(found, Object) else found} is not there")
+                before, last[type(found)] = last[type(found)], found.name
+                if found.name <= before:
+                    how = "twice" if found.name == before else f"after {before!r}, not in order of names"
+                    raise WrongReply(f"{what}: {found.name!r} comes {how}")
                 yield found
-            for name in page.get("prefixes") or ():
-                yield Url(bucket, name)
-            before, token = token, page.get("nextPageToken")
+            token = pages.turned(page.get("nextPageToken"), empty=not listed)
             if token is None:
                 return
-            if token == before:
-                raise WrongReply(f"list gs://{bucket}/{prefix}: the next page is the same again")
 
     async def is_folder(self, url: Url) -> bool:
         """Whether there are objects below a name: folders are nothing else in the cloud."""
@@ -260,14 +260,15 @@ class Storage:
     ) -> aiohttp.ClientResponse:
         data = None if body is None else body()
         try:
-            return await self._opened.request(
-                method,
-                URL(url, encoded=True),
-                data=data,
-                headers=headers,
-                allow_redirects=False,
-                middlewares=(),
-            )
+            async with within(self._seconds, data):
+                return await self._opened.request(
+                    method,
+                    URL(url, encoded=True),
+                    data=data,
+                    headers=headers,
+                    allow_redirects=False,
+                    middlewares=(),
+                )
         except aiohttp.ClientError as error:
             cause = cause_of(error, data, self.stall_timeout)
             if cause is None:
@@ -275,27 +276,57 @@ class Storage:
             raise cause from None
 
 
-class _Authorized:
-    """Sends the credentials along, and other ones after a reply that these have expired: it was not executed."""
+class _Attempt:
+    """Makes one attempt of a request within its bounds, and reads what it brings where that is a success.
 
-    def __init__(self, source: Tokens) -> None:
+    Sends the credentials along, and other ones after a reply that these have expired: it was not executed.
+    """
+
+    def __init__(self, source: Tokens, seconds: float, most: int) -> None:
         self._source = source
+        self._seconds = seconds
+        self._most = most
 
     async def __call__(self, request: aiohttp.ClientRequest, handler: ClientHandlerType) -> aiohttp.ClientResponse:
         given = await self._source.headers()
-        request.headers.update(given)
-        response = await handler(request)
+        response = await self._send(request, handler, given)
         if response.status != 401 or not await self._source.renew(given):
             return response
         response.close()
-        request.headers.update(await self._source.headers())
-        return await handler(request)
+        return await self._send(request, handler, await self._source.headers())
+
+    async def _send(
+        self, request: aiohttp.ClientRequest, handler: ClientHandlerType, headers: Mapping[str, str]
+    ) -> aiohttp.ClientResponse:
+        request.headers.update(headers)
+        response: aiohttp.ClientResponse | None = None
+        try:
+            async with within(self._seconds, request.body):
+                response = await handler(request)
+                if response.status < 300:
+                    response._body = await read_whole(response, self._most)  # where its own `read` looks first
+        except BaseException:
+            if response is not None:
+                response.close()
+            raise
+        return response
+
+
+def _listed(what: str, page: Mapping[str, Any], bucket: str) -> list[Object | Url]:
+    """Return what a page lists."""
+    items, prefixes = page.get("items") or [], page.get("prefixes") or []
+    if not isinstance(items, list) or not isinstance(prefixes, list):
+        raise WrongReply(f"{what}: the items are no list")
+    if not all(isinstance(name, str) for name in cast("list[object]", prefixes)):
+        raise WrongReply(f"{what}: a folder has no name")
+    found: list[Object | Url] = [Object.of(resource) for resource in cast("list[dict[str, Any]]", items)]
+    return found + [Url(bucket, name) for name in cast("list[str]", prefixes)]
 
 
 @lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
     """Percent-encoded; most parameters have the same few values, one of them long."""
-    return quote(text, safe="")
+    return quoted(text)
 
 
 def _heard(policy: Policy) -> Policy:

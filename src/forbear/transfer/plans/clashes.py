@@ -36,7 +36,7 @@ class Nesting:
         """See the next name; returns that of an object that it lies below, None where there is none."""
         while self._above and not name.startswith(self._above[-1]):
             self._above.pop()
-        found = next((above for above in self._above if name[len(above)] == "/"), None)
+        found = next((above for above in self._above if name.startswith("/", len(above))), None)
         if found is None and not name.endswith("/"):
             self._above.append(name)
         return found

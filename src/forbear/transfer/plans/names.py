@@ -22,6 +22,7 @@ def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
         if fault is not None:
             raise UnsafeName(f"no file below the target can have the name of the object {name!r}: {fault}", _CURE)
     try:
+        name.encode()
         os.fsencode(name)
     except UnicodeEncodeError:
         raise UnsafeName(

@@ -182,7 +182,7 @@ class Resumable:
     async def _put(self, headers: Mapping[str, str], body: Callable[[], Body] | None) -> Reply | HttpError:
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status in _ANSWERS:
-                return Reply(response.status, response.headers, await response.read())
+                return Reply(response.status, response.headers, await self._storage.read(response))
             return await refusal(self._what, response)
 
     def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:

@@ -1,0 +1,108 @@
+"""Bounds: how long a server may take, and how much it may send, where that is not the data of an object."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+
+import aiohttp
+
+from forbear.policy import Policy
+from forbear.transfer.cloud.body import Body
+from forbear.transfer.errors import Stalled, WrongReply
+
+ANSWER = 1024 * 1024
+"""The most bytes of a response about one object, a session or a token: one with all its metadata has some 12 KiB."""
+
+PAGE = 32 * 1024 * 1024
+"""The most bytes of a page of a listing: 1 000 objects with names of 1 KiB and 8 KiB of metadata each have 10 MiB, and
+three times as many where every character is escaped."""
+
+LONGEST_TOKEN = 16 * 1024
+"""The longest token of a next page or call: it goes into a URL, and has hardly more than a name, which has 1 KiB."""
+
+EMPTY_PAGES = 1000
+"""How many pages in a row may list nothing: the service sends some, after it has gone over what is not listed."""
+
+_LONGEST = 600.0
+"""How many seconds a response may take where the policy has no timeout: as the one that it has by default."""
+
+_CURE = "check the network and what answers, or allow for more (`timeout` of the policy)"
+
+
+def seconds_of(policy: Policy) -> float:
+    """Return how many seconds one response may take to be there whole, from when its request is sent."""
+    limits = [limit for limit in (policy.attempt_timeout, policy.limits.timeout) if limit is not None]
+    return min(limits, default=_LONGEST)
+
+
+@asynccontextmanager
+async def within(seconds: float, body: object) -> AsyncGenerator[None]:
+    """Cut the block short after so many seconds, however much keeps coming: a ServerTimeoutError because of a Stalled.
+
+    Where it sends a Body they count from its end, for it has a limit of its own for each of its pieces.
+    """
+    timer = asyncio.timeout(None if isinstance(body, Body) else seconds)
+    if isinstance(body, Body):
+        body.sent = partial(_begin, timer, seconds)
+    try:
+        async with timer:
+            yield
+    except TimeoutError:
+        if not timer.expired():
+            raise
+        stalled = Stalled(f"the server's response was not there after {seconds:g} s", _CURE)
+        raise aiohttp.ServerTimeoutError(str(stalled)) from stalled
+
+
+def _begin(timer: asyncio.Timeout, seconds: float) -> None:
+    with suppress(RuntimeError):  # the response was there before all of the body had gone
+        timer.reschedule(asyncio.get_running_loop().time() + seconds)
+
+
+async def read_whole(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """Read the body of a response; WrongReply where it has more than `most` bytes."""
+    pieces: list[bytes] = []
+    size = 0
+    while piece := await response.content.readany():
+        size += len(piece)
+        if size > most:
+            response.close()
+            raise WrongReply(f"the server's response goes on after {most} bytes, more than any that was asked for")
+        pieces.append(piece)
+    return b"".join(pieces)
+
+
+class Pages:
+    """The tokens of a listing, seen one by one: notices a circle of any length, and remembers no more than one token.
+
+    The token to compare with is replaced at the 1st, 2nd, 4th, 8th … page (Brent's algorithm).
+    """
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+        self._seen: str | None = None
+        self._count = 0
+        self._next = 1
+        self._empty = 0
+
+    def turned(self, token: object, *, empty: bool) -> str | None:
+        """See the token of the next page, and whether this one is empty; None at the end.
+
+        WrongReply where there is no end to be expected.
+        """
+        if token is None or token == "":
+            return None
+        if not isinstance(token, str) or len(token) > LONGEST_TOKEN:
+            raise WrongReply(
+                f"{self._what}: the token of the next page is no text of at most {LONGEST_TOKEN} characters"
+            )
+        if token == self._seen:
+            raise WrongReply(f"{self._what}: the next page is one of those before")
+        self._count += 1
+        if self._count == self._next:
+            self._seen, self._next = token, self._next * 2
+        self._empty = self._empty + 1 if empty else 0
+        if self._empty > EMPTY_PAGES:
+            raise WrongReply(f"{self._what}: {EMPTY_PAGES} pages in a row list nothing")
+        return token
