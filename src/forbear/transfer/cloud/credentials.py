@@ -75,7 +75,8 @@ class GoogleTokens:
     def __init__(self, credentials: Any, policy: Policy) -> None:
         self._credentials = credentials
         self._seconds = seconds_of(policy)
-        self._policy = policy.with_on(_is_passing).with_repeatable(True).with_name("refresh the credentials")
+        policy = policy.with_on(_is_passing).with_repeatable(True).with_name("refresh the credentials")
+        self._policy = policy.with_attempt_timeout(None)  # each refresh has its own, of `seconds`
         self._lock = asyncio.Lock()
 
     async def headers(self) -> Mapping[str, str]:
