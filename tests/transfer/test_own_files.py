@@ -315,3 +315,21 @@ def test_files_that_are_linked_are_no_reason_to_fail(cloud: Cloud, tmp_path: Pat
     assert summary.ok
     assert not [each for each in summary.failures if each.status is Status.FAILED]
     assert ((tmp_path / "file").read_bytes(), (tmp_path / "other").read_bytes()) == (b"new", b"old")
+
+
+async def test_systems_that_open_no_folders(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There paths are all that there is, and what can be checked by them is."""
+    monkeypatch.setattr("forbear.transfer.files._BY_DESCRIPTOR", False)
+    data, outside = random_bytes(LARGE), tmp_path / "outside"
+    put(cloud, data)
+    (tmp_path / "target").mkdir()
+    outside.mkdir()
+    for clobber in (False, True):
+        await fetched(cloud, tmp_path / "target" / "file", no_clobber=not clobber, root=tmp_path / "target")
+    assert (tmp_path / "target" / "file").read_bytes() == data
+    assert names(tmp_path / "target") == ["file"]
+    (tmp_path / "target" / "link").symlink_to(outside)
+    with pytest.raises(UnsafeName):
+        await fetched(cloud, tmp_path / "target" / "link" / "file", root=tmp_path / "target")
+    assert names(outside) == []
+    assert state_file(tmp_path / "states").exists()

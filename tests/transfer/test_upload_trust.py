@@ -114,6 +114,19 @@ async def test_a_session_elsewhere_is_refused(tmp_path: Path, stream: bool) -> N
     assert "SECRET" not in f"{caught.value} {caught.value.hint}"
 
 
+@pytest.mark.parametrize(
+    "location", ["http://[::bad", "http://127.0.0.1:99999/", "file:///etc/passwd", "/x y", "//evil"]
+)
+async def test_an_address_that_cannot_be_read_is_refused(tmp_path: Path, location: str) -> None:
+    """Whatever is wrong with it, the error is the same."""
+    with Wire(begun(f"{location}?{SECRET}")) as wire:
+        async with storing(wire.url, policy=FEW) as storage:
+            with pytest.raises(WrongReply, match="does not belong") as caught:
+                await upload(storage, file_of(tmp_path, len(DATA)), TARGET, chunk_size=CHUNK)
+        assert len(wire.seen) == 1
+    assert "SECRET" not in str(caught.value)
+
+
 async def test_a_kept_session_elsewhere_is_not_gone_on_with(tmp_path: Path) -> None:
     """Somebody has written another address into the state: the upload begins anew, at home."""
     with Wire(told(resource())) as elsewhere, Wire(begun(), half(), told(resource())) as wire:

@@ -156,7 +156,7 @@ class _Rewrite:
                 before, self._token = self._token, None if done else str(answer["rewriteToken"])
                 if len(self._token or "") > LONGEST_TOKEN:
                     raise ValueError("its token is too long")
-            except (KeyError, TypeError, ValueError) as error:
+            except (KeyError, TypeError, ValueError, OverflowError) as error:
                 raise WrongReply(f"{what}: the server's reply does not tell how far it has come") from error
             if count < 0 or count > source.size:
                 raise WrongReply(f"{what}: the server says that it has copied {count} of {source.size} bytes")

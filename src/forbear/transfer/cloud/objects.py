@@ -16,7 +16,7 @@ MTIME = "goog-reserved-file-mtime"
 """The metadata key under which gsutil and gcloud keep the modification time of the file, in whole seconds."""
 
 _END_OF_TIME = 2.0**62
-_END_OF_NUMBERS = 2**63
+_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,16 +73,16 @@ class Object:
 
 
 def _number(value: Any) -> int:
-    """Read a count or a version, which the API writes as text."""
+    """Return a number of the API, a string or a number in JSON; ValueError for one that it cannot have."""
     number = int(value)
-    if not 0 <= number < _END_OF_NUMBERS:
-        raise ValueError(f"a number that is negative or has more than 63 bits: {str(number)[:24]}")
+    if not 0 <= number <= _LARGEST:
+        raise ValueError("a number is out of range")
     return number
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str):
-        raise TypeError(f"no text where there must be one: {type(value).__name__}")
+        raise TypeError(f"a name must be a string, got {type(value).__name__}")
     return value
 
 

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from functools import lru_cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
+from urllib.parse import urljoin
 
 try:
     import aiohttp
@@ -147,7 +148,7 @@ class Storage:
         """
         source = self._source
         if not url.startswith(f"{self.endpoint}/"):
-            self.check_home(url, method)
+            self.home(url, f"{method} data")
             source = NO_TOKENS
         authorised = await source.headers()
         response = await self._attempt(method, url, {**headers, **authorised}, body)
@@ -173,16 +174,21 @@ class Storage:
 
     def is_home(self, url: str) -> bool:
         """Return whether data may go to `url`, which a server or a file has named: it belongs to the endpoint."""
-        return url.startswith(f"{self.endpoint}/") or is_home(url, self.endpoint)
+        return is_home(url, self.endpoint)
 
-    def check_home(self, url: str, what: str) -> None:
-        """Raise WrongReply where `is_home` says no."""
-        if not self.is_home(url):
-            raise WrongReply(
-                f"{what}: the server names {origin(url)} as the place for the data, which does not belong to "
-                f"{self.endpoint}",
-                "look at what answers; an emulator must be told the address that clients know it by",
-            )
+    def home(self, location: str, what: str) -> str:
+        """Return the URL that a Location names; WrongReply where data may not go there."""
+        try:
+            url = urljoin(f"{self.endpoint}/", location)
+        except ValueError:
+            url = ""
+        if self.is_home(url):
+            return url
+        raise WrongReply(
+            f"{what}: the server names {origin(url)} as the place for the data, which does not belong to "
+            f"{self.endpoint}",
+            "look at what answers; an emulator must be told the address that clients know it by",
+        )
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
         """What an error of `stream`, or an HttpError for the reply to it, means; `request` is what was asked for."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import urlsplit
 
 import aiohttp
 
@@ -143,9 +143,7 @@ class Resumable:
         if "location" not in reply.headers:
             raise WrongReply(f"{self._what}: the server began no session")
         condition.held()
-        url = urljoin(f"{storage.endpoint}/", reply.headers["location"])
-        storage.check_home(url, self._what)
-        self._url = url
+        self._url = storage.home(reply.headers["location"], self._what)
         if self._keep is not None:
             await to_the_end(self._keep, self._url)
         self._session.started()
