@@ -280,8 +280,8 @@ def test_what_lies_below_a_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, lies: bool, relative: bool
 ) -> None:
     """By what is there, not by how it is written; a link that stays below it is fine."""
-    for folder in ("root/a/deep", "rooted/a"):
-        (tmp_path / folder).mkdir(parents=True)
+    for name in ("root/a/deep", "rooted/a"):
+        (tmp_path / name).mkdir(parents=True)
     (tmp_path / "root" / "in").symlink_to("a")
     (tmp_path / "root" / "out").symlink_to("../rooted")
     monkeypatch.chdir(tmp_path)

@@ -100,7 +100,8 @@ class GoogleTokens:
         return found
 
     async def _refresh(self) -> None:
-        from google.auth.exceptions import GoogleAuthError, TransportError
+        from google.auth import exceptions
+        from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import Request
 
         from forbear.transfer.cloud.token_requests import TokenSession
@@ -111,7 +112,8 @@ class GoogleTokens:
                     await in_thread(self._credentials.refresh, Request(TokenSession()))
             except TimeoutError as error:
                 text = f"the server of tokens was not done after {self._seconds:g} s"
-                raise TransportError(text, retryable=True) from error
+                untyped: Any = exceptions
+                raise untyped.TransportError(text, retryable=True) from error
 
         try:
             await self._policy.acall(refresh)

@@ -52,7 +52,7 @@ class Object:
                 content_type=_optional(resource.get("contentType")),
                 content_encoding=_optional(resource.get("contentEncoding")),
                 updated=None if updated is None else datetime.fromisoformat(updated).timestamp(),
-                metadata={_text(key): _text(value) for key, value in (resource.get("metadata") or {}).items()},
+                metadata=_texts(resource.get("metadata") or {}),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
             raise WrongReply(f"the server's reply does not describe an object: {text_of(error)}") from error
@@ -88,3 +88,7 @@ def _text(value: object) -> str:
 
 def _optional(value: object) -> str | None:
     return None if value is None or value == "" else _text(value)
+
+
+def _texts(values: Mapping[object, object]) -> dict[str, str]:
+    return {_text(key): _text(value) for key, value in values.items()}

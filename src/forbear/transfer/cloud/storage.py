@@ -320,7 +320,8 @@ class _Attempt:
 
 def _listed(what: str, page: Mapping[str, Any], bucket: str) -> list[Object | Url]:
     """Return what a page lists."""
-    items, prefixes = page.get("items") or [], page.get("prefixes") or []
+    items: object = page.get("items") or []
+    prefixes: object = page.get("prefixes") or []
     if not isinstance(items, list) or not isinstance(prefixes, list):
         raise WrongReply(f"{what}: the items are no list")
     if not all(isinstance(name, str) for name in cast("list[object]", prefixes)):
