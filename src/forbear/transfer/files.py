@@ -154,8 +154,9 @@ def folder_below(root: str, path: str) -> Folder:
 
 def _walked(root: str, path: str) -> Folder:
     """Go down from `root` folder by folder, through no symbolic link; OSError with ELOOP where the way leads up."""
-    above = os.path.join(root, "")
-    below = path[len(above) :] if path.startswith(above) else os.path.relpath(path, root)
+    above = root if root.endswith(os.sep) else f"{root}{os.sep}"
+    written = path.startswith(above) or path == root  # as nearly all are
+    below = path[len(above) :] if written else os.path.relpath(path, root)
     names = [name for name in below.split(os.sep) if name and name != os.curdir]
     if os.pardir in names:
         raise OSError(errno.ELOOP, "it does not lie below that folder")

@@ -1,9 +1,9 @@
 """Bounds: how long a server may take, and how much it may send, where that is not the data of an object."""
 
 import asyncio
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager, suppress
+from contextlib import suppress
 from functools import partial
+from types import TracebackType
 
 import aiohttp
 
@@ -36,23 +36,33 @@ def seconds_of(policy: Policy) -> float:
     return min(limits, default=_LONGEST)
 
 
-@asynccontextmanager
-async def within(seconds: float, body: object) -> AsyncGenerator[None]:
-    """Cut the block short after so many seconds, however much keeps coming: a ServerTimeoutError because of a Stalled.
+class within:  # noqa: N801 - it is used like `asyncio.timeout`
+    """Cut a block short after so many seconds, however much keeps coming: a ServerTimeoutError because of a Stalled.
 
     Where it sends a Body they count from its end, for it has a limit of its own for each of its pieces.
     """
-    timer = asyncio.timeout(None if isinstance(body, Body) else seconds)
-    if isinstance(body, Body):
-        body.sent = partial(_begin, timer, seconds)
-    try:
-        async with timer:
-            yield
-    except TimeoutError:
-        if not timer.expired():
-            raise
-        stalled = Stalled(f"the server's response was not there after {seconds:g} s", _CURE)
-        raise aiohttp.ServerTimeoutError(str(stalled)) from stalled
+
+    __slots__ = ("_seconds", "_timer")
+
+    def __init__(self, seconds: float, body: object) -> None:
+        self._seconds = seconds
+        if type(body) is Body:
+            self._timer = asyncio.timeout(None)
+            body.sent = partial(_begin, self._timer, seconds)
+        else:
+            self._timer = asyncio.timeout(seconds)
+
+    async def __aenter__(self) -> None:
+        await self._timer.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._timer.__aexit__(kind, error, trace)
+        except TimeoutError:  # by the timer: it lets those of the block pass
+            stalled = Stalled(f"the server's response was not there after {self._seconds:g} s", _CURE)
+            raise aiohttp.ServerTimeoutError(str(stalled)) from stalled
 
 
 def _begin(timer: asyncio.Timeout, seconds: float) -> None:
