@@ -8,6 +8,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
+import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -33,6 +34,15 @@ def self_signed(path: Path) -> None:
     plain = serialization.NoEncryption()
     pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
     path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def trusted(path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """Return the context of a server for localhost that clients made from now on trust."""
+    self_signed(path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
 
 
 @contextmanager

@@ -1,0 +1,282 @@
+"""One HTTP/1.1 connection: it carries one request at a time and reads one response to it. It opens nothing itself."""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from typing import Protocol, cast
+
+import httptools
+
+from forbear.transfer.errors import Stalled
+from forbear.transfer.wire.errors import BadResponse, Broken
+from forbear.transfer.wire.response import Response
+
+_LONGEST_HEAD = 64 * 1024
+"""Bytes of status line and headers, those of interim responses included; the service sends some 2 KiB."""
+
+_NO_BODY = {204, 304}
+
+
+class Body(Protocol):
+    """A request body that is read piece by piece, as the server takes it."""
+
+    def __len__(self) -> int:
+        """Return its size in bytes."""
+        ...
+
+    def pieces(self) -> Iterable[bytes]:
+        """Read it from its beginning; a piece is asked for once the connection has taken the one before."""
+        ...
+
+
+class Connection(asyncio.Protocol):
+    """A connection and the request that is under way on it.
+
+    `freed` is called when a request has ended, well or not; `is_open` then says whether another may follow. A peer that
+    moves no byte for `stall_timeout` seconds while somebody waits for it has stalled.
+    """
+
+    def __init__(self, stall_timeout: float, freed: Callable[["Connection"], None]) -> None:
+        self.is_open = False
+        self.idle_since = 0.0
+        self._loop = asyncio.get_running_loop()
+        self._stall_timeout = stall_timeout
+        self._freed = freed
+        self._transport: asyncio.Transport
+        self._parser: httptools.HttpResponseParser | None = None
+        self._response: Response | None = None
+        self._headers: dict[str, str] = {}
+        self._head_size = 0
+        self._left: int | None = None
+        self._keeps_alive = False
+        self._busy = False
+        self._sending = False
+        self._is_tunnel = False
+        self._full = False
+        self._came: asyncio.Future[Response] | None = None
+        self._drained: asyncio.Future[None] | None = None
+        self._deadline = 0.0
+        self._otherwise = ""
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def request(self, head: bytes, body: "bytes | Body | None") -> Response:
+        """Send a request and return the response once its headers have come.
+
+        One that comes before all of the body is sent ends the sending, and the connection with its own end.
+        """
+        self._busy, self._response = True, None
+        self._left, self._head_size, self._headers = None, 0, {}
+        self._parser = httptools.HttpResponseParser(self)
+        came: asyncio.Future[Response] = self._loop.create_future()
+        self._came = came
+        if body is None or isinstance(body, bytes):
+            self._transport.write(head + body if body else head)
+        else:
+            await self._send(head, body, came)
+        self.expect("has not answered")  # in that time, however many interim responses there are
+        return await came
+
+    async def tunnel(self, head: bytes) -> int:
+        """Ask a proxy for a tunnel and return the status of its answer; the connection stays open."""
+        self._is_tunnel = True
+        response = await self.request(head, None)
+        self._busy = self._is_tunnel = False
+        return response.status
+
+    async def _send(self, head: bytes, body: Body, came: "asyncio.Future[Response]") -> None:
+        self._sending = True
+        self._transport.write(head)
+        for piece in body.pieces():
+            self._transport.write(piece)
+            if self._full and not came.done():
+                self.expect("took no byte")
+                self._drained = self._loop.create_future()
+                await asyncio.wait((came, self._drained), return_when=asyncio.FIRST_COMPLETED)
+            if came.done():
+                return
+        self._sending = False
+
+    def expect(self, otherwise: str) -> None:
+        """Give the peer the stall timeout from now on; `otherwise` says what it will not have done by then."""
+        self._deadline = self._loop.time() + self._stall_timeout
+        self._otherwise = otherwise
+        if self._timer is None:
+            self._timer = self._loop.call_at(self._deadline, self._check)
+
+    def abort(self) -> None:
+        """Close the connection at once; nothing waits for what is not sent yet."""
+        self.is_open = False
+        self._transport.abort()
+        self._end()
+
+    def close(self) -> None:
+        """Close the connection; what is under way on it ends at once."""
+        if self._busy:
+            self.abort()
+        else:
+            self.is_open = False
+            self._transport.close()
+
+    @property
+    def transport(self) -> asyncio.Transport:
+        """The transport below, to be wrapped in TLS."""
+        return self._transport
+
+    def secured(self, transport: asyncio.Transport) -> None:
+        """Go on over another transport."""
+        self._transport = transport
+
+    # What the event loop calls.
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Begin."""
+        self._transport = cast("asyncio.Transport", transport)
+        self.is_open = True
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """End, and with it whatever is under way."""
+        self.is_open = False
+        self._ended_by_peer(exc)
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def eof_received(self) -> bool:
+        """The peer sends no more; the transport closes."""
+        self.is_open = False
+        self._ended_by_peer(None)
+        return False
+
+    def pause_writing(self) -> None:
+        """The peer takes no more for now."""
+        self._full = True
+
+    def resume_writing(self) -> None:
+        """The peer takes more."""
+        self._full = False
+        if self._drained is not None and not self._drained.done():
+            self._drained.set_result(None)
+
+    def pause(self) -> None:
+        """Stop reading."""
+        self._transport.pause_reading()
+
+    def resume(self) -> None:
+        """Read on."""
+        self._transport.resume_reading()
+
+    def data_received(self, data: bytes) -> None:
+        """Parse the head of a response; take its body as it comes where its length is known."""
+        if not self._busy:  # nobody has asked for anything
+            self.abort()
+            return
+        if self._response is not None and self._left is not None:
+            self._take(data)
+        elif self._parser is not None:
+            if self._response is None:
+                self._head_size += len(data)
+            try:
+                self._parser.feed_data(data)
+            except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
+                self._fail(BadResponse(f"the server's response is not HTTP/1.1: {type(error).__name__}: {error}"))
+            else:
+                if self._response is None and self._head_size > _LONGEST_HEAD:
+                    self._fail(BadResponse(f"the head of the response is longer than {_LONGEST_HEAD // 1024} KiB"))
+
+    # What the parser calls.
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header."""
+        key, text = name.decode("latin-1").lower(), value.decode("latin-1")
+        before = self._headers.get(key)
+        self._headers[key] = text if before is None else f"{before}, {text}"
+
+    def on_headers_complete(self) -> None:
+        """Make the response, unless it is an interim one."""
+        parser = self._parser
+        assert parser is not None  # noqa: S101
+        status = parser.get_status_code()
+        if status < 200:
+            self._headers = {}
+            return
+        self._keeps_alive = parser.should_keep_alive()
+        response = self._response = Response(status, self._headers, self)
+        length = self._headers.get("content-length")
+        if "transfer-encoding" in self._headers:
+            self._keeps_alive = self._keeps_alive and length is None  # who says both may mean another end than we do
+        elif length is not None and status not in _NO_BODY:
+            self._left = int(length)  # llhttp has refused what is no number, or is above 64 bits
+        if self._came is not None and not self._came.done():
+            self._came.set_result(response)
+
+    def on_body(self, body: bytes) -> None:
+        """Hand on a part of the body that came with the head, or in chunks."""
+        if self._response is not None:
+            self._response.feed(body)
+            if self._left is not None:
+                self._left -= len(body)
+
+    def on_message_complete(self) -> None:
+        """End the response, unless it is an interim one."""
+        if self._response is not None:
+            self._finish()
+
+    def _take(self, data: bytes) -> None:
+        """Hand on a part of a body of known length."""
+        response, left = self._response, self._left
+        assert response is not None and left is not None  # noqa: S101, PT018
+        if len(data) > left:  # nobody has asked for what follows
+            self._keeps_alive = False
+            data = data[:left]
+        response.feed(data)
+        self._left = left - len(data)
+        if not self._left:
+            self._finish()
+
+    def _finish(self) -> None:
+        """End the request: all of its response is here."""
+        response = self._response
+        if response is None or response.ended or self._is_tunnel:
+            return
+        response.end()
+        if self._sending or not self._keeps_alive:
+            self.is_open = False
+            self._transport.abort()
+        self._end()
+
+    def _ended_by_peer(self, error: Exception | None) -> None:
+        """End the request, if one is under way; a response of unknown length is whole now."""
+        response = self._response
+        until_end = response is not None and self._left is None and "transfer-encoding" not in response.headers
+        if response is not None and until_end and error is None:
+            self._finish()
+        elif self._busy:
+            text = "in the middle of its response" if response is not None else "without a response"
+            broken = Broken(f"the server closed the connection {text}")
+            broken.__cause__ = error
+            self._fail(broken)
+
+    def _fail(self, error: Exception) -> None:
+        if not self._busy:
+            return
+        if self._response is not None:
+            self._response.fail(error)
+        elif self._came is not None and not self._came.done():
+            self._came.set_exception(error)
+        self.abort()
+
+    def _end(self) -> None:
+        self._parser = self._came = self._drained = None
+        if self._busy:
+            self._busy = self._sending = False
+            self.idle_since = self._loop.time()
+            self._freed(self)
+
+    def _check(self) -> None:
+        """See whether the peer has stalled; runs once per stall timeout, however often somebody waits."""
+        self._timer = None
+        if not self._busy or (self._response is not None and not self._response.is_awaited):
+            return
+        if self._loop.time() < self._deadline:
+            self._timer = self._loop.call_at(self._deadline, self._check)
+        else:
+            self._fail(Stalled(f"the server {self._otherwise} for {self._stall_timeout:g} s"))

@@ -1,0 +1,209 @@
+"""Connections to where requests go, kept for the next ones: straight, or through a proxy."""
+
+import asyncio
+import base64
+import ssl
+from collections.abc import Mapping
+from functools import lru_cache
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit
+
+from forbear.transfer.wire.connection import Body, Connection
+from forbear.transfer.wire.errors import NotConnected, ProxyRefused, Untrusted
+from forbear.transfer.wire.response import Response
+
+CONNECT_TIMEOUT = 30.0
+"""Seconds for a connection, its TLS handshake and the proxy's tunnel together."""
+
+_IDLE = 15.0
+"""Seconds after which a connection is not used again: the server may be about to close it."""
+
+_STAGGER = 0.25
+_WRITE_AHEAD = 256 * 1024
+_PORTS = {"http": 80, "https": 443}
+
+
+class Origin(NamedTuple):
+    """Where a connection leads: the `scheme` is http or https."""
+
+    scheme: str
+    host: str
+    port: int
+
+    @property
+    def netloc(self) -> str:
+        """Its host, and the port where that is not the usual one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+
+
+class Pool:
+    """Sends requests, each over a connection that no other uses meanwhile; at most `limit` are under way at a time.
+
+    `headers` go with every request. `proxy` is the URL of the proxy for all of them, None for the straight way.
+    """
+
+    def __init__(self, limit: int, stall_timeout: float, headers: Mapping[str, str], proxy: str | None = None) -> None:
+        self.closed = False
+        self._stall_timeout = stall_timeout
+        self._headers = dict(headers)
+        self._proxy = None if proxy is None else split(proxy)[0]
+        self._proxy_headers = {} if proxy is None else _authorization(proxy)
+        self._slots = asyncio.Semaphore(limit)
+        self._idle: dict[Origin, list[Connection]] = {}
+        self._open: dict[Connection, Origin] = {}
+        self._tls: ssl.SSLContext | None = None
+
+    async def request(
+        self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Body | None" = None
+    ) -> Response:
+        """Send a request once and return its response.
+
+        Raises NotConnected where no byte of it was sent, another WireError or Stalled where nobody knows what became
+        of it, and whatever reading the body raises.
+        """
+        origin, target = split(url)
+        head = self._head(method, origin, target, headers, body)
+        await self._slots.acquire()
+        connection = None
+        try:
+            connection = self._kept(origin) or await self._connected(origin)
+            return await connection.request(head, body)
+        except BaseException:
+            if connection is None:
+                self._slots.release()
+            else:
+                connection.abort()
+            raise
+
+    async def close(self) -> None:
+        """Close all connections."""
+        self.closed = True
+        for connection in list(self._open):
+            connection.close()
+        self._open.clear()
+        self._idle.clear()
+
+    def _head(
+        self, method: str, origin: Origin, target: str, headers: Mapping[str, str], body: "bytes | Body | None"
+    ) -> bytes:
+        fields = {**self._headers, **headers}
+        if self._proxy is not None and origin.scheme == "http":
+            target = f"http://{origin.netloc}{target}"
+            fields.update(self._proxy_headers)
+        if body is not None or method not in {"GET", "DELETE"}:
+            fields["Content-Length"] = str(len(body) if body is not None else 0)
+        return _written(method, target, origin.netloc, fields)
+
+    def _kept(self, origin: Origin) -> Connection | None:
+        """Return an open connection that was used a moment ago."""
+        kept = self._idle.get(origin)
+        oldest = asyncio.get_running_loop().time() - _IDLE
+        while kept:
+            connection = kept.pop()
+            if connection.is_open and connection.idle_since > oldest:
+                return connection
+            connection.close()
+            self._open.pop(connection, None)
+        return None
+
+    async def _connected(self, origin: Origin) -> Connection:
+        """Open a connection; NotConnected where that fails."""
+        at = self._proxy or origin
+        connection = None
+        try:
+            async with asyncio.timeout(CONNECT_TIMEOUT):
+                connection = await self._opened(at)
+                if at is not origin and origin.scheme == "https":
+                    await self._tunnelled(connection, at, origin)
+        except BaseException as error:
+            if connection is not None:
+                connection.abort()
+            if isinstance(error, ssl.SSLCertVerificationError):
+                raise Untrusted(f"the certificate of {origin.netloc} is not valid: {error.verify_message}") from error
+            if isinstance(error, TimeoutError):
+                raise NotConnected(f"no connection to {at.netloc} within {CONNECT_TIMEOUT:g} s") from error
+            if isinstance(error, OSError):
+                raise NotConnected(f"cannot connect to {at.netloc}: {error.strerror or error}") from error
+            raise
+        self._open[connection] = origin
+        return connection
+
+    async def _opened(self, at: Origin) -> Connection:
+        loop = asyncio.get_running_loop()
+        context, name = (self._context(), at.host) if at.scheme == "https" else (None, None)
+        transport, connection = await loop.create_connection(
+            lambda: Connection(self._stall_timeout, self._freed),
+            at.host,
+            at.port,
+            ssl=context,
+            server_hostname=name,
+            happy_eyeballs_delay=_STAGGER,
+        )
+        transport.set_write_buffer_limits(_WRITE_AHEAD)
+        return connection
+
+    async def _tunnelled(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
+        """Have the proxy open a tunnel to the origin, and speak TLS through it."""
+        host = f"[{origin.host}]" if ":" in origin.host else origin.host
+        target = f"{host}:{origin.port}"
+        status = await connection.tunnel(_written("CONNECT", target, target, self._proxy_headers))
+        if not 200 <= status < 300:
+            raise ProxyRefused(proxy.netloc, status)
+        transport = await asyncio.get_running_loop().start_tls(
+            connection.transport, connection, self._context(), server_hostname=origin.host
+        )
+        if transport is None:
+            raise ConnectionResetError("the connection was closed during the TLS handshake")
+        transport.set_write_buffer_limits(_WRITE_AHEAD)
+        connection.secured(transport)
+
+    def _context(self) -> ssl.SSLContext:
+        if self._tls is None:  # it reads all certificates of the machine
+            self._tls = ssl.create_default_context()
+            self._tls.set_alpn_protocols(["http/1.1"])
+        return self._tls
+
+    def _freed(self, connection: Connection) -> None:
+        origin = self._open.get(connection)
+        if origin is None:  # it leads to a proxy, which was asked for a tunnel
+            return
+        self._slots.release()
+        if connection.is_open and not self.closed:
+            self._idle.setdefault(origin, []).append(connection)
+        else:
+            self._open.pop(connection)
+
+
+@lru_cache(maxsize=256)
+def _origin(scheme: str, netloc: str) -> Origin:
+    parts = urlsplit(f"{scheme}://{netloc}")
+    if scheme not in _PORTS or not parts.hostname:
+        raise ValueError(f"`url` must begin with http:// or https:// and a host, got {scheme}://{netloc}")
+    return Origin(scheme, parts.hostname, parts.port or _PORTS[scheme])
+
+
+def split(url: str) -> tuple[Origin, str]:
+    """Return where a URL leads, and its path and query as they stand."""
+    scheme, _, rest = url.partition("://")
+    slash = rest.find("/")
+    netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
+    return _origin(scheme.lower(), netloc), target
+
+
+def _written(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of a request; ValueError where a header or the target would end its line."""
+    lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
+    lines += [f"{name}: {value}" for name, value in headers.items()]
+    text = "\r\n".join(lines)
+    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
+        raise ValueError(f"a header or the target of a request holds a line end: {method} {host}")
+    return f"{text}\r\n\r\n".encode("latin-1")
+
+
+def _authorization(proxy: str) -> dict[str, str]:
+    parts = urlsplit(proxy)
+    if parts.username is None:
+        return {}
+    pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+    return {"Proxy-Authorization": f"Basic {base64.b64encode(pair.encode()).decode()}"}

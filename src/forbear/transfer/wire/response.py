@@ -1,0 +1,129 @@
+"""A response: its status, its headers, and its body as it comes."""
+
+import asyncio
+from collections import deque
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Protocol, Self
+
+from forbear.core.report import Report
+
+_HIGH = 1024 * 1024
+"""So many bytes wait for their reader before the connection stops reading."""
+
+
+class Source(Protocol):
+    """The connection that a response comes over."""
+
+    def pause(self) -> None:
+        """Stop reading."""
+        ...
+
+    def resume(self) -> None:
+        """Read on."""
+        ...
+
+    def expect(self, otherwise: str) -> None:
+        """Watch over the time until the next byte."""
+        ...
+
+    def abort(self) -> None:
+        """Close the connection at once."""
+        ...
+
+
+class Response:
+    """A response whose headers have come; `headers` has lower-case names, and what came twice joined by commas.
+
+    Use it as a context manager: what is not read to its end closes the connection.
+    """
+
+    __slots__ = ("status", "headers", "ended", "_source", "_chunks", "_size", "_paused", "_error", "_waiter",
+                 "__forbear_report__")  # fmt: skip
+
+    __forbear_report__: Report
+
+    def __init__(self, status: int, headers: Mapping[str, str], source: Source) -> None:
+        self.status = status
+        self.headers = headers
+        self.ended = False
+        self._source = source
+        self._chunks: deque[bytes] = deque()
+        self._size = 0
+        self._paused = False
+        self._error: Exception | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the body from the connection."""
+        self._chunks.append(data)
+        self._size += len(data)
+        self._wake()
+        if self._size > _HIGH and not self._paused:
+            self._paused = True
+            self._source.pause()
+
+    def end(self) -> None:
+        """Note that all of the body has come; the connection is free to read on."""
+        self.ended = True
+        if self._paused:
+            self._paused = False
+            self._source.resume()
+        self._wake()
+
+    def fail(self, error: Exception) -> None:
+        """Note why the rest of the body will not come; what has come can be read first."""
+        self._error = error
+        self._wake()
+
+    @property
+    def is_awaited(self) -> bool:
+        """Whether somebody waits for the next bytes."""
+        return self._waiter is not None
+
+    async def readany(self) -> bytes:
+        """Return the next bytes of the body, b"" at its end. Raises WireError and Stalled."""
+        while not self._chunks:
+            if self.ended:
+                return b""
+            if self._error is not None:
+                raise self._error
+            self._source.expect("sent no byte")
+            self._waiter = asyncio.get_running_loop().create_future()
+            try:
+                await self._waiter
+            finally:
+                self._waiter = None
+        data = self._chunks.popleft()
+        self._size -= len(data)
+        if self._paused and self._size <= _HIGH // 2:
+            self._paused = False
+            self._source.resume()
+        return data
+
+    async def read(self, limit: int | None = None) -> bytes:
+        """Return the body, or as much of it as brings it above `limit` bytes."""
+        chunks: list[bytes] = []
+        size = 0
+        while (limit is None or size <= limit) and (data := await self.readany()):
+            chunks.append(data)
+            size += len(data)
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def close(self) -> None:
+        """Close the connection unless all of the response has come."""
+        if not self.ended and self._error is None:
+            self._error = ConnectionResetError("the response was closed before its end")
+            self._source.abort()
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
