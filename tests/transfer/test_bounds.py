@@ -29,6 +29,8 @@ from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, TARGET, file_of, storing
 
+LISTING = "storage#objects"
+
 pytestmark = pytest.mark.anyio
 
 ONCE = cloud_storage.policy.with_attempts(1)
@@ -153,7 +155,7 @@ async def test_a_page_of_objects_with_all_their_metadata_passes() -> None:
         {**RESOURCE, "name": f"{number:04}" + "n" * 1020, "metadata": {"key": "ä" * 4093}, "contentType": "t" * 200}
         for number in range(1000)
     ]
-    body = json.dumps({"items": items}).encode()
+    body = json.dumps({"kind": LISTING, "items": items}).encode()
     assert 20 * 1024 * 1024 < len(body) < PAGE
     with Wire(reply(200, body)) as wire:
         async with storing(wire.url) as storage:
@@ -194,7 +196,9 @@ def test_empty_pages_end() -> None:
 
 def page(items: list[dict[str, Any]], token: object = None, prefixes: object = ()) -> Answer:
     """A page of a listing."""
-    return reply(200, json.dumps({"items": items, "prefixes": prefixes, "nextPageToken": token}).encode())
+    return reply(
+        200, json.dumps({"kind": LISTING, "items": items, "prefixes": prefixes, "nextPageToken": token}).encode()
+    )
 
 
 def named(*names: str) -> list[dict[str, Any]]:

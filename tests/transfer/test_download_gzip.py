@@ -8,7 +8,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,6 +20,7 @@ from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.files import PIECE
+from forbear.transfer.wire.response import Response
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes, ranges
 
 GZIP = {"contentEncoding": "gzip"}
@@ -32,7 +32,7 @@ class Deaf(Storage):
     @asynccontextmanager
     async def stream(
         self, method: str, url: str, headers: Mapping[str, str], body: Any = None
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
+    ) -> AsyncGenerator[Response]:
         heard = {name: value for name, value in headers.items() if name != "Accept-Encoding"}
         async with super().stream(method, url, heard, body) as response:
             yield response
@@ -159,7 +159,7 @@ async def test_a_stream_is_not_given_both(cloud: Cloud) -> None:
         @asynccontextmanager
         async def stream(
             self, method: str, url: str, headers: Mapping[str, str], body: Any = None
-        ) -> AsyncGenerator[aiohttp.ClientResponse]:
+        ) -> AsyncGenerator[Response]:
             self.asked += 1
             way = Storage.stream if self.asked == 1 else Deaf.stream
             async with way(self, method, url, headers, body) as response:

@@ -8,13 +8,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import aiohttp
 import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads import large
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Locked
+from forbear.transfer.wire.errors import Broken
 from tests.transfer.downloads import (
     MIB,
     URL,
@@ -96,7 +96,7 @@ async def test_no_progress_ends_the_patience(tmp_path: Path) -> None:
     """Bytes that come again and again, and no others, are no progress."""
     short = reply("200 OK", b"da", "content-length: 4", *described(b"data", crc32c_of(b"data")))
     async with odd_server(short) as url:
-        with pytest.raises(aiohttp.ClientPayloadError, match="received 2 of 4 bytes") as caught:
+        with pytest.raises(Broken, match="after 2 of 4 bytes") as caught:
             await fetched(url, tmp_path / "file")
     assert "gave up after" in caught.value.__notes__[-1]
     assert names(tmp_path) == []

@@ -24,7 +24,7 @@ from tests.transfer.downloads import URL, Count, names, random_bytes
 pytestmark = pytest.mark.anyio
 
 PLAIN = bytes(500) + random_bytes(300)
-PACKED = gzip.compress(PLAIN)
+PACKED = gzip.compress(PLAIN, mtime=0)
 EVIL = b"EVIL-BYTES"
 
 

@@ -3,7 +3,6 @@
 import asyncio
 from typing import Any
 
-import aiohttp
 import pytest
 
 import forbear
@@ -15,6 +14,7 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.endpoint import ENDPOINT, is_private, proxy
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, Stalled, TransferError
+from forbear.transfer.wire.errors import Broken, NotConnected
 from tests.clients.wire import Wire, reply
 from tests.transfer.uploads import metered, storing
 
@@ -133,8 +133,8 @@ async def test_retries_are_told_to_the_meter_and_the_listener(cloud: Cloud) -> N
         (HttpError("x", 503), None, Kind.TRANSIENT),
         (HttpError("x", 302), CHUNK, Kind.PERMANENT),
         (Stalled("x"), None, Kind.TRANSIENT),
-        (aiohttp.ServerDisconnectedError(), None, Kind.TRANSIENT),
-        (ConnectionResetError(), None, Kind.TRANSIENT),
+        (Broken("x"), None, Kind.TRANSIENT),
+        (NotConnected("x"), None, Kind.NOT_EXECUTED),
         (ValueError("x"), None, Kind.PERMANENT),
     ],
 )
@@ -241,12 +241,16 @@ async def test_replies_that_are_of_somebody_else(body: str) -> None:
     [
         "null",
         "[]",
-        '{"items": 7}',
-        '{"items": [7]}',
-        '{"items": [{"bucket": "bkt", "name": "elsewhere/a", "generation": "1"}]}',
-        '{"items": [{"bucket": "other", "name": "folder/a", "generation": "1"}]}',
-        '{"items": [{"bucket": "bkt", "name": "folder/a", "generation": "1", "size": "-1"}]}',
-        '{"nextPageToken": "again"}',
+        "{}",
+        '{"error": {"code": 500}}',
+        '{"kind": "storage#object", "items": []}',
+        '{"items": []}',
+        '{"kind": "storage#objects", "items": 7}',
+        '{"kind": "storage#objects", "items": [7]}',
+        '{"kind": "storage#objects", "items": [{"bucket": "bkt", "name": "elsewhere/a", "generation": "1"}]}',
+        '{"kind": "storage#objects", "items": [{"bucket": "other", "name": "folder/a", "generation": "1"}]}',
+        '{"kind": "storage#objects", "items": [{"bucket": "bkt", "name": "folder/a", "generation": "1", "size": "-1"}]}',
+        '{"kind": "storage#objects", "nextPageToken": "again"}',
     ],
 )
 async def test_listings_that_cannot_be_trusted_end(page: str) -> None:
@@ -255,6 +259,17 @@ async def test_listings_that_cannot_be_trusted_end(page: str) -> None:
         async with Storage(endpoint=wire.url) as storage:
             with pytest.raises(TransferError):
                 [found async for found in storage.objects("bkt", "folder/")]
+
+
+@pytest.mark.parametrize("status", [201, 204, 206, 299])
+async def test_a_listing_is_answered_by_200_only(status: int) -> None:
+    """A part of one, or an answer to something else, does not count as all that is there."""
+    with Wire(reply(status, b"" if status == 204 else b'{"kind": "storage#objects", "items": []}')) as wire:
+        async with Storage(endpoint=wire.url) as storage:
+            with pytest.raises(TransferError):
+                [found async for found in storage.objects("bkt", "folder/")]
+            with pytest.raises(TransferError):
+                await storage.is_folder(Url("bkt", "folder"))
 
 
 async def test_what_is_redirected_was_not_done() -> None:

@@ -15,8 +15,8 @@ from forbear.exchange.send import Send
 R = TypeVar("R")
 
 
-class AsyncPort(Protocol[R]):
-    """How one request is sent by one async client."""
+class AsyncSender(Protocol[R]):
+    """How one request is sent by one async client: all that `drive` needs."""
 
     @property
     def start(self) -> Start:
@@ -49,10 +49,6 @@ class AsyncPort(Protocol[R]):
         """The headers of a response, by lower-case names."""
         ...
 
-    def chunks(self, response: R) -> AsyncIterator[bytes]:
-        """The body of a response as it comes over the wire."""
-        ...
-
     def is_settled_at_once(self, response: R) -> bool:
         """Whether the body of a response is to be read before anything else is decided."""
         ...
@@ -69,12 +65,20 @@ class AsyncPort(Protocol[R]):
         """What an error of the client means."""
         ...
 
+
+class AsyncPort(AsyncSender[R], Protocol[R]):
+    """How one request is sent, and how its response is read on where it breaks."""
+
+    def chunks(self, response: R) -> AsyncIterator[bytes]:
+        """The body of a response as it comes over the wire."""
+        ...
+
     def broken(self, text: str) -> Exception:
         """The client's own error for a body that is not as long as it should be."""
         ...
 
 
-async def drive(port: AsyncPort[R]) -> R:
+async def drive(port: AsyncSender[R]) -> R:
     """Send the request as often as its policy allows and return the reply."""
     plain = port.is_plain
     while True:

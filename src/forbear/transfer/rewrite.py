@@ -6,8 +6,6 @@ several calls is kept, so that the next process goes on with it. A source that i
 
 from contextlib import ExitStack
 
-import aiohttp
-
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
 from forbear.transfer.cloud.address import Url
@@ -20,6 +18,7 @@ from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import SMALL, State
+from forbear.transfer.wire.errors import WireError
 
 _GRAIN = 1024 * 1024
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"
@@ -106,7 +105,7 @@ class _Rewrite:
                 if made is None:  # a token holds for one condition, and not for ever
                     self._restart()
                     continue
-            except (aiohttp.ClientError, Stalled) as error:
+            except (WireError, Stalled) as error:
                 await self._broken_off(error)
                 continue
             if self._kept is not None:

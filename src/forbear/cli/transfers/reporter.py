@@ -18,7 +18,7 @@ _KINDS = 4
 _WORD = re.compile(r"[\w ]+")
 _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
 """From which on a speed means something."""
-_CANNOT_CONNECT = "Cannot connect to host"
+_CANNOT_CONNECT = "cannot connect to"
 UNREACHABLE = "check the network; another service than the real one is named by --endpoint or STORAGE_EMULATOR_HOST"
 
 
@@ -80,7 +80,7 @@ def _failure(outcome: Outcome) -> None:
     report(error if _names(error, name) else f"{name}: {error}")
     if outcome.report is not None:
         tell(f"tried: {plain(_tried(outcome.report, outcome.error or ''))}")
-    cure = outcome.hint or (UNREACHABLE if _CANNOT_CONNECT in error else None)
+    cure = UNREACHABLE if error.startswith(_CANNOT_CONNECT) else outcome.hint
     if cure is not None:
         advise(plain(cure))
 

@@ -6,7 +6,6 @@ import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 
-import aiohttp
 import click
 
 from forbear.cli.options import laid_over
@@ -23,6 +22,7 @@ from forbear.transfer.cloud.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.meter import current_meter
+from forbear.transfer.wire.errors import NotConnected
 
 Transfer = Callable[[Storage, Watch], Awaitable[Summary]]
 
@@ -60,10 +60,10 @@ def run_transfers(
                 summary = None
             except NoCredentials as error:
                 raise Problem(plain(str(error)), _NO_CREDENTIALS) from None
+            except NotConnected as error:
+                raise Problem(plain(str(error)), UNREACHABLE) from None
             except TransferError as error:
                 raise Problem(plain(str(error)), None if error.hint is None else plain(error.hint)) from None
-            except aiohttp.ClientError as error:
-                raise Problem(plain(str(error)), UNREACHABLE) from None
             except ValueError as error:
                 raise BadInput(plain(str(error))) from None
         if summary is not None:

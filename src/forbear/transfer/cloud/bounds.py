@@ -2,14 +2,12 @@
 
 import asyncio
 from contextlib import suppress
-from functools import partial
 from types import TracebackType
-
-import aiohttp
 
 from forbear.policy import Policy
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.errors import Stalled, WrongReply
+from forbear.transfer.wire.response import Response
 
 ANSWER = 1024 * 1024
 """The most bytes of a response about one object, a session or a token: one with all its metadata has some 12 KiB."""
@@ -36,51 +34,60 @@ def seconds_of(policy: Policy) -> float:
     return min(limits, default=_LONGEST)
 
 
-class within:  # noqa: N801 - it is used like `asyncio.timeout`
-    """Cut a block short after so many seconds, however much keeps coming: a ServerTimeoutError because of a Stalled.
+class Deadline:
+    """When one response must be there whole: `seconds` after its request, or after the end of the Body that it sends.
 
-    Where it sends a Body they count from its end, for it has a limit of its own for each of its pieces.
+    A Body has a limit of its own for each of its pieces.
     """
 
-    __slots__ = ("_seconds", "_timer")
+    __slots__ = ("_at", "_seconds", "_timer")
 
-    def __init__(self, seconds: float, body: object) -> None:
+    def __init__(self, seconds: float, body: object = None) -> None:
         self._seconds = seconds
-        if type(body) is Body:
-            self._timer = asyncio.timeout(None)
-            body.sent = partial(_begin, self._timer, seconds)
+        self._timer: asyncio.Timeout | None = None
+        self._at: float | None = None
+        if isinstance(body, Body):
+            body.sent = self.begin
         else:
-            self._timer = asyncio.timeout(seconds)
+            self.begin()
+
+    def begin(self) -> None:
+        """Count from now on, unless it has begun."""
+        if self._at is not None:
+            return
+        self._at = asyncio.get_running_loop().time() + self._seconds
+        if self._timer is not None:
+            with suppress(RuntimeError):  # the response was there before all of the body had gone
+                self._timer.reschedule(self._at)
 
     async def __aenter__(self) -> None:
+        """Cut the block short at the deadline, however much keeps coming: it raises Stalled."""
+        self._timer = asyncio.timeout_at(self._at)
         await self._timer.__aenter__()
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        timer, self._timer = self._timer, None
+        if timer is None:
+            return
         try:
-            await self._timer.__aexit__(kind, error, trace)
-        except TimeoutError:  # by the timer: it lets those of the block pass
-            stalled = Stalled(f"the server's response was not there after {self._seconds:g} s", _CURE)
-            raise aiohttp.ServerTimeoutError(str(stalled)) from stalled
+            await timer.__aexit__(kind, error, trace)
+        except TimeoutError as late:  # by the timer: it lets those of the block pass
+            raise Stalled(f"the server's response was not there after {self._seconds:g} s", _CURE) from late
 
 
-def _begin(timer: asyncio.Timeout, seconds: float) -> None:
-    with suppress(RuntimeError):  # the response was there before all of the body had gone
-        timer.reschedule(asyncio.get_running_loop().time() + seconds)
-
-
-async def read_whole(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """Read the body of a response; WrongReply where it has more than `most` bytes."""
-    pieces: list[bytes] = []
-    size = 0
-    while piece := await response.content.readany():
-        size += len(piece)
-        if size > most:
-            response.close()
+async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes:
+    """Read the body of a response; WrongReply where it has more than `most` bytes, Stalled where it takes too long."""
+    deadline.begin()
+    try:
+        async with deadline:
+            body = await response.read(most)
+        if len(body) > most:
             raise WrongReply(f"the server's response goes on after {most} bytes, more than any that was asked for")
-        pieces.append(piece)
-    return b"".join(pieces)
+    finally:
+        response.close()
+    return body
 
 
 class Pages:

@@ -2,14 +2,14 @@
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
-import aiohttp
-
-from forbear.core.report import attach, report
-from forbear.transfer.cloud.body import Body
+from forbear.transfer.cloud.bounds import Deadline, read_whole
 from forbear.transfer.errors import HttpError, Stalled, WrongReply
+from forbear.transfer.wire.errors import WireError
+from forbear.transfer.wire.response import Response
 
 _LONGEST_MESSAGE = 64 * 1024
 
@@ -33,38 +33,12 @@ class Reply:
         return cast("dict[str, Any]", found)
 
 
-def cause_of(error: aiohttp.ClientError, body: bytes | Body | None, limit: float) -> Exception | None:
-    """What was behind the error of a request: a body that cannot be read, or a server that has stalled."""
-    if isinstance(body, Body) and body.failure is not None:
-        return body.failure
-    if isinstance(error, aiohttp.SocketTimeoutError):
-        stalled = Stalled(f"the server has not answered for {limit:g} s")
-    elif isinstance(error.__cause__, Stalled):
-        stalled = error.__cause__
-    else:
-        return None
-    tried = report(error)
-    if tried is not None:
-        attach(stalled, tried)
-    return stalled
-
-
-async def refusal(what: str, response: aiohttp.ClientResponse) -> HttpError:
-    """The error for a reply of 300 or more; the message is the server's own, where its body has one."""
-    try:
-        body = await response.content.read(_LONGEST_MESSAGE)
-    except (aiohttp.ClientError, TimeoutError):
-        body = b""
-    error = HttpError(what, response.status, _message(body), _lowered(response))
-    tried = report(response)
-    if tried is not None:
-        attach(error, tried)
-    return error
-
-
-def _lowered(response: aiohttp.ClientResponse) -> dict[str, str]:
-    """The headers of a reply by lower-case names."""
-    return {name.lower(): value for name, value in response.headers.items()}
+async def refusal(what: str, response: Response, seconds: float) -> HttpError:
+    """Return the error for a response of 300 or more; the message is the server's own, where its body has one."""
+    body = b""
+    with suppress(WireError, Stalled, WrongReply):
+        body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))
+    return HttpError(what, response.status, _message(body), response.headers)
 
 
 def _message(body: bytes) -> str:

@@ -3,35 +3,31 @@
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from functools import lru_cache
+from functools import lru_cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
 from urllib.parse import urljoin
 
-try:
-    import aiohttp
-except ModuleNotFoundError as error:
-    text = 'forbear.transfer needs aiohttp>=3.12.7; install it with: pip install "forbear[transfer]"'
-    raise ModuleNotFoundError(text, name="aiohttp") from error
-
-from aiohttp.client_middlewares import ClientHandlerType
-from yarl import URL
-
-from forbear.clients.aiohttp import RetryMiddleware, errors
 from forbear.core.events import Event
-from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
+from forbear.core.report import attach, text_of
+from forbear.core.verdict import PERMANENT, Verdict
+from forbear.exchange.settings import Settings
 from forbear.http.request import Request
+from forbear.http.status import reason
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.transfer.cloud.address import Url, quoted
 from forbear.transfer.cloud.body import Body
-from forbear.transfer.cloud.bounds import ANSWER, PAGE, Pages, read_whole, seconds_of, within
+from forbear.transfer.cloud.bounds import ANSWER, PAGE, Deadline, Pages, read_whole, seconds_of
+from forbear.transfer.cloud.calls import Call, verdict
 from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
 from forbear.transfer.cloud.objects import FIELDS, Object
-from forbear.transfer.cloud.replies import Reply, cause_of, refusal
-from forbear.transfer.errors import HttpError, Stalled, WrongReply
+from forbear.transfer.cloud.replies import Reply, refusal
+from forbear.transfer.errors import HttpError, WrongReply
 from forbear.transfer.meter import hear
+from forbear.transfer.wire.pool import Pool
+from forbear.transfer.wire.response import Response
 
 if TYPE_CHECKING:
     from forbear.http.request import Service
@@ -77,31 +73,23 @@ class Storage:
             )
         self.stall_timeout = stall_timeout
         self._project = {} if user_project is None else {"userProject": user_project}
-        self._session: aiohttp.ClientSession | None = None
+        self._pool: Pool | None = None
         self._tokens: Tokens | None = None
-        self._middlewares: dict[int, tuple[Any, ...]] = {}
+        self._settings = Settings(self.policy.with_attempt_timeout(None))  # which is within `seconds`
         self._seconds = seconds_of(self.policy)
 
     async def __aenter__(self) -> Self:
         self._tokens = await tokens(self._credentials, self.policy)
-        retry = RetryMiddleware(self.policy.with_attempt_timeout(None))  # which is within the attempt itself
-        self._middlewares = {most: (retry, _Attempt(self._tokens, self._seconds, most)) for most in (ANSWER, PAGE)}
-        self._session = aiohttp.ClientSession(
-            connector=aiohttp.TCPConnector(limit=self.connections),
-            timeout=aiohttp.ClientTimeout(total=None, connect=None, sock_connect=30, sock_read=self.stall_timeout),
-            auto_decompress=False,
-            cookie_jar=aiohttp.DummyCookieJar(),
-            headers={"User-Agent": "forbear", "Accept-Encoding": "identity"},
-            proxy=proxy(self.endpoint),
-        )
+        headers = {"User-Agent": "forbear", "Accept-Encoding": "identity"}
+        self._pool = Pool(self.connections, self.stall_timeout, headers, proxy(self.endpoint))
         return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        pool, self._pool = self._pool, None
+        if pool is not None:
+            await pool.close()
 
     async def call(
         self,
@@ -120,29 +108,24 @@ class Storage:
         `query` that are None are left out. A response that takes too long has failed, and one of more than `most`
         bytes (ANSWER or PAGE) is a WrongReply.
         """
-        try:
-            async with self._opened.request(
-                method,
-                URL(self.url(path, query), encoded=True),
-                data=body or None,
-                headers=headers,
-                allow_redirects=False,
-                middlewares=self._middlewares[most],
-            ) as response:
-                if response.status >= 300:  # whoever redirects has done nothing
-                    raise await refusal(what, response)
-                return Reply(response.status, response.headers, await response.read())
-        except aiohttp.ClientError as error:
-            cause = cause_of(error, body, self.stall_timeout) or error
-            raise cause from (None if cause is not error else error.__cause__)
+        url = self.url(path, query)
+        attempt = partial(self._attempt, method, url, headers or {}, body or None, self._source)
+        call = Call(self._settings, method, url, headers or {}, body, attempt, seconds=self._seconds, most=most)
+        response = await call.run()
+        if response.status < 300:
+            return Reply(response.status, response.headers, call.body)
+        error = await self.refusal(what, response)  # whoever redirects has done nothing
+        if call.report is not None:
+            attach(error, call.report)
+        raise error
 
     @asynccontextmanager
     async def stream(
         self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], Body] | None = None
-    ) -> AsyncGenerator[aiohttp.ClientResponse]:
-        """Make one attempt of a request for data, or with data, and hand out the reply whatever its status.
+    ) -> AsyncGenerator[Response]:
+        """Make one attempt of a request for data, or with data, and hand out the response whatever its status.
 
-        Whether there is another is the caller's to decide. Only a reply that the credentials have expired (401) is
+        Whether there is another is the caller's to decide. Only a response that the credentials have expired (401) is
         answered here, once, by sending the request anew, with a new `body`: that one was not executed. Another host of
         the service, to which a session's own URL may lead, is not shown the credentials; any other is sent nothing.
         """
@@ -150,21 +133,19 @@ class Storage:
         if not url.startswith(f"{self.endpoint}/"):
             self.home(url, f"{method} data")
             source = NO_TOKENS
-        authorised = await source.headers()
-        response = await self._attempt(method, url, {**headers, **authorised}, body)
-        if response.status == 401 and await source.renew(authorised):
-            response.close()
-            response = await self._attempt(method, url, {**headers, **await source.headers()}, body)
-        async with response:
+        data = None if body is None else body()
+        async with await self._attempt(
+            method, url, headers, data, source, {}, Deadline(self._seconds, data)
+        ) as response:
             yield response
 
-    async def read(self, response: aiohttp.ClientResponse) -> bytes:
+    async def read(self, response: Response) -> bytes:
         """Read the body of a response of `stream` that brings no data, within the bounds of `call`."""
-        try:
-            async with within(self._seconds, None):
-                return await read_whole(response, ANSWER)
-        except aiohttp.ClientError as error:
-            raise cause_of(error, None, self.stall_timeout) or error from None
+        return await read_whole(response, ANSWER, Deadline(self._seconds))
+
+    async def refusal(self, what: str, response: Response) -> HttpError:
+        """Return the error for a response of 300 or more, with the server's own message; `what` names the request."""
+        return await refusal(what, response, self._seconds)
 
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
         """The URL of a request: `path` is percent-encoded, `query` is not."""
@@ -195,7 +176,7 @@ class Storage:
         if isinstance(error, HttpError):
             judgement = self._service.classify(request or _ANY)
             return self._service.verdict(judgement, error.status, error.headers) or PERMANENT
-        return TRANSIENT if isinstance(error, Stalled) else errors.verdict(error)
+        return verdict(error)
 
     async def stat(self, url: Url) -> Object | None:
         """What is there, None where there is nothing."""
@@ -217,11 +198,11 @@ class Storage:
         token: str | None = None
         what = f"list gs://{bucket}/{prefix}"
         path, pages = Url(bucket).list_path, Pages(what)
-        fields = f"nextPageToken,prefixes,items({FIELDS})"
+        fields = f"kind,nextPageToken,prefixes,items({FIELDS})"
         last = {Object: "", Url: ""}
         while True:
             query = {"prefix": prefix or None, "delimiter": delimiter, "pageToken": token, "maxResults": _PAGE}
-            page = (await self.call(what, "GET", path, {**query, "fields": fields}, most=PAGE)).json()
+            page = _page(what, await self.call(what, "GET", path, {**query, "fields": fields}, most=PAGE))
             listed = _listed(what, page, bucket)
             for found in listed:
                 if found.bucket != bucket or not found.name.startswith(prefix):  # its name would be cut as if it did
@@ -237,8 +218,9 @@ class Storage:
 
     async def is_folder(self, url: Url) -> bool:
         """Whether there are objects below a name: folders are nothing else in the cloud."""
-        query = {"prefix": url.prefix or None, "maxResults": 1, "fields": "items(name)"}
-        return bool((await self.call(f"list {url}", "GET", url.list_path, query)).json().get("items"))
+        query = {"prefix": url.prefix or None, "maxResults": 1, "fields": "kind,items(name)"}
+        what = f"list {url}"
+        return bool(_page(what, await self.call(what, "GET", url.list_path, query)).get("items"))
 
     async def delete(self, item: Object) -> None:
         """Delete one version of an object; that it is gone already is no error."""
@@ -250,10 +232,10 @@ class Storage:
                 raise
 
     @property
-    def _opened(self) -> aiohttp.ClientSession:
-        if self._session is None:
+    def _opened(self) -> Pool:
+        if self._pool is None:
             raise RuntimeError(_NOT_ENTERED)
-        return self._session
+        return self._pool
 
     @property
     def _source(self) -> Tokens:
@@ -262,60 +244,34 @@ class Storage:
         return self._tokens
 
     async def _attempt(
-        self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], Body] | None
-    ) -> aiohttp.ClientResponse:
-        data = None if body is None else body()
-        try:
-            async with within(self._seconds, data):
-                return await self._opened.request(
-                    method,
-                    URL(url, encoded=True),
-                    data=data,
-                    headers=headers,
-                    allow_redirects=False,
-                    middlewares=(),
-                )
-        except aiohttp.ClientError as error:
-            cause = cause_of(error, data, self.stall_timeout)
-            if cause is None:
-                raise
-            raise cause from None
-
-
-class _Attempt:
-    """Makes one attempt of a request within its bounds, and reads what it brings where that is a success.
-
-    Sends the credentials along, and other ones after a reply that these have expired: it was not executed.
-    """
-
-    def __init__(self, source: Tokens, seconds: float, most: int) -> None:
-        self._source = source
-        self._seconds = seconds
-        self._most = most
-
-    async def __call__(self, request: aiohttp.ClientRequest, handler: ClientHandlerType) -> aiohttp.ClientResponse:
-        given = await self._source.headers()
-        response = await self._send(request, handler, given)
-        if response.status != 401 or not await self._source.renew(given):
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes | Body | None,
+        source: Tokens,
+        more: Mapping[str, str],
+        deadline: Deadline,
+    ) -> Response:
+        """Send a request once; with other credentials once more where the response is that these have expired."""
+        pool = self._opened
+        authorised = await source.headers()
+        async with deadline:
+            response = await pool.request(method, url, {**headers, **more, **authorised}, body)
+        if response.status != 401 or not await source.renew(authorised):
             return response
         response.close()
-        return await self._send(request, handler, await self._source.headers())
+        async with deadline:
+            return await pool.request(method, url, {**headers, **more, **await source.headers()}, body)
 
-    async def _send(
-        self, request: aiohttp.ClientRequest, handler: ClientHandlerType, headers: Mapping[str, str]
-    ) -> aiohttp.ClientResponse:
-        request.headers.update(headers)
-        response: aiohttp.ClientResponse | None = None
-        try:
-            async with within(self._seconds, request.body):
-                response = await handler(request)
-                if response.status < 300:
-                    response._body = await read_whole(response, self._most)  # where its own `read` looks first
-        except BaseException:
-            if response is not None:
-                response.close()
-            raise
-        return response
+
+def _page(what: str, reply: Reply) -> dict[str, Any]:
+    """Return a page of a listing; WrongReply for anything else, which would count as an empty page and the last one."""
+    page = reply.json()
+    if reply.status != 200 or page.get("kind") != "storage#objects":
+        kind = text_of(ValueError(page.get("error", page.get("kind"))))[:80]
+        raise WrongReply(f"{what}: the answer is no listing: {reason(reply.status)}, {kind}")
+    return page
 
 
 def _listed(what: str, page: Mapping[str, Any], bucket: str) -> list[Object | Url]:

@@ -1,7 +1,5 @@
 """Filling until the checksum is right: bytes that arrive wrong come again, and wrong ones never pass for right."""
 
-import aiohttp
-
 from forbear.core.verdict import PERMANENT, TRANSIENT
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.downloads.fetch import Fetch
@@ -9,11 +7,10 @@ from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.downloads.slices import Slices
 from forbear.transfer.errors import ChecksumMismatch
 from forbear.transfer.meter import current_meter
+from forbear.transfer.wire.response import Response
 
 
-async def fill_checked(
-    fetch: Fetch, sink: Sink | Slices, reply: aiohttp.ClientResponse | None, *, restarts: int
-) -> None:
+async def fill_checked(fetch: Fetch, sink: Sink | Slices, reply: Response | None, *, restarts: int) -> None:
     """Bring what is missing, and everything once more where the checksum is wrong, for at most so many `restarts`.
 
     `reply` has the object from its beginning, if it is there already. What the server decoded has no checksum.

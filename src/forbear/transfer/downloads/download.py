@@ -7,13 +7,10 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import BinaryIO
 
-import aiohttp
-
 from forbear.core.verdict import TRANSIENT
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.replies import refusal
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.decoding import Gunzip
@@ -28,6 +25,7 @@ from forbear.transfer.errors import HttpError, SourceChanged, WrongReply
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter
 from forbear.transfer.state import SMALL, State
+from forbear.transfer.wire.response import Response
 
 
 async def download(
@@ -132,14 +130,14 @@ class _Download:
                 return fetch.version, await self._large(fetch, place, reply)
             return fetch.version, await self._small(fetch, place, reply)
 
-    async def _small(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
+    async def _small(self, fetch: Fetch, place: Place, reply: Response | None) -> bool:
         with Part.fresh(place) as part:
             sink = FileSink(part.descriptor, place.path, fetch.version.size, truncate=True)
             await fill_checked(fetch, sink, reply, restarts=1)
             await land(part, place, fetch.version, self._terms, decoded=sink.decoded)
             return sink.decoded
 
-    async def _large(self, fetch: Fetch, place: Place, reply: aiohttp.ClientResponse | None) -> bool:
+    async def _large(self, fetch: Fetch, place: Place, reply: Response | None) -> bool:
         with (
             State(self._directory, "download", *self._key, place.absolute) as state,
             Part.kept(place, *self._key) as part,
@@ -164,7 +162,7 @@ class _Download:
             await sink.finish()
         return version, sink.decoded
 
-    async def _begun(self, stack: AsyncExitStack) -> tuple[Fetch, aiohttp.ClientResponse | None]:
+    async def _begun(self, stack: AsyncExitStack) -> tuple[Fetch, Response | None]:
         """What fetches the version that is known; if none is, the reply to a first request, which says which."""
         reply = None
         if self._version is None:
@@ -172,7 +170,7 @@ class _Download:
         current_meter.get().sized(self._version.size)
         return Fetch(self._storage, self._version, decode=self._terms.decode), reply
 
-    async def _first(self, stack: AsyncExitStack) -> tuple[aiohttp.ClientResponse | None, Object]:
+    async def _first(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
         storage, what = self._storage, f"download {self._url}"
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
         patience = Patience(storage.policy, what)
@@ -180,7 +178,7 @@ class _Download:
             try:
                 response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
                 if response.status != 200:
-                    raise await refusal(what, response)
+                    raise await storage.refusal(what, response)
             except FAILURES as error:
                 await patience.after(error, storage.verdict(error))
                 continue

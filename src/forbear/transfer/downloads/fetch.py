@@ -3,19 +3,18 @@
 After a break it goes on from the byte where the sink is. Replies are joined only if they are of the same generation.
 """
 
-import aiohttp
-
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.replies import refusal
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.promise import GZIP, Contradiction, Promise, Recoded, promised
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongReply
 from forbear.transfer.meter import current_meter
+from forbear.transfer.wire.errors import WireError
+from forbear.transfer.wire.response import Response
 
-FAILURES = (aiohttp.ClientError, OSError, HttpError, Stalled, WrongReply)
+FAILURES = (WireError, OSError, HttpError, Stalled, WrongReply)
 """What may come of an attempt, and be no more than a failure of it."""
 
 _RANGES_IGNORED = 2
@@ -46,7 +45,7 @@ class Fetch:
         self._encoding = GZIP
         self._ranges_ignored = 0
 
-    async def fill(self, sink: Sink, reply: aiohttp.ClientResponse | None = None) -> None:
+    async def fill(self, sink: Sink, reply: Response | None = None) -> None:
         """Bring the bytes that `sink` lacks; the first ones are in `reply`, if there is one already.
 
         Raises Gone, Unsliceable, and what ends the patience: the last failure, with a report.
@@ -83,12 +82,12 @@ class Fetch:
             headers["Range"] = f"bytes={sink.position}-{end}"
         return headers
 
-    async def _receive(self, response: aiohttp.ClientResponse, sink: Sink) -> bool:
+    async def _receive(self, response: Response, sink: Sink) -> bool:
         """Hand the body of a reply to the sink; whether the sink has all of it."""
         if response.status not in (200, 206):
-            raise await refusal(self.what, response)
+            raise await self._storage.refusal(self.what, response)
         promise = promised(self.version, sink.position, sink.end, response.status, response.headers)
-        moved, read = current_meter.get().moved, response.content.readany
+        moved, read = current_meter.get().moved, response.readany
         head = b""
         if promise.decoded:
             while len(head) < 2 and (more := await read()):

@@ -5,8 +5,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import aiohttp
-
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
@@ -20,6 +18,7 @@ from forbear.transfer.files import hash_file, unwritable
 from forbear.transfer.meter import current_meter
 from forbear.transfer.state import State
 from forbear.transfer.threads import in_steps, to_the_end
+from forbear.transfer.wire.response import Response
 
 
 class Large:
@@ -38,7 +37,7 @@ class Large:
         self._sink: FileSink | Slices | None = None
         self._known = {"generation": version.generation, "size": version.size, "crc32c": version.crc32c}
 
-    async def run(self, reply: aiohttp.ClientResponse | None, connections: int) -> bool:
+    async def run(self, reply: Response | None, connections: int) -> bool:
         """Bring the file into its place; whether the server decoded it on the way. `reply` is from its beginning."""
         version, part = self._fetch.version, self._part
         try:
@@ -71,7 +70,7 @@ class Large:
         self._part.keep = False
         self._state.forget()
 
-    async def _in_one(self, reply: aiohttp.ClientResponse | None, *, begun: bool) -> bool:
+    async def _in_one(self, reply: Response | None, *, begun: bool) -> bool:
         version, checksum = self._fetch.version, Crc32c()
         if begun:
             await in_steps(hash_file(self._part.descriptor, 0, version.size, checksum))
@@ -81,7 +80,7 @@ class Large:
         await fill_checked(self._fetch, sink, reply, restarts=2 if begun else 1)
         return sink.decoded
 
-    async def _in_slices(self, layout: Layout, reply: aiohttp.ClientResponse | None, *, restarts: int) -> None:
+    async def _in_slices(self, layout: Layout, reply: Response | None, *, restarts: int) -> None:
         at_once = self._terms.slices is not None
         with Slices(self._part.descriptor, self._place.path, layout, self._save, at_once=at_once) as slices:
             await slices.look(layout)

@@ -7,8 +7,6 @@ from contextlib import suppress
 from types import TracebackType
 from typing import Protocol, Self
 
-import aiohttp
-
 from forbear.run.runtime import current
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
@@ -17,6 +15,7 @@ from forbear.transfer.errors import TransferError
 from forbear.transfer.files import hash_file
 from forbear.transfer.meter import current_meter
 from forbear.transfer.threads import in_steps
+from forbear.transfer.wire.response import Response
 
 SLICED_FROM = 150 * 1024 * 1024
 """Objects of so many bytes come in slices unless the caller says otherwise."""
@@ -110,7 +109,7 @@ class Slices:
             await in_steps(hash_file(self._descriptor, start, count, sink.checksum))
             sink.position = start + sink.checksum.size
 
-    async def fill(self, fetch: Fetch, reply: aiohttp.ClientResponse | None) -> None:
+    async def fill(self, fetch: Fetch, reply: Response | None) -> None:
         """Bring what is missing; `reply` has the object from its beginning, if it is there already."""
         missing = iter([sink for sink in self._sinks if sink.position < sink.end])
         failure: BaseException | None = None

@@ -9,8 +9,6 @@ that is a folder already; otherwise its contents go below the target. What `**` 
 from collections.abc import AsyncGenerator
 from dataclasses import replace
 
-import aiohttp
-
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
@@ -22,7 +20,7 @@ from forbear.transfer.plans.goal import Goal, names_folder
 from forbear.transfer.plans.matches import Match, matches
 from forbear.transfer.plans.trees import batched, walk
 
-LISTING_FAILURES = (TransferError, aiohttp.ClientError, OSError)
+LISTING_FAILURES = (TransferError, OSError)
 """What ends a listing, and with it what depends on that listing, but nothing else."""
 
 

@@ -5,8 +5,6 @@ import secrets
 from collections.abc import Mapping
 from typing import Any
 
-import aiohttp
-
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.objects import FIELDS, Object
@@ -17,6 +15,7 @@ from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.uploads.sources import File, Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
+from forbear.transfer.wire.errors import WireError
 
 _TRIES = 3
 _BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur in any data
@@ -38,7 +37,7 @@ async def insert(
     if data is not None:
         body = b"".join((opening, data, ending))
     else:
-        body = Body(lambda: source.pieces(0, size), size, moved, storage.stall_timeout, opening, ending)
+        body = Body(lambda: source.pieces(0, size), size, moved, opening, ending)
     refused, in_doubt = 0, False
     while True:
         query = {"uploadType": "multipart", **condition.query, "fields": FIELDS}
@@ -60,7 +59,7 @@ async def insert(
                 continue
             else:
                 raise
-        except (aiohttp.ClientError, Stalled) as error:
+        except (WireError, Stalled) as error:
             found = await storage.stat(condition.target) if maybe_done(error) else None
             if found is None or not condition.is_new(found) or (found.size, found.crc32c) != (size, crc):
                 raise  # else it was answered, and is there, but the answer broke off

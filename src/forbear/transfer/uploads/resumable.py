@@ -8,14 +8,12 @@ from functools import partial
 from typing import Any
 from urllib.parse import urlsplit
 
-import aiohttp
-
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.http.request import Request
 from forbear.transfer.cloud.body import Body
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.replies import Reply, refusal
+from forbear.transfer.cloud.replies import Reply
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongReply
 from forbear.transfer.meter import current_meter
@@ -24,6 +22,7 @@ from forbear.transfer.threads import to_the_end
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
 from forbear.transfer.uploads.sources import Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
+from forbear.transfer.wire.errors import WireError
 
 _CANCEL_TIMEOUT = 5.0
 _ANSWERS = (200, 201, 308)
@@ -151,7 +150,7 @@ class Resumable:
 
     async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], Body] | None]:
         """The headers and the body of the next chunk; the last one brings the checksum of the whole."""
-        storage, source, session = self._storage, self._source, self._session
+        source, session = self._source, self._session
         first = session.stored
         await source.ready(first, self._chunk_size)
         if session.size is None and source.size is not None:
@@ -169,7 +168,7 @@ class Resumable:
 
         def body() -> Body:
             pieces = partial(source.pieces, first, end)
-            return Body(pieces, end - first, self._moved, storage.stall_timeout, repeatable=False)
+            return Body(pieces, end - first, self._moved, repeatable=False)
 
         return headers, body
 
@@ -181,7 +180,7 @@ class Resumable:
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status in _ANSWERS:
                 return Reply(response.status, response.headers, await self._storage.read(response))
-            return await refusal(self._what, response)
+            return await self._storage.refusal(self._what, response)
 
     def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:
         """What an error status means where the protocol of sessions does not say."""
@@ -238,7 +237,7 @@ def is_over(storage: Storage, error: Exception) -> bool:
     """Whether nothing can come of a session any more; what the network or the credentials did may be mended."""
     if isinstance(error, HttpError):
         return error.status not in _MENDED and storage.verdict(error).kind is Kind.PERMANENT
-    return not isinstance(error, aiohttp.ClientError | OSError | Stalled | NoCredentials)
+    return not isinstance(error, WireError | OSError | Stalled | NoCredentials)
 
 
 async def cancel(storage: Storage, url: str) -> None:

@@ -250,10 +250,18 @@ class Connection(asyncio.Protocol):
         if response is not None and until_end and error is None:
             self._finish()
         elif self._busy:
-            text = "in the middle of its response" if response is not None else "without a response"
-            broken = Broken(f"the server closed the connection {text}")
+            broken = Broken(f"the server closed the connection {self._progress()}")
             broken.__cause__ = error
             self._fail(broken)
+
+    def _progress(self) -> str:
+        """Return how far the response has come, in words."""
+        if self._response is None:
+            return "without a response"
+        if self._left is None:
+            return "in the middle of its response"
+        length = int(self._headers["content-length"])
+        return f"after {length - self._left} of {length} bytes of its response"
 
     def _fail(self, error: Exception) -> None:
         if not self._busy:

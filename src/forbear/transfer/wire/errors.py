@@ -2,9 +2,10 @@
 
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.http.status import TRANSIENT_STATUSES, reason
+from forbear.transfer.errors import TransferError
 
 
-class WireError(Exception):
+class WireError(TransferError):
     """A request that got no response, or not all of it."""
 
     verdict: Verdict = TRANSIENT
@@ -14,6 +15,7 @@ class NotConnected(WireError):
     """No connection could be opened: no byte of the request was sent."""
 
     verdict = NOT_EXECUTED
+    hint = "check the network, the endpoint and the proxy"
 
 
 class Untrusted(NotConnected):
@@ -26,12 +28,11 @@ class ProxyRefused(NotConnected):
     """The proxy opened no tunnel and answered `status` instead."""
 
     def __init__(self, proxy: str, status: int) -> None:
-        super().__init__(proxy, status)
+        super().__init__(f"the proxy {proxy} opened no tunnel: {reason(status)}")
         self.verdict = NOT_EXECUTED if status in TRANSIENT_STATUSES else PERMANENT
 
-    def __str__(self) -> str:
-        proxy, status = self.args
-        return f"the proxy {proxy} opened no tunnel: {reason(status)}"
+    def __reduce__(self) -> tuple[object, ...]:
+        return WireError, self.args, self.__dict__
 
 
 class Broken(WireError):
