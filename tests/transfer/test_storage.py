@@ -247,9 +247,9 @@ async def test_replies_that_are_of_somebody_else(body: str) -> None:
         '{"items": []}',
         '{"kind": "storage#objects", "items": 7}',
         '{"kind": "storage#objects", "items": [7]}',
-        '{"kind": "storage#objects", "items": [{"bucket": "bkt", "name": "elsewhere/a", "generation": "1"}]}',
+        '{"kind": "storage#objects", "items": [{"bucket": "bkt", "name": "elsewhere/a", "generation": 1}]}',
         '{"kind": "storage#objects", "items": [{"bucket": "other", "name": "folder/a", "generation": "1"}]}',
-        '{"kind": "storage#objects", "items": [{"bucket": "bkt", "name": "folder/a", "generation": "1", "size": "-1"}]}',
+        '{"kind": "storage#objects", "items": [{"bucket": "bkt", "name": "folder/a", "generation": 1, "size": -1}]}',
         '{"kind": "storage#objects", "nextPageToken": "again"}',
     ],
 )

@@ -126,7 +126,7 @@ class _Rewrite:
             raise error
         self._in_doubt = True
         text = f"copy {self._source.url} to {self._condition.target}: the reply broke off: {text_of(error)}"
-        await self._patience.after(TransferError(text), TRANSIENT)
+        await self._patience.after(WrongReply(text), TRANSIENT)
 
     async def _look_again(self, error: HttpError) -> None:
         """Take the version that has replaced the source."""
