@@ -57,13 +57,13 @@ def test_help_loads_no_engine(command: str) -> None:
     """Help and refusals cost no more than those of other commands."""
     script = f"import sys; import forbear.cli.{command}; print(*sorted(sys.modules))"
     loaded = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
-    assert not {"rich", "asyncio", "aiohttp", "google_crc32c", "h11", "forbear.transfer"} & set(loaded)
+    assert not {"rich", "asyncio", "httptools", "google_crc32c", "h11", "forbear.transfer"} & set(loaded)
 
 
 @pytest.mark.parametrize(
     ("module", "args", "hint"),
     [
-        ("aiohttp", ("cp", "a", "gs://bkt/"), 'hint: pip install "forbear[transfer]"'),
+        ("httptools", ("cp", "a", "gs://bkt/"), 'hint: pip install "forbear[transfer]"'),
         ("google.auth", ("cp", "a", "gs://bkt/"), 'hint: pip install "forbear[transfer]"'),
         ("h11", ("cp", "--embedded", "a", "gs://bkt/"), 'hint: pip install "forbear[cloud]"'),
     ],

@@ -18,6 +18,7 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChanged, TransferError
 from forbear.transfer.uploads.upload import upload
+from forbear.transfer.wire.errors import WireError
 from tests.transfer.uploads import (
     CHUNK,
     QUERY,
@@ -50,7 +51,7 @@ async def interrupted(cloud: Cloud, path: Path, nth: int = 4, **settings: Any) -
     async with storing(cloud, policy=IMPATIENT) as storage:
         with pytest.raises(Exception, match=r".") as caught:
             await upload(storage, path, TARGET, chunk_size=CHUNK, **settings)
-    assert not isinstance(caught.value, TransferError)
+    assert isinstance(caught.value, WireError)
     assert len(states()) == 1
 
 

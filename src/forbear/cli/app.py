@@ -24,10 +24,10 @@ COMMANDS = {
 """A command is its name here, with its summary, and `command` in the module of that name."""
 
 EXTRAS = {
-    "aiohttp": "transfer",
     "google": "transfer",
     "google_crc32c": "cloud",
     "h11": "cloud",
+    "httptools": "transfer",
     "httpx": "httpx",
     "matplotlib": "plot",
     "requests": "transfer",

@@ -53,7 +53,7 @@ def command(
     check(given)
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, given)
-    from forbear.cli.transfers.run import run_transfers  # needs aiohttp
+    from forbear.cli.transfers.run import run_transfers  # needs httptools
     from forbear.transfer.commands import acp
     from forbear.transfer.plans.arguments import CpArguments
 

@@ -52,7 +52,7 @@ def command(
     check(given)
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
-    from forbear.cli.transfers.run import run_transfers  # needs aiohttp
+    from forbear.cli.transfers.run import run_transfers  # needs httptools
     from forbear.transfer.commands import arsync
     from forbear.transfer.plans.arguments import RsyncArguments
 

@@ -87,7 +87,7 @@ def proxy(endpoint: str) -> str | None:
     """Return the proxy that the environment (HTTPS_PROXY, NO_PROXY and so on) names for it, None for the straight way.
 
     A loopback endpoint has none: a proxy would read the tokens that may go there over plain http, and would reach its
-    own machine. aiohttp can find proxies by itself, too, but looks for them anew for each request, in a thread.
+    own machine.
     """
     url = urlsplit(endpoint)
     host = url.hostname or ""

@@ -4,7 +4,11 @@ import asyncio
 from collections.abc import Callable, Iterable
 from typing import Protocol, cast
 
-import httptools
+try:
+    import httptools
+except ModuleNotFoundError as error:
+    text = 'forbear.transfer needs httptools; install it with: pip install "forbear[transfer]"'
+    raise ModuleNotFoundError(text, name="httptools") from error
 
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.errors import BadResponse, Broken

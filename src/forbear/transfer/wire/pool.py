@@ -2,9 +2,12 @@
 
 import asyncio
 import base64
+import os
+import socket
 import ssl
 from collections.abc import Mapping
 from functools import lru_cache
+from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
@@ -19,6 +22,8 @@ _IDLE = 15.0
 """Seconds after which a connection is not used again: the server may be about to close it."""
 
 _STAGGER = 0.25
+"""Seconds after which the next address of a host is tried as well (RFC 8305)."""
+
 _WRITE_AHEAD = 256 * 1024
 _PORTS = {"http": 80, "https": 443}
 
@@ -124,7 +129,7 @@ class Pool:
             if isinstance(error, TimeoutError):
                 raise NotConnected(f"no connection to {at.netloc} within {CONNECT_TIMEOUT:g} s") from error
             if isinstance(error, OSError):
-                raise NotConnected(f"cannot connect to {at.netloc}: {error.strerror or error}") from error
+                raise NotConnected(f"cannot connect to {at.netloc}: {_why(error)}") from error
             raise
         self._open[connection] = origin
         return connection
@@ -138,7 +143,7 @@ class Pool:
             at.port,
             ssl=context,
             server_hostname=name,
-            happy_eyeballs_delay=_STAGGER,
+            happy_eyeballs_delay=None if _is_address(at.host) else _STAGGER,
         )
         transport.set_write_buffer_limits(_WRITE_AHEAD)
         return connection
@@ -199,6 +204,20 @@ def _written(method: str, target: str, host: str, headers: Mapping[str, str]) ->
     if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
         raise ValueError(f"a header or the target of a request holds a line end: {method} {host}")
     return f"{text}\r\n\r\n".encode("latin-1")
+
+
+def _why(error: OSError) -> str:
+    """Return the system's words for an error; asyncio puts addresses in their place."""
+    known = error.errno if isinstance(error.errno, int) and not isinstance(error, socket.gaierror | ssl.SSLError) else 0
+    return os.strerror(known) if known > 0 else error.strerror or str(error)
+
+
+def _is_address(host: str) -> bool:
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True
 
 
 def _authorization(proxy: str) -> dict[str, str]:
