@@ -1,9 +1,10 @@
 """Endpoint: where the service is, how it is reached, and what may be sent where. It opens no connection."""
 
+import os
 import re
+import sys
 from ipaddress import ip_address
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 ENDPOINT = "https://storage.googleapis.com"
 _GOOGLE = ".googleapis.com"
@@ -91,5 +92,11 @@ def proxy(endpoint: str) -> str | None:
     """
     url = urlsplit(endpoint)
     host = url.hostname or ""
-    found = None if is_loopback(host) or proxy_bypass(host) else getproxies().get(url.scheme)
+    if is_loopback(host):
+        return None
+    if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
+        return None
+    from urllib.request import getproxies, proxy_bypass  # not cheap to import, and most go straight
+
+    found = None if proxy_bypass(host) else getproxies().get(url.scheme)
     return found if found is None or "://" in found else f"http://{found}"
