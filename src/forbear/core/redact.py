@@ -1,54 +1,197 @@
-"""Redaction: what an error says, without the secrets in it. It knows the shapes of secrets, not whose they are.
+"""Redaction: make any text fit to be shown. It is cut, secrets in it are hidden, and control characters spelt out.
 
-When in doubt it takes too much: a text that tells less is better than one that tells a password.
+It knows the shapes of secrets, not whose they are. In doubt it hides too much: a text that tells less is better than
+one that tells a password. Work and memory are linear in what is left after the cut, whatever the text is: repetitions
+without a bound stand where nothing after them can fail, or over characters that exclude their own beginning.
 """
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from re import Pattern
+    from collections.abc import Callable
+    from re import Match, Pattern
+
+    Shape = tuple[tuple[str, ...], Pattern[str], str | Callable[[Match[str]], str]]
 
 HIDDEN = "[redacted]"
+LIMIT = 4096
+"""The longest text that is kept, in characters."""
+
+_LONGEST_TOKEN = 256
+"""A word that the cut goes through is left out up to this length: half a token may look like none."""
+
+_MARK = "\u2026"
+_OF_TOKENS = "-./+_=~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 _NOT_YET = r"(?!\[redacted\])"
-_HEADER = r"(?:proxy-)?authorization|(?:set-)?cookie|x-[\w-]{0,40}?(?:key|token|secret|signature)[\w-]{0,20}"
-_NAME = (
-    r"[\w-]{0,40}?(?:passw(?:or)?d|pwd|passphrase|secret|token|api[_-]?key|access[_-]?key|private[_-]?key"
-    r"|signature|credential|upload_?id|session[_-]?(?:id|uri|url))[\w-]{0,20}"
+_START = r"(?:\b|(?<=\\[nrt]))"
+"""The beginning of a word; line ends and tabs are spelt out by then."""
+_LINE = r"(?:(?!\\[nr]).)++"
+_HEADER = (
+    r"(?:(?:proxy-)?authorization|(?:set-)?cookie2?"
+    rf"|{_START}x-[\w-]{{0,40}}?(?:key|token|secret|signature|auth|credential)[\w-]{{0,20}})"
 )
-_SPOKEN = r"(?:auth\w*|tokens?|credentials?)\b"
-_QUOTED = r""""(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?"""
+_NAME = (
+    r"(?:passw(?:or)?d|pwd|passphrase|secret|token|api[_ -]?key|(?:access|account|private|encryption)[_-]?key"
+    r"|signature|credential|upload_?id|session[_-]?(?:id|ur[il]))[\w-]{0,20}"
+)
+_AFTER = r"""(?:\\{0,3}["'])?[ ]{0,4}[:=\uff1a][ ]*+"""
+"""Between a name and its value: `name: `, `name=`, `"name": `."""
+_PAIR = r"""\\{0,3}["'][ ]{0,4}(?:[:=]|,(?:[ ]{0,4}\\{0,3}["']value\\{0,3}["'][ ]{0,4}:)?)[ ]*+"""
+"""Between a quoted name and its value: `"name": `, `("name", `, `{"name": "...", "value": `."""
+_QUOTED = r"""(?:b?"(?:[^"\\]|\\.)*+"?|b?'(?:[^'\\]|\\.)*+'?|\\{1,3}["'][^"']*+["']?)"""
+_WORD = rf"(?:{_QUOTED}|\S++)"
 
 _SHAPES = (
-    # private keys
-    (r"(?s)-----BEGIN [A-Z ]{0,30}PRIVATE KEY-----.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY-----|\Z)", ""),
-    # user and password of a URL
-    (r"(://)[^\s/?#]*(?=@)", r"\1"),
+    # user and password of a URL that is percent-encoded, and of an address without a scheme
+    ("%3a", r"(?i)(%3A%2F%2F)(?:(?!%2F|%3F|%40)[^\s&])*+(?=%40)"),
+    ("@", r"(:)[^\s@/:]++(?=@[\w.-]++:\d)"),
     # values in a query: a signature, a key, the id of an upload session; and whatever else is there
-    (rf"([?&#;][\w.~%+\[\]-]+=){_NOT_YET}[^\s&#\"<>]+", r"\1"),
-    # headers, to the end of the line
-    (rf"(?i)\b((?:{_HEADER})[\"']?[ \t]*[:=][ \t]*+){_NOT_YET}[^\r\n]+", r"\1"),
+    ("? & # ;", rf"([?&#;][\w.~%+\[\]-]++=){_NOT_YET}[^\s&#\"<>]++"),
+    ("%3d %253d", rf"(?i)(%(?:25){{0,3}}(?:3F|26|23)[\w.~+-]++%(?:25){{0,3}}3D){_NOT_YET}[^\s&#\"<>]++"),
+    # hooks, whose paths are secret
+    (
+        "hook /bot",
+        (
+            r"(?i)(hooks\.slack\.com/|discord(?:app)?\.com/api/webhooks/|webhook\.office\.com/|/bot(?=\d{6,12}:))"
+            rf"{_NOT_YET}[^\s?#\"'<>]++"
+        ),
+    ),
+    # headers: the value in quotes in a dict or a list of pairs, else to the end of the line
+    ("authorization cookie x-", rf"(?i)({_HEADER}{_PAIR}){_NOT_YET}{_QUOTED}"),
+    ("authorization cookie x-", rf"(?i)({_HEADER}{_AFTER}){_NOT_YET}{_LINE}"),
     # what stands there without its header
     (
-        r"(?i)\b((?:bearer|basic|negotiate)[ \t]++)(?!\[redacted\]|(?:auth\w*|tokens?|credentials?)\b)[^\s\"',;)]+",
-        r"\1",
+        "bearer basic negotiate",
+        (
+            rf"(?i){_START}((?:bearer|basic|negotiate)[ ]++)"
+            r"(?!\[redacted\]|(?:auth\w*|tokens?|credentials?)\b)[^\s\"',;)]++"
+        ),
     ),
-    # password=..., "client_secret": "..."
-    (rf"(?i)\b({_NAME}[\"']?[ \t]*[:=][ \t]*+){_NOT_YET}(?:{_QUOTED}|[^\s,;&]+)", r"\1"),
-    # the arguments of Redis's AUTH, also within HELLO, where a client tells the command that failed
-    (rf"(\([^()\r\n]*?\bAUTH ){_NOT_YET}[^)\r\n]*", r"\1"),
-    # tokens and keys that are known by their looks: Google's, JWTs, those of AWS and GitHub
-    (r"\bya29\.[\w.-]+|\bAIza[\w-]{30,}|\beyJ[\w-]{8,}(?:\.[\w-]*)+", ""),
-    (r"\b(?:AKIA|ASIA)[A-Z0-9]{12,}\w*|\bgh[oprsu]_\w{20,}", ""),
+    ("token key", r"(?i)((?:token|api ?key)[ ]++)[\w.~+/=-]{20}[\w.~+/=-]*+"),
+    # password=..., "client_secret": "...", ("token", "..."), --password ..., <SecretAccessKey>...
+    (
+        "pass pwd secret token key signature credential upload session",
+        rf"(?i)({_NAME}(?:{_PAIR}(?=\\{{0,3}}b?[\"'])|{_AFTER})){_NOT_YET}(?:{_QUOTED}|[^\s,;&]++)",
+    ),
+    ("--", rf"(?i)((?<![\w-])--[\w-]{{0,40}}?{_NAME}[ ]++){_NOT_YET}{_WORD}"),
+    (">", rf"(?i)({_NAME}(?:[ ][^<>]{{0,100}})?>){_NOT_YET}[^<]++"),
+    # passwords in commands of Redis: AUTH (within HELLO and MIGRATE, too), CONFIG SET, ACL SETUSER
+    ("auth", rf"(?i)(\([^()]*?\bAUTH2? ){_NOT_YET}[^)]++"),
+    (
+        "auth",
+        (
+            rf"{_START}(AUTH2?(?:\\{{0,3}}[\"'],?)?[ ]++)"
+            rf"(?!\[redacted\]|(?:is|was|has|not|error|fail\w*|requ\w*|command|method)\b){_WORD}(?:[ ]++{_WORD})?"
+        ),
+    ),
+    (
+        "requirepass auth key-file-pass",
+        (
+            r"(?i)((?:requirepass|masterauth|primaryauth|tls-(?:client-)?key-file-pass)"
+            rf"(?:\\{{0,3}}[\"'],?)?[ :=]++){_NOT_YET}{_WORD}"
+        ),
+    ),
+    ("setuser", rf"(?i)(SETUSER(?:\\{{0,3}}[\"'],?)?[ ]++\S++[ ]++){_NOT_YET}(?:(?!\) of pipeline|\\[nr]).)++"),
+    # private keys, then tokens and keys that are known by their looks: Google's, JWTs, those of AWS, GitHub, Slack ...
+    ("private key", r"()-----BEGIN [A-Z ]{0,30}PRIVATE KEY.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,9}-----|\Z)"),
+    (
+        "ya29 1//0 gocspx aiza eyj akia asia goog1",
+        (
+            r"()(?:ya29\.[\w.-]|1//0[\w-]{10}|GOCSPX-[\w-]|AIza[\w-]{30}|eyJ[\w-]{8}|A[KS]IA[A-Z0-9]{12}|GOOG1\w{20})"
+            r"[\w.-]*+"
+        ),
+    ),
+    (
+        "gho_ ghp_ ghr_ ghs_ ghu_ github_ glpat xox xapp",
+        r"()(?:gh[oprsu]_\w{20}|github_pat_\w{10}|glpat-[\w-]{10}|xox[a-z][.-][\w.-]|xapp-\d)[\w.-]*+",
+    ),
+    (
+        "k_live k_test sk- npm_ pypi- hf_ sg. hvs. dop_",
+        (
+            rf"{_START}()(?:[srp]k_(?:live|test)_\w|sk-[\w-]{{16}}|npm_\w{{30}}|pypi-[\w-]{{16}}|hf_\w{{20}}"
+            r"|SG\.[\w-]{16}|hvs\.[\w-]{16}|dop_v1_\w)[\w.-]*+"
+        ),
+    ),
 )
-_compiled: "list[tuple[Pattern[str], str]]" = []
+"""Each with a sign, in lower case, that a text with such a secret has in it: most texts have none.
+
+The first group is what is kept, the rest of the match is hidden.
+"""
+
+_URL = r"(://)((?:(?!://)\S)++)"
+
+_ANY_SIGN = (
+    r"://|--|/bot|1//0|%(?:253d|3[ad])|a(?:iza|kia|sia|uth)|b(?:asic|earer)|c(?:ookie|redential)|dop_|eyj"
+    r"|g(?:h[oprsu]_|ithub_|lpat|o(?:cspx|og1))|h(?:f_|ook|vs\.)|k(?:_(?:live|test)|ey)|n(?:egotiate|pm_)"
+    r"|p(?:ass|rivate|wd|ypi-)|s(?:e(?:cret|ssion|tuser)|g\.|ignature|k-)|token|upload|x(?:app|ox|-)|ya29|[>@?&#;]"
+)
+"""Matches every one of those signs; ordered by their beginnings, which makes the search twice as fast."""
+
+_compiled: "list[tuple[Callable[[str], object], tuple[Shape, ...]]]" = []
 
 
 def redact(text: str) -> str:
-    """`text` with credentials, tokens, the values of URL queries and user names and passwords in URLs hidden."""
-    if not _compiled:
-        import re  # when a text is first told to anybody; it would cost every import
+    """Return `text` fit to be shown: at most LIMIT characters, in one line, without secrets or control characters.
 
-        _compiled.extend((re.compile(shape), f"{kept}{HIDDEN}") for shape, kept in _SHAPES)
-    for pattern, replacement in _compiled:
-        text = pattern.sub(replacement, text)
+    Hidden are credentials, tokens, values of URL queries, user names and passwords in URLs. What no terminal shows as
+    it is (control characters, those that reverse the direction of writing, lone surrogates) is spelt as an escape.
+    """
+    whole = printable(text[: LIMIT + 1])
+    if len(whole) <= LIMIT:
+        return hide(whole)[:LIMIT]
+    # Where the cut goes through a URL, what is left of it may be a password.
+    return hide(f"{_head(whole)}@").removesuffix("@")[: LIMIT - 1] + _MARK
+
+
+def hide(text: str) -> str:
+    """Return `text`, which is printable, without secrets."""
+    has_sign, shapes = _compiled[0] if _compiled else _compile()
+    signs = text.lower()
+    if not has_sign(signs):
+        return text
+    for words, pattern, replacement in shapes:
+        for word in words:
+            if word in signs:
+                text = pattern.sub(replacement, text)
+                break
     return text
+
+
+def printable(text: str) -> str:
+    """Return `text` with line ends and all that a terminal may obey spelt as escapes."""
+    if text.isprintable():
+        return text
+    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
+
+
+def _head(text: str) -> str:
+    """Return the part of a long text that is kept, without the word that the cut goes through."""
+    head = text[:LIMIT]
+    whole = head.rstrip(_OF_TOKENS)
+    return whole if len(head) - len(whole) <= _LONGEST_TOKEN else head
+
+
+def _compile() -> "tuple[Callable[[str], object], tuple[Shape, ...]]":
+    import re  # for the first text that is shown: it would cost every import
+
+    url: Shape = ("://",), re.compile(_URL), _without_user
+    others = ((tuple(words.split()), re.compile(shape), rf"\1{HIDDEN}") for words, shape in _SHAPES)
+    _compiled[:] = [(re.compile(_ANY_SIGN).search, (url, *others))]
+    return _compiled[0]
+
+
+def _without_user(match: "Match[str]") -> str:
+    """Return what follows the scheme of a URL, and hide what stands before the `@` of its authority.
+
+    A password that nobody has encoded may hold `/`, `?` or `#`: then what is left of the authority has no port.
+    """
+    rest = match[2]
+    end = min((at for at in map(rest.find, "/?#\\") if at >= 0), default=len(rest))
+    authority = rest[:end]
+    at = authority.rfind("@")
+    if at < 0 and not authority.endswith("]"):
+        web = match.string[max(0, match.start() - 5) : match.start()].lower().endswith(("http", "https"))
+        _, colon, port = authority.rpartition(":")
+        if colon and not (web and port.isdigit()):
+            at = rest.rfind("@")
+    return match[0] if at < 0 else f"://{HIDDEN}{rest[at:]}"
