@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.core.redact import HIDDEN, redact
+from forbear.core.redact import HIDDEN, LIMIT, redact
 from forbear.core.report import Attempt
 
 SECRET = "s3cr3tS3cr3tS3cr3tS3cr3t"
@@ -52,6 +52,45 @@ TEXTS = [
     "bad token eyJhbGciOiJSUzI1NiJ9.{}.c2ln",
     "The key AKIAIOSFODNN7EXAMPLE{} is unknown",
     "ghp_{} is not allowed",
+    "redis://:pa/{}@h:6379/0 refused",
+    "redis://user:pa?{}@h:6379/0 refused",
+    "redis://user:12/{}@h:6379/0 refused",
+    "https://user:pa#{}@h/ refused",
+    "https%3A%2F%2Fuser%3A{}%40h%2F is not there",
+    "no route to user:{}@h:6379",
+    "next=%3Fupload_id%3D{}",
+    "next=%253Fa%253D1%2526upload_id%253D{}",
+    "see /o;jsessionid={}",
+    "[(b'x-api-key', b'{}'), (b'host', b'h')]",
+    "('authorization', 'Basic {}')",
+    '{{"name": "X-Api-Key", "value": "{}"}}',
+    '{{"name": "password", "value": "{}"}}',
+    "[('client_secret', '{}')]",
+    'body: {{\\"client_secret\\": \\"a {}\\"}}',
+    "<SecretAccessKey>{}</SecretAccessKey>",
+    '<password type="plain">{}</password>',
+    "forbear --client-token {} failed",
+    "password\uff1a{}",
+    "api key: {}",
+    "Authorization header was:\n  token {}",
+    "client GOCSPX-{}",
+    "refresh 1//0g{}",
+    "github_pat_{}",
+    "glpat-{}",
+    "xoxb-1-{}",
+    "sk_live_{}",
+    "sk-{}",
+    "\nSG.{}",
+    "https://hooks.slack.com/services/T0/B0/{}",
+    "https://api.telegram.org/bot123456:{}/send",
+    "ACL SETUSER u on >{} ~*",
+    "Command # 1 (ACL SETUSER u on >{}) of pipeline caused error: ERR",
+    "CONFIG SET requirepass {}",
+    "('CONFIG', 'SET', 'masterauth', '{}')",
+    "MIGRATE h 1 k 0 1 AUTH2 user {} KEYS a",
+    "AUTH default {} failed",
+    "['AUTH', '{}']",
+    "authorization: Digest username=u, response={}\nhost: h",
 ]
 HARMLESS = [
     "",
@@ -65,6 +104,15 @@ HARMLESS = [
     "could it be? a=b",
     "Basic authentication failed",
     "on_result refused a value of type str",
+    "ERR Client sent AUTH, but no password is set",
+    "see https://iam.googleapis.com/v1/projects/-/serviceAccounts/a@p.iam.gserviceaccount.com:signJwt",
+    "https://h:8080/users/a@example.com is not there",
+    "gs://bucket/a@b is not there",
+    "http://[::1]:80/a@b",
+    "role roles/viewer for serviceAccount:a@p.iam.gserviceaccount.com",
+    "<Error><Code>AccessDenied</Code><Key>a/b</Key></Error>",
+    "task-force-of-the-united-nations",
+    "gr\u00fc\u00dfe aus \u6771\u4eac",
 ]
 
 
@@ -118,13 +166,56 @@ def test_no_userinfo_comes_through(userinfo: str) -> None:
     assert redact(f"lost redis://{userinfo}@h:6379/0") == f"lost redis://{HIDDEN}@h:6379/0"
 
 
-PARTS = ["?a=", "x-", "://", "eyJa.", "password", "Bearer ", "-----BEGIN PRIVATE KEY-----", '"\\', "token: '", "(AUTH "]
+ESCAPED = [
+    ("a\nERROR forged", "a\\nERROR forged"),
+    ("a\r\tb", "a\\r\\tb"),
+    ("\x1b[2J\x1b]0;owned\x07", "\\x1b[2J\\x1b]0;owned\\x07"),
+    ("\x00\x7f\x9b1m", "\\x00\\x7f\\x9b1m"),
+    ("abc\u202egpj.exe", "abc\\u202egpj.exe"),
+    ("a\u2028b\u200bc", "a\\u2028b\\u200bc"),
+    ("lost \udc80", "lost \\udc80"),
+    ("\U000e0041", "\\U000e0041"),
+]
 
 
-@pytest.mark.parametrize("part", PARTS)
-def test_long_texts_are_no_trap(part: str) -> None:
-    """Text that nearly matches over and over again: a search that went back each time would not end."""
-    redact(part * (100_000 // len(part)))
+@pytest.mark.parametrize(("text", "shown"), ESCAPED)
+def test_no_character_that_a_terminal_obeys_comes_through(text: str, shown: str) -> None:
+    """Line ends, control characters, those that turn the direction of writing and lone surrogates are spelt out."""
+    assert redact(text) == shown
+
+
+@given(st.text(max_size=80))
+def test_what_is_shown_is_one_line_of_printable_text(text: str) -> None:
+    """Whatever a peer sends, a terminal and a log show it as it is."""
+    assert redact(text).isprintable()
+
+
+def test_a_line_end_does_not_hide_what_follows() -> None:
+    """A header ends with its line, and a secret at the beginning of a line is one."""
+    assert redact("Cookie: a=b\nHost: h\nx-api-key: k\nAUTH pw") == (
+        f"Cookie: {HIDDEN}\\nHost: h\\nx-api-key: {HIDDEN}\\nAUTH {HIDDEN}"
+    )
+
+
+@pytest.mark.parametrize("size", [LIMIT + 1, 3 * LIMIT, 1_000_000])
+def test_long_texts_are_cut(size: int) -> None:
+    """What is left says that it was cut."""
+    assert redact("a " * (size // 2 + 1)) == f"{'a ' * (LIMIT // 2)}"[: LIMIT - 1] + "\u2026"
+    assert len(redact("&a=b" * size)) == LIMIT
+    assert len(redact("\x1b" * size)) <= LIMIT
+
+
+def test_a_text_that_grows_stays_within_the_limit() -> None:
+    """Marks are longer than what they stand for."""
+    assert len(redact("&a=b" * (LIMIT // 4))) == LIMIT
+
+
+@pytest.mark.parametrize("before", [LIMIT - 120, LIMIT - 60, LIMIT - 20, LIMIT - 8])
+def test_a_secret_that_the_cut_goes_through_is_hidden(before: int) -> None:
+    """Half a token looks like none, and half a URL like one without a password."""
+    start = "a " * (before // 2)
+    for text in (f"AIza{SECRET}{SECRET}", f"redis://:{SECRET * 20}@h", f"https://u:{SECRET}/{SECRET * 20}@h/"):
+        assert SECRET[:8] not in redact(start + text + " more" * 100)
 
 
 def test_texts_of_attempts_are_redacted_before_they_are_cut() -> None:
