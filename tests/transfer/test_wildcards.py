@@ -1,12 +1,14 @@
 """Wildcards: what they match, and what they do not."""
 
 import fnmatch
+import re
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
+from tests.hostile.steps import spans
 
 
 @pytest.mark.parametrize(
@@ -42,6 +44,15 @@ from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
         ("a[", "a[", True),
         ("a.b", "axb", False),
         ("(a|b)+$", "(a|b)+$", True),
+        ("a**/b", "a/x/b", True),
+        ("a**/b", "axx/b", True),
+        ("a**/b", "ab", False),
+        ("**/a*b*c", "x/ab/y/abxc", True),
+        ("**a*b**c*d", "x/a/axbyc/zcd", True),
+        ("a*/b", "axx/b", True),
+        ("a*[!x]/*b", "axy/zbb", True),
+        ("a[", "a[b]", False),
+        ("[!]", "[!]", True),
     ],
 )
 def test_a_pattern_matches_what_it_says(pattern: str, name: str, matches: bool) -> None:
@@ -54,6 +65,46 @@ def test_without_slashes_it_is_what_the_shell_does(pattern: str, name: str) -> N
     """In names of one part, the patterns are those of fnmatch, but for ranges that run backwards."""
     if "**/" not in pattern and "-" not in pattern:
         assert (compiled(pattern).fullmatch(name) is not None) is fnmatch.fnmatchcase(name, pattern)
+
+
+def _naive(pattern: str) -> re.Pattern[str]:
+    """Return the pattern as an expression that tries every way there is."""
+    written = re.sub(r"(?:(?<=/)|^)\\*\\*/", "\\0", pattern)  # one that may stand for no folder
+    parts = {"\0": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+    found = re.findall(r"\*\*|.", written, re.DOTALL)
+    return re.compile("".join(parts.get(part) or re.escape(part) for part in found), re.DOTALL)
+
+
+@given(st.text("ab/*?", max_size=9), st.text("ab/", max_size=9))
+def test_no_match_is_lost(pattern: str, name: str) -> None:
+    """A piece that is taken where it first fits matches what it would match if every way were tried."""
+    pattern = pattern.replace("***", "*a*")
+    assert (compiled(pattern).fullmatch(name) is None) is (_naive(pattern).fullmatch(name) is None)
+
+
+HOSTILE = [
+    "*-*-*-*.log",
+    "*_*_*_*_*_*_*.gz",
+    "**a**a**a**a**.txt",
+    "**/*a*a*/**/*a*b",
+    "**/a/**/a/**/a/b",
+    "*?*?*?*?b",
+    "[a-]*[a-]*[a-]*b",
+]
+
+
+@pytest.mark.parametrize("pattern", HOSTILE)
+@pytest.mark.parametrize("name", ["-", "_", "a", "a/", "/", "aa/", "-a"])
+def test_names_from_a_server_cannot_make_it_slow(pattern: str, name: str) -> None:
+    """Four dashes against a name of 800 took 40 seconds; twice the name is at most four times the work."""
+    once, twice = (spans(compiled(pattern), name * (size // len(name)), whole=True)[1] for size in (60, 120))
+    assert twice <= 4.5 * once
+    assert twice < 120 * 120 * 4
+
+
+def test_patterns_of_brackets_are_read_once() -> None:
+    """A bracket that nothing closes stands for itself."""
+    assert compiled("[" * 2000).fullmatch("[" * 2000)
 
 
 @given(st.text("ab/*?[]-", max_size=8))

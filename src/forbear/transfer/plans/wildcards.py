@@ -1,50 +1,74 @@
-"""Wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. They list nothing."""
+"""Wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. They list nothing.
+
+Names come from servers, so matching must not blow up: between two `**`, each piece of a pattern is taken where it first
+fits and never moved again (an atomic group). That loses no match, since all that may follow it reaches at least as far
+from there, and costs at most the square of the name's length.
+"""
 
 import re
 
 _WILD = re.compile(r"[*?\[]")
-_SETS = re.compile(r"\[(!?+)(\][^\]]*|[^\]]+)\]")
 
 
 def is_wild(text: str) -> bool:
-    """Whether it holds a wildcard."""
+    """Return whether a text holds a wildcard."""
     return _WILD.search(text) is not None
 
 
 def literal_start(pattern: str) -> str:
-    """What all names that match begin with."""
+    """Return the beginning that all names share that match."""
     found = _WILD.search(pattern)
     return pattern if found is None else pattern[: found.start()]
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """A regular expression to be used with `fullmatch`; `**/` also stands for no folder at all."""
-    parts: list[str] = []
+    """Return a regular expression to be used with `fullmatch`; `**/` also stands for no folder at all."""
+    pieces: list[tuple[str, list[str]]] = [("", [""])]  # what lies before a piece, and its segments between the `*`
     at = 0
     while at < len(pattern):
-        if pattern.startswith("**/", at):
-            parts.append("(?:.*/)?")
+        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
+            pieces.append(("(?:.*?/)??", [""]))
             at += 3
         elif pattern.startswith("**", at):
-            parts.append(".*")
+            pieces.append((".*?", [""]))
             at += 2
         elif pattern[at] == "*":
-            parts.append("[^/]*")
+            pieces[-1][1].append("")
             at += 1
-        elif pattern[at] == "?":
-            parts.append("[^/]")
-            at += 1
-        elif found := _SETS.match(pattern, at):
-            parts.append(_set(found[1], found[2]))
-            at = found.end()
         else:
-            parts.append(re.escape(pattern[at]))
-            at += 1
-    return re.compile("".join(parts), re.DOTALL)
+            one, at = _one(pattern, at)
+            pieces[-1][1][-1] += one
+    *others, (gap, segments) = pieces
+    return re.compile("".join(f"(?>{gap}{_first(piece)})" for gap, piece in others) + gap + _last(segments), re.DOTALL)
 
 
-def _set(negated: str, members: str) -> str:
-    """One character of a set such as "abc" or "a-z"; a range that runs backwards has none."""
+def _first(segments: list[str]) -> str:
+    """Return a piece that ends as early as it can."""
+    return segments[0] + "".join(f"(?>[^/]*?{segment})" for segment in segments[1:])
+
+
+def _last(segments: list[str]) -> str:
+    """Return the piece that ends with the name."""
+    if len(segments) == 1:
+        return rf"{segments[0]}\Z"
+    return rf"{_first(segments[:-1])}(?>[^/]*{segments[-1]})\Z"
+
+
+def _one(pattern: str, at: int) -> tuple[str, int]:
+    """Return what one character of a name must match, and where the pattern goes on."""
+    if pattern[at] == "?":
+        return "[^/]", at + 1
+    if pattern[at] == "[":
+        negated = pattern.startswith("!", at + 1)
+        start = at + 2 if negated else at + 1
+        end = pattern.find("]", start + 1)  # a bracket right at the start is a member
+        if end > 0:
+            return _set(negated, pattern[start:end]), end + 1
+    return re.escape(pattern[at]), at + 1
+
+
+def _set(negated: bool, members: str) -> str:
+    """Return one character of a set such as "abc" or "a-z"; a range that runs backwards has none."""
     written = ""
     at = 0
     while at < len(members):
