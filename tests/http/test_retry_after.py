@@ -1,7 +1,9 @@
 """Retry-After: seconds or a date in three forms, read against the reply's own clock."""
 
+import email.utils
 import math
 import time
+from datetime import datetime
 
 import pytest
 from hypothesis import given
@@ -152,6 +154,35 @@ def test_a_local_clock_at_the_epoch_is_a_clock() -> None:
 def test_impossible_dates_say_nothing(value: str) -> None:
     """A date that no calendar has is ignored, as is one that overflows."""
     assert parse(value, now=EPOCH) is None
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "," * 65_000,
+        "a," * 32_000,
+        "06 Nov 1994 08:49:37 GMT," * 2600,
+        "(" * 65_000,
+        "1 " * 32_000,
+        "06 Nov 1994 08:49:37 +" + "1" * 65_000,
+        "06 Nov " + "1" * 4000 + " 08:49:37 GMT",
+        "9" * 65_000,
+    ],
+)
+def test_a_value_of_any_length_costs_no_more_than_a_short_one(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
+    """At most 16 parts are read as dates, however many commas a server sends, and none of them is long."""
+    read: list[int] = []
+    real = email.utils.parsedate_to_datetime
+
+    def counted(text: str) -> datetime:
+        read.append(len(text))
+        return real(text)
+
+    monkeypatch.setattr(email.utils, "parsedate_to_datetime", counted)
+    seconds = parse(value, DATE, EPOCH)
+    assert seconds is None or seconds >= 0
+    assert len(read) <= 17
+    assert max(read, default=0) <= 64
 
 
 @given(st.text(max_size=40), st.none() | st.text(max_size=40), st.none() | st.floats(0, 4e9))

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from forbear.http.preconditions import MAX_BODY
 from forbear.services.values import is_positive
-from forbear.services.xml_body import every
+from forbear.services.xml_body import _Entries, _Refused, every
 
 
 def _every(body: bytes | None) -> bool:
@@ -63,6 +63,25 @@ def test_other_encodings_are_read_as_they_say() -> None:
     """UTF-16 hides nothing from the reader."""
     assert _every(f"<?xml version='1.0' encoding='UTF-16'?><Delete>{ONE}</Delete>".encode("utf-16"))
     assert not _every(f"<?xml version='1.0' encoding='UTF-16'?>{BOMB}".encode("utf-16"))
+
+
+@pytest.mark.parametrize("depth", [40, 2_000, 140_000])
+def test_a_body_nested_too_deep_is_left_at_once(depth: int) -> None:
+    """A body 140 000 deep took two minutes: no more than the first elements are looked at."""
+    deep = b"<a>" * depth + b"</a>" * depth
+    assert not _every(b"<Delete>" + deep + ONE.encode() + b"</Delete>")
+    assert not _every(b"<Delete><Object>" + deep + b"</Object></Delete>")
+    seen = _Entries("Object", "VersionId")
+    for _ in range(32):
+        seen.start("a", {})
+    with pytest.raises(_Refused):
+        seen.start("a", {})
+
+
+def test_a_text_in_many_pieces_is_bounded() -> None:
+    """Each entity is a piece of its own, and all of them added up would cost the square of their number."""
+    assert not _every(b"<Delete><Object><VersionId>" + b"&#49;" * 200_000 + b"</VersionId></Object></Delete>")
+    assert _every(b"<Delete><Object><VersionId>" + b"&#49;" * 18 + b"</VersionId></Object></Delete>")
 
 
 @given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode))

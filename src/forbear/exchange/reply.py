@@ -5,6 +5,7 @@ around the client would take it for a failed attempt of its own and send the wri
 """
 
 from forbear.http.method import READS
+from forbear.http.ranges import number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,8 +31,8 @@ def is_settled_at_once(method: str, status: int, headers: "Mapping[str, str]") -
     """
     if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers or is_bodiless(method, status):
         return False
-    length = headers.get("content-length", "")
-    return length.isdecimal() and int(length) <= _SHORT
+    length = number(headers.get("content-length", ""))
+    return length is not None and length <= _SHORT
 
 
 def is_continued(method: str, status: int) -> bool:

@@ -1,4 +1,7 @@
-"""Reading entries off an XML body without trusting it: no document type, so no entities to expand. It knows no API."""
+"""Read entries off an XML body without trusting it: no document type, so no entities to expand. It knows no API.
+
+Time and memory are linear in the body, which is at most MAX_BODY long.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,42 +9,56 @@ from xml.parsers import expat
 
 from forbear.http.preconditions import MAX_BODY
 
+_DEEPEST = 32
+_LONGEST_TEXT = 4096
+
 
 class _Refused(Exception):
     """The body is not what it should be."""
 
 
 class _Entries:
-    """The texts of one element in each entry of a body; namespaces are left out of account."""
+    """The texts of one element in each entry of a body; namespaces are ignored."""
 
     def __init__(self, entry: str, element: str) -> None:
         self.found: list[list[str]] = []
-        self._entry = entry
-        self._element = element
-        self._open: list[str] = []
+        self._path = (entry, element)
+        self._open: list[str] = []  # below the root
+        self._depth = 0
 
     def start(self, name: str, _: Any) -> None:
-        self._open.append(name.rpartition(":")[2])
-        if self._open[1:] == [self._entry]:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            raise _Refused
+        if self._depth > 1:
+            self._open.append(name.rpartition(":")[2])
+        if self._depth == 2 and self._open[0] == self._path[0]:
             self.found.append([])
-        elif self._open[1:] == [self._entry, self._element]:
+        elif self._is_inside():
             self.found[-1].append("")
 
     def end(self, _: str) -> None:
-        self._open.pop()
+        self._depth -= 1
+        if self._open:
+            self._open.pop()
 
     def text(self, data: str) -> None:
-        if self._open[1:] == [self._entry, self._element]:
+        if self._is_inside():
             self.found[-1][-1] += data
+            if len(self.found[-1][-1]) > _LONGEST_TEXT:  # added up in small pieces it would cost the square
+                raise _Refused
 
     def refuse(self, *_: Any) -> None:
         raise _Refused
 
+    def _is_inside(self) -> bool:
+        return self._depth == 3 and (self._open[0], self._open[1]) == self._path
+
 
 def every(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
-    """Whether `body` is XML in which every `entry` below the root (and there is one) has one `element` that is valid.
+    """Return whether `body` is XML in which every `entry` below the root has exactly one `element` that is valid.
 
-    A body that is not at hand, too large, broken or declares a document type has none.
+    There must be an entry. A body that is not at hand, too large, too deep, broken or declares a document type has none.
     """
     if body is None or len(body) > MAX_BODY:
         return False
