@@ -13,7 +13,7 @@ from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.reporter import Reporter
 from forbear.cli.transfers.screen import Screen
 from forbear.cli.transfers.watch import Plain
-from forbear.cli.transfers.wording import of_bytes, of_clock, of_span, plain
+from forbear.cli.transfers.wording import of_bytes, of_clock, of_span
 from forbear.core.events import Scheduled
 from forbear.core.report import Attempt
 from forbear.transfer.items import Item, Outcome, Status
@@ -77,20 +77,6 @@ def test_times_to_wait(seconds: float, text: str) -> None:
 def test_times_that_have_passed(seconds: float, text: str) -> None:
     """A time that has passed is in seconds, unless it was long."""
     assert of_span(seconds) == text
-
-
-@given(st.text())
-def test_no_name_can_command_the_terminal(name: str) -> None:
-    """Whatever is in a name, what is shown of it is one line of printable characters, and what is printable stays."""
-    shown = plain(name)
-    assert shown.isprintable()
-    if name.isprintable():
-        assert shown == name
-
-
-def test_what_is_spelt_out() -> None:
-    """Newlines, escape sequences, reversed writing and bytes that are no text are spelt out."""
-    assert plain("a\nb\x1b[31m\u202e\udcff é") == r"a\nb\x1b[31m\u202e\udcff é"
 
 
 def test_the_figures_of_transfers() -> None:

@@ -105,6 +105,7 @@ HARMLESS = [
     "Basic authentication failed",
     "on_result refused a value of type str",
     "ERR Client sent AUTH, but no password is set",
+    "no token for the credentials: invalid_grant",
     "see https://iam.googleapis.com/v1/projects/-/serviceAccounts/a@p.iam.gserviceaccount.com:signJwt",
     "https://h:8080/users/a@example.com is not there",
     "gs://bucket/a@b is not there",

@@ -1,10 +1,15 @@
-"""What people see: data goes to stdout, everything else to stderr; colours only where a terminal wants them."""
+"""Output: data goes to stdout, everything else to stderr; colours only where a terminal wants them.
+
+All that goes to stderr is redacted here: texts of servers and libraries may hold secrets, or commands to a terminal.
+"""
 
 import os
 import sys
 from typing import TYPE_CHECKING
 
 import click
+
+from forbear.core.redact import redact
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -48,7 +53,7 @@ def advise(hint: str) -> None:
 
 def tell(message: str) -> None:
     """Write a remark to stderr."""
-    click.echo(message, err=True, color=_color())
+    click.echo(redact(message), err=True, color=_color())
 
 
 def console() -> "Console":
@@ -84,7 +89,7 @@ def show_table(table: "Table") -> None:
 
 
 def _labelled(label: str, color: str, text: str) -> None:
-    click.echo(f"{click.style(label, fg=color, bold=True)}: {text}", err=True, color=_color())
+    click.echo(f"{click.style(label, fg=color, bold=True)}: {redact(text)}", err=True, color=_color())
 
 
 def _color() -> bool | None:

@@ -32,7 +32,7 @@ _HEADER = (
 )
 _NAME = (
     r"(?:passw(?:or)?d|pwd|passphrase|secret|token|api[_ -]?key|(?:access|account|private|encryption)[_-]?key"
-    r"|signature|credential|upload_?id|session[_-]?(?:id|ur[il]))[\w-]{0,20}"
+    r"|signature|credential(?!s: )|upload_?id|session[_-]?(?:id|ur[il]))[\w-]{0,20}"
 )
 _AFTER = r"""(?:\\{0,3}["'])?[ ]{0,4}[:=\uff1a][ ]*+"""
 """Between a name and its value: `name: `, `name=`, `"name": `."""

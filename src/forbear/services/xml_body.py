@@ -58,7 +58,7 @@ class _Entries:
 def every(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
     """Return whether `body` is XML in which every `entry` below the root has exactly one `element` that is valid.
 
-    There must be an entry. A body that is not at hand, too large, too deep, broken or declares a document type has none.
+    There must be an entry. A body that is missing, too large, too deep, broken or declares a document type has none.
     """
     if body is None or len(body) > MAX_BODY:
         return False

@@ -1,18 +1,22 @@
-"""What can go wrong with a transfer besides the network; each error says what to do about it."""
+"""Errors of transfers besides those of the network; each says what to do about it, and none holds a secret."""
 
 from collections.abc import Mapping
 
+from forbear.core.redact import redact
 from forbear.core.report import report, text_of
 from forbear.http.status import reason
 
 
 class TransferError(Exception):
-    """A transfer that failed; `hint` is the cure, where there is one: most kinds have a usual one."""
+    """A transfer that failed; `hint` is the cure, where there is one: most kinds have a usual one.
+
+    Its text is redacted: it may quote a server, or the URL of an upload session.
+    """
 
     hint: str | None = None
 
     def __init__(self, text: str, hint: str | None = None) -> None:
-        super().__init__(text)
+        super().__init__(redact(text))
         if hint is not None:
             self.hint = hint
 
@@ -24,11 +28,11 @@ class HttpError(TransferError):
     """A reply that ended a transfer: `what` was asked for; `status`, `message` and `headers` are what came back."""
 
     def __init__(self, what: str, status: int, message: str = "", headers: Mapping[str, str] | None = None) -> None:
-        why = f": {message}" if message else ""
+        self.message = redact(message)
+        why = f": {self.message}" if message else ""
         super().__init__(f"{what}: {reason(status)}{why}", _HINTS.get(status))
         self.what = what
         self.status = status
-        self.message = message
         self.headers = headers or {}
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -92,8 +96,8 @@ _HINTS = {
 
 
 def said(error: BaseException) -> str:
-    """What an error says, with its kind where it is not one that says all by itself."""
-    text = text_of(error)
+    """Return the text of an error without secrets, with its kind where it is not one that says all by itself."""
+    text = redact(text_of(error))
     if isinstance(error, TransferError) and text:
         return text
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -9,6 +9,7 @@ from forbear.cli.explain import tables
 from forbear.cli.explain.outcome import Judged, Outcome, either
 from forbear.cli.forecast import forecast
 from forbear.cli.output import columns, console, show_table
+from forbear.core.redact import printable
 from forbear.policy import Policy
 
 
@@ -57,10 +58,10 @@ class Answer:
         from rich.markup import escape
 
         out = console()
-        out.print(f"{self.title}\n", style="bold", markup=False)
+        out.print(f"{printable(self.title)}\n", style="bold", markup=False)
         for label, text in self._facts().items():
             if text:
-                out.print(f"{label:<12}{text}", markup=False)
+                out.print(f"{label:<12}{printable(text)}", markup=False)
         out.print()
         table = columns("failure", "retried", "why")
         for (retried, why, _), group in groupby(self.outcomes, lambda one: (one.retried, one.why, one.status is None)):
@@ -71,7 +72,7 @@ class Answer:
             replies = ", ".join(map(str, self.maybe_done))
             out.print(f"{replies} on a later attempt may mean that an earlier one had worked", markup=False)
         for remark in self.remarks:
-            out.print(remark, markup=False)
+            out.print(printable(remark), markup=False)
         out.print(self._schedule(), markup=False)
 
     def _facts(self) -> dict[str, str]:

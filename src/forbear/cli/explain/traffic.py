@@ -11,6 +11,7 @@ from forbear.cli.explain import http
 from forbear.cli.explain.har import Recorded
 from forbear.cli.explain.outcome import either
 from forbear.cli.output import console
+from forbear.core.redact import printable
 from forbear.core.verdict import Effect, Verdict
 from forbear.http.request import Judgement
 
@@ -94,7 +95,7 @@ def print_json(found: list[Judged], profile: str) -> None:
 
 def _request(one: Judged) -> str:
     request = one.recorded.request
-    return f"{request.method} {request.host}{http.path_of(request)}"
+    return printable(f"{request.method} {request.host}{http.path_of(request)}")
 
 
 def _count(found: list[Judged], group: str) -> int:

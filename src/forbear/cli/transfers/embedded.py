@@ -4,7 +4,7 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from forbear.cli.output import BadInput, tell
-from forbear.cli.transfers.wording import of_bytes, of_count, plain
+from forbear.cli.transfers.wording import of_bytes, of_count
 from forbear.testing import cloud
 from forbear.testing.cloud.store import Store
 from forbear.transfer.cloud.address import Url, is_cloud
@@ -38,7 +38,7 @@ def _bucket(place: str) -> str:
     try:
         return Url.parse(place).bucket
     except ValueError as error:
-        raise BadInput(plain(str(error))) from None
+        raise BadInput(str(error)) from None
 
 
 def _describe(store: Store, name: str) -> None:
@@ -50,6 +50,6 @@ def _describe(store: Store, name: str) -> None:
         f"gs://{name} held {of_count(len(objects), 'object')}, {of_bytes(sum(len(item.content) for item in objects))}:"
     )
     for item in objects[:_SHOWN]:
-        tell(f"  {plain(item.name)}  {of_bytes(len(item.content))}")
+        tell(f"  {item.name}  {of_bytes(len(item.content))}")
     if len(objects) > _SHOWN:
         tell(f"  and {len(objects) - _SHOWN} more")

@@ -1,5 +1,6 @@
-"""What `--json` prints: outcomes and summaries as plain values. It prints nothing itself."""
+"""Records: outcomes and summaries as plain values, as `--json` prints them, without secrets. It prints nothing."""
 
+from forbear.core.redact import redact
 from forbear.core.report import Report
 from forbear.transfer.items import Action, Outcome, Summary
 
@@ -20,8 +21,8 @@ def of_outcome(outcome: Outcome) -> Record:
         "retries": outcome.retries,
         "generation": outcome.generation,
         "crc32c": outcome.crc32c,
-        "error": outcome.error,
-        "hint": outcome.hint,
+        "error": _shown(outcome.error),
+        "hint": _shown(outcome.hint),
         "tried": None if outcome.report is None else _of_report(outcome.report),
     }
 
@@ -39,6 +40,10 @@ def of_summary(summary: Summary) -> Record:
             "retries": summary.retries,
         }
     }
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else redact(text)
 
 
 def _of_report(report: Report) -> Record:

@@ -10,7 +10,8 @@ import click
 
 from forbear.cli.output import advise, report, tell
 from forbear.cli.transfers import records
-from forbear.cli.transfers.wording import of_bytes, of_count, of_span, plain
+from forbear.cli.transfers.wording import of_bytes, of_count, of_span
+from forbear.core.redact import printable
 from forbear.core.report import Report
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status, Summary
 
@@ -45,9 +46,9 @@ class Reporter:
                 _failure(outcome)
         elif item.action is Action.SKIP:
             if not self._quiet:
-                tell(f"left out: {plain(str(item.source))}: {plain(item.note)}")
+                tell(f"left out: {item.source}: {item.note}")
         elif self._dry_run and not self._as_json:
-            click.echo(plain(f"{item.action.value} {_both(item)}"))
+            click.echo(printable(f"{item.action.value} {_both(item)}"))
 
     def summary(self, summary: Summary) -> None:
         """Say what came of all."""
@@ -75,14 +76,14 @@ def _total(summary: Summary) -> str:
 
 
 def _failure(outcome: Outcome) -> None:
-    item, error = outcome.item, plain(outcome.error or "")
-    name = plain(str(item.target if item.action is Action.DELETE else item.source))
+    item, error = outcome.item, outcome.error or ""
+    name = printable(str(item.target if item.action is Action.DELETE else item.source))
     report(error if _names(error, name) else f"{name}: {error}")
     if outcome.report is not None:
-        tell(f"tried: {plain(_tried(outcome.report, outcome.error or ''))}")
+        tell(f"tried: {_tried(outcome.report, error)}")
     cure = UNREACHABLE if error.startswith(_CANNOT_CONNECT) else outcome.hint
     if cure is not None:
-        advise(plain(cure))
+        advise(cure)
 
 
 def _names(error: str, name: str) -> bool:

@@ -14,7 +14,7 @@ from forbear.cli.transfers.options import Given
 from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.reporter import UNREACHABLE, Reporter
 from forbear.cli.transfers.watch import Planning, Watch, watching
-from forbear.cli.transfers.wording import of_count, plain
+from forbear.cli.transfers.wording import of_count
 from forbear.services import cloud_storage
 from forbear.transfer.cloud.credentials import Credentials
 from forbear.transfer.cloud.settings import Settings
@@ -48,7 +48,7 @@ def run_transfers(
     try:
         check()
     except ValueError as error:
-        raise BadInput(plain(str(error))) from None
+        raise BadInput(str(error)) from None
     streams = given["as_json"] or dry_run or STREAM in places
     reporter = Reporter(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
     with _endpoint(given, places) as endpoint:
@@ -59,13 +59,13 @@ def run_transfers(
             except KeyboardInterrupt:
                 summary = None
             except NoCredentials as error:
-                raise Problem(plain(str(error)), _NO_CREDENTIALS) from None
+                raise Problem(str(error), _NO_CREDENTIALS) from None
             except NotConnected as error:
-                raise Problem(plain(str(error)), UNREACHABLE) from None
+                raise Problem(str(error), UNREACHABLE) from None
             except TransferError as error:
-                raise Problem(plain(str(error)), None if error.hint is None else plain(error.hint)) from None
+                raise Problem(str(error), error.hint) from None
             except ValueError as error:
-                raise BadInput(plain(str(error))) from None
+                raise BadInput(str(error)) from None
         if summary is not None:
             reporter.summary(summary)
     if summary is None:

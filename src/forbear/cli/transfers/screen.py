@@ -5,7 +5,8 @@ from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from forbear.cli.transfers.progress import Flight, Progress, Retry
-from forbear.cli.transfers.wording import of_bytes, of_clock, of_count, plain
+from forbear.cli.transfers.wording import of_bytes, of_clock, of_count
+from forbear.core.redact import printable
 from forbear.transfer.items import Item
 
 _FLIGHTS = 4
@@ -78,7 +79,7 @@ def _retry(retry: Retry, now: float, width: int) -> Text:
     left = retry.due - now
     when = f", again in {left:.1f} s" if left > 0 else ", tried again"
     room = width - len(when)
-    reason = _fitting(Text(plain(retry.reason)), max(room - _SHORTEST_NAME - 2, 0)).plain
+    reason = _fitting(Text(printable(retry.reason)), max(room - _SHORTEST_NAME - 2, 0)).plain
     name = "listing" if retry.item is None else _name(retry.item, room - cell_len(reason) - 2)
     line = _fitting(Text(f"{name}: {reason}"), max(room, 0))
     return _fitting(Text(f"{line.plain}{when}", "yellow"), width)
@@ -86,7 +87,7 @@ def _retry(retry: Retry, now: float, width: int) -> Text:
 
 def _name(item: Item, room: int) -> str:
     """The name, or the end of it, which tells more than its beginning."""
-    name, room = plain(str(item.source)), max(room, _SHORTEST_NAME)
+    name, room = printable(str(item.source)), max(room, _SHORTEST_NAME)
     if cell_len(name) <= room:
         return name
     name = name[-room:]

@@ -9,7 +9,7 @@ from typing import TextIO
 from forbear.cli.output import tell
 from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.reporter import Reporter
-from forbear.cli.transfers.wording import of_span, plain
+from forbear.cli.transfers.wording import of_span
 from forbear.core.events import Scheduled
 from forbear.run.runtime import current
 from forbear.transfer.items import Item, Outcome
@@ -68,7 +68,7 @@ class Plain(Watch):
         still = now - max(self.progress.moved_at, self._said)
         if still >= _PATIENT:
             self._said = now
-            reason = plain(event.failure.text)
+            reason = event.failure.text
             tell(f"nothing moved for {of_span(now - self.progress.moved_at)}: {reason}; again in {event.delay:.1f} s")
 
 

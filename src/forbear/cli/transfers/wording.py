@@ -1,4 +1,4 @@
-"""Sizes, times and names of transfers in words. It computes nothing but them, and knows no transfer."""
+"""Sizes, times and counts of transfers in words. It computes nothing but them, and knows no transfer."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 
@@ -32,13 +32,3 @@ def of_span(seconds: float) -> str:
 def of_count(count: int, word: str, plural: str | None = None) -> str:
     """A number of things: "1 file", "2 retries"."""
     return f"{count} {word if count == 1 else plural or f'{word}s'}"
-
-
-def plain(text: str) -> str:
-    """A text that a terminal shows as it is: in one line, and whatever could be a command to the terminal spelt out.
-
-    Names of objects may have newlines, escape sequences, and characters that reverse the direction of writing.
-    """
-    if text.isprintable():
-        return text
-    return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)

@@ -1,7 +1,7 @@
 """Manifest: what was done, line by line in a CSV file, and what need not be done again. It knows no transfer.
 
 The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A run
-with a manifest that is there skips the pairs of source and target that it has as OK or skip, whatever has become of
+with a manifest that exists skips the pairs of source and target that it has as OK or skip, whatever has become of
 them since, and appends what it does. A file of gsutil's own can be continued: it keeps its columns.
 """
 
@@ -14,6 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
 
+from forbear.core.redact import redact
 from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import StrPath, unwritable
@@ -44,7 +45,7 @@ class Manifest:
     def __enter__(self) -> Self:
         try:
             self._read()
-            self._file = self._path.open("ab", buffering=0)
+            self._file = open(self._path, "ab", buffering=0, opener=_private)
         except OSError as error:
             raise self._unwritable(error) from error
         try:
@@ -79,7 +80,7 @@ class Manifest:
             "Source Size": "" if item.size is None else item.size,
             "Bytes Transferred": outcome.bytes,
             "Result": _RESULTS[outcome.status],
-            "Description": outcome.error or "",
+            "Description": redact(outcome.error or ""),
         }
         self._write([values.get(column, "") for column in self._columns])
 
@@ -128,6 +129,11 @@ class Manifest:
 
     def _unwritable(self, error: OSError) -> TransferError:
         return unwritable(self._path, error, verb="write the manifest")
+
+
+def _private(path: str, flags: int) -> int:
+    """Open a file; one that is new is for its owner alone: names and errors are nobody else's business."""
+    return os.open(path, flags, 0o600)
 
 
 def _line(row: Sequence[object]) -> bytes:
