@@ -10,8 +10,6 @@ from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.wire import Headers, Reply
 
 _DEEPEST = 20
-_MOST = 100_000
-"""Elements; the longest documents there are list 10 000 parts."""
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 LISTING = "http://doc.s3.amazonaws.com/2006-03-01"
@@ -41,12 +39,9 @@ class Element:
 def read(body: bytes, root: str) -> Element:
     """The tree of a body; 400 unless its root has this name."""
     stack = [Element("")]
-    count = 0
 
     def start(name: str, _: dict[str, str]) -> None:
-        nonlocal count
-        count += 1
-        if len(stack) > _DEEPEST or count > _MOST:
+        if len(stack) > _DEEPEST:
             raise _malformed()
         element = Element(name.rpartition(":")[2])
         stack[-1].children.append(element)
