@@ -6,6 +6,7 @@ from typing import Any
 
 from forbear.core.verdict import Verdict
 from forbear.http import status as _status
+from forbear.http.preconditions import MAX_BODY
 from forbear.run.runtime import current
 from forbear.services.untyped import is_list, is_mapping
 
@@ -53,6 +54,8 @@ def error_delay(body: bytes) -> float | None:
 
 
 def _error(body: bytes) -> dict[str, Any]:
+    if len(body) > MAX_BODY:  # parsed it may take twenty times as much memory
+        return {}
     try:
         document: Any = json.loads(body)
     except (ValueError, RecursionError):
