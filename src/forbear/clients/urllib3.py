@@ -24,11 +24,15 @@ from forbear.exchange.exchange import Exchange, Start
 from forbear.exchange.settings import Settings
 from forbear.exchange.urllib3_library import Library
 from forbear.http.method import READS
+from forbear.http.ranges import number
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
 _LIBRARY = Library(urllib3.exceptions)
+
+_SHORT = 64 * 1024
+"""Bytes of a body that are read to keep the connection; a longer one costs more than another connection."""
 
 _UNSEEN = {"content-range": "unseen"}
 """The headers of any request: a chunk of an upload session is of bytes that nobody can name, so nobody can go on."""
@@ -102,6 +106,8 @@ class Retry(urllib3.Retry):
         delay = None if is_off() else onward._after(str(method), str(url), response, error, _pool)
         if delay is None:
             onward._give_up(str(url), response, error, _pool)
+        if response is not None:
+            _release(response)
         onward._delay = delay or 0.0
         return onward
 
@@ -187,6 +193,14 @@ class _Body:
         if not self._is_spent:
             return None
         return "urllib3 does not show the body; promise with bodies_are_reusable=True that all are bytes or files"
+
+
+def _release(response: urllib3.BaseHTTPResponse) -> None:
+    """Close a failed response, unless it is short: urllib3 reads it to its end before the next attempt."""
+    length = number(response.headers.get("content-length", ""))
+    if length is None or length > _SHORT:
+        response.close()
+        response.release_conn()
 
 
 def _status(response: urllib3.BaseHTTPResponse | None) -> int | None:
