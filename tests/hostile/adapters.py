@@ -26,16 +26,18 @@ ATTEMPTS = 3
 POLICY = rfc9110.policy.with_attempts(ATTEMPTS).with_timeout(600).with_backoff(Constant(1))
 ENOUGH = 64 * 1024
 """Bytes of a body that are read: where the plain client reads on without end, so may its caller."""
-_TIMEOUT = 0.3
 _BODY = b"once"
 
 
 @dataclass(frozen=True)
 class Adapter:
-    """One client library in one style; `send(method, url, retries)` returns the status and some of the body."""
+    """One client library in one style; `send(method, url, timeout, retries)` returns the status and some of the body.
+
+    `timeout` is how long it waits for a byte, in seconds.
+    """
 
     name: str
-    send: Callable[[str, str, bool], tuple[int, bytes]]
+    send: Callable[[str, str, float, bool], tuple[int, bytes]]
 
 
 def _some(status: int, pieces: Iterable[bytes]) -> tuple[int, bytes]:
@@ -60,21 +62,21 @@ async def _asome(status: int, pieces: AsyncIterable[bytes]) -> tuple[int, bytes]
     return status, found
 
 
-def _httpx(flavour: Flavour, method: str, url: str, retries: bool) -> tuple[int, bytes]:
+def _httpx(flavour: Flavour, method: str, url: str, timeout: float, retries: bool) -> tuple[int, bytes]:
     base = flavour.base()
-    client: Any = flavour.client(flavour.transport(POLICY, transport=base) if retries else base, timeout=_TIMEOUT)
+    client: Any = flavour.client(flavour.transport(POLICY, transport=base) if retries else base, timeout=timeout)
     content = _BODY if method == "POST" else None
     with client, client.stream(method, url, content=content) as response:
         return _some(response.status_code, response.iter_raw())
 
 
-def _ahttpx(flavour: Flavour, method: str, url: str, retries: bool) -> tuple[int, bytes]:
+def _ahttpx(flavour: Flavour, method: str, url: str, timeout: float, retries: bool) -> tuple[int, bytes]:
     runtime = current.get()
 
     async def inside() -> tuple[int, bytes]:
         current.set(runtime)
         base = flavour.base()
-        client: Any = flavour.client(flavour.transport(POLICY, transport=base) if retries else base, timeout=_TIMEOUT)
+        client: Any = flavour.client(flavour.transport(POLICY, transport=base) if retries else base, timeout=timeout)
         content = _BODY if method == "POST" else None
         async with client, client.stream(method, url, content=content) as response:
             return await _asome(response.status_code, response.aiter_raw())
@@ -82,18 +84,18 @@ def _ahttpx(flavour: Flavour, method: str, url: str, retries: bool) -> tuple[int
     return trio.run(inside) if flavour.loop == "trio" else asyncio.run(inside())
 
 
-def _requests(method: str, url: str, retries: bool) -> tuple[int, bytes]:
+def _requests(method: str, url: str, timeout: float, retries: bool) -> tuple[int, bytes]:
     with requests.Session() as session:
         session.trust_env = False
         if retries:
             session.mount("http://", RetryAdapter(POLICY))
         data = _BODY if method == "POST" else None
-        with session.request(method, url, data=data, timeout=_TIMEOUT, stream=True) as response:
+        with session.request(method, url, data=data, timeout=timeout, stream=True) as response:
             return _some(response.status_code, response.iter_content(8192))
 
 
-def _urllib3(method: str, url: str, retries: bool) -> tuple[int, bytes]:
-    with urllib3.PoolManager(retries=Retry(POLICY) if retries else False, timeout=_TIMEOUT) as pool:
+def _urllib3(method: str, url: str, timeout: float, retries: bool) -> tuple[int, bytes]:
+    with urllib3.PoolManager(retries=Retry(POLICY) if retries else False, timeout=timeout) as pool:
         body = _BODY if method == "POST" else None
         response = pool.request(method, url, body=body, preload_content=False)
         try:
@@ -102,16 +104,16 @@ def _urllib3(method: str, url: str, retries: bool) -> tuple[int, bytes]:
             response.close()
 
 
-def _aiohttp(method: str, url: str, retries: bool) -> tuple[int, bytes]:
+def _aiohttp(method: str, url: str, timeout: float, retries: bool) -> tuple[int, bytes]:
     runtime = current.get()
 
     async def inside() -> tuple[int, bytes]:
         current.set(runtime)
-        timeout = aiohttp.ClientTimeout(sock_read=_TIMEOUT)
+        patience = aiohttp.ClientTimeout(sock_read=timeout)
         middlewares = (RetryMiddleware(POLICY),) if retries else ()
         data = _BODY if method == "POST" else None
         async with (
-            aiohttp.ClientSession(timeout=timeout, middlewares=middlewares, auto_decompress=False) as session,
+            aiohttp.ClientSession(timeout=patience, middlewares=middlewares, auto_decompress=False) as session,
             session.request(method, url, data=data) as response,
         ):
             return await _asome(response.status, response.content.iter_chunked(8192))
