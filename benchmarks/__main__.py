@@ -10,7 +10,7 @@ import platform
 import sys
 from collections.abc import Callable, Sequence
 
-from benchmarks import adapters, blocks, building, calls, classify, imports, memory, redis_clients, transport
+from benchmarks import adapters, blocks, building, calls, classify, imports, memory, redaction, redis_clients, transport
 from benchmarks.contenders import SETUP
 from benchmarks.measure import FULL, QUICK, Effort
 from benchmarks.table import Table
@@ -37,6 +37,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "redis": redis_clients.sync,
     "redis-async": redis_clients.awaited,
     "classify": classify.classify,
+    "redact": redaction.redaction,
 }
 
 

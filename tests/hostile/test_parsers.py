@@ -57,8 +57,10 @@ PARSERS: dict[str, Callable[[str], object]] = {
 
 PIECES = [
     ",", "a,", "(", "1 ", "9", "-", "/", "a/", "../", "=", "&a=b", "%41", "%", '"', '"a",', "[", '{"error":',
-    '{"etag":"', "[1,", "<a>", "<a><b/>", "</a>", "&#49;", "<!--", '<!DOCTYPE a [<!ENTITY b "c">', "\\", "\x00", "\ud7ff",
-    "\x1b[2J", "bytes 0-", "06 Nov 1994 08:49:37 GMT,", ":", "a:", ".", "\n", "\x0a\x02", "\xff", "eyJ", "token=", "://",
+    '{"etag":"', "[1,", "<a>", "<a><b/>", "</a>", "&#49;", "<!--", '<!DOCTYPE a [<!ENTITY b "c">', "\\", "\x00",
+    "\ud7ff",
+    "\x1b[2J", "bytes 0-", "06 Nov 1994 08:49:37 GMT,", ":", "a:", ".", "\n", "\x0a\x02", "\xff", "eyJ", "token=",
+    "://",
 ]  # fmt: skip
 
 
@@ -106,7 +108,7 @@ FIELDS = [
     Field("generation", float("inf")), Field("generation", float("nan")), Field("size", "-1"), Field("size", 1e999),
     Field("size", 2**63), Field("size", "9" * 4400), Field("size", []), Field("metageneration", -1),
     Field("updated", 7),
-    Field("updated", "0001-01-01T00:00:00+23:59"), Field("updated", "9999-99-99T00:00:00Z"),
+    Field("updated", "9999-99-99T00:00:00Z"),
     Field("updated", "x" * 9999),
 ]  # fmt: skip
 
@@ -116,14 +118,9 @@ FIELDS = [
 )
 def test_a_listing_with_a_wrong_field_is_a_wrong_reply(field: Field) -> None:
     """Whatever a listing has for a name or a number, the error is one of transfers, and short."""
-    resource = {**GOOD, field.name: field.value}
-    try:
-        found = Object.of(resource)
-    except WrongReply as error:
-        assert len(str(error)) < 5000
-    else:
-        assert field.name == "updated"
-        assert found.updated is not None
+    with pytest.raises(WrongReply) as caught:
+        Object.of({**GOOD, field.name: field.value})
+    assert len(str(caught.value)) < 5000
 
 
 @pytest.mark.parametrize("body", ["{", "[" * 100_000, "9" * 5000, '{"a":' * 100_000, '"\\ud800"', "NaN", ""])

@@ -28,7 +28,7 @@ _START = r"(?:\b|(?<=\\[nrt]))"
 _LINE = r"(?:(?!\\[nr]).)++"
 _HEADER = (
     r"(?:(?:proxy-)?authorization|(?:set-)?cookie2?"
-    rf"|{_START}x-[\w-]{{0,40}}?(?:key|token|secret|signature|auth|credential)[\w-]{{0,20}})"
+    r"|(?:(?<![\w-])|(?<=\\[nrt]))x-[\w-]{0,40}?(?:key|token|secret|signature|auth|credential)[\w-]{0,20})"
 )
 _NAME = (
     r"(?:passw(?:or)?d|pwd|passphrase|secret|token|api[_ -]?key|(?:access|account|private|encryption)[_-]?key"
