@@ -60,6 +60,7 @@ TEXTS = [
     "no route to user:{}@h:6379",
     "next=%3Fupload_id%3D{}",
     "next=%253Fa%253D1%2526upload_id%253D{}",
+    "next=%25253Fa%25253D{}",
     "see /o;jsessionid={}",
     "[(b'x-api-key', b'{}'), (b'host', b'h')]",
     "('authorization', 'Basic {}')",

@@ -47,7 +47,7 @@ _SHAPES = (
     ("@", r"(:)[^\s@/:]++(?=@[\w.-]++:\d)"),
     # values in a query: a signature, a key, the id of an upload session; and whatever else is there
     ("? & # ;", rf"([?&#;][\w.~%+\[\]-]++=){_NOT_YET}[^\s&#\"<>]++"),
-    ("%3d %253d", rf"(?i)(%(?:25){{0,3}}(?:3F|26|23)[\w.~+-]++%(?:25){{0,3}}3D){_NOT_YET}[^\s&#\"<>]++"),
+    ("%3d %253d %25253d", rf"(?i)(%(?:25){{0,2}}(?:3F|26|23)[\w.~+-]++%(?:25){{0,2}}3D){_NOT_YET}[^\s&#\"<>]++"),
     # hooks, whose paths are secret
     (
         "hook /bot",
@@ -121,7 +121,7 @@ The first group is what is kept, the rest of the match is hidden.
 _URL = r"(://)((?:(?!://)\S)++)"
 
 _ANY_SIGN = (
-    r"://|--|/bot|1//0|%(?:253d|3[ad])|a(?:iza|kia|sia|uth)|b(?:asic|earer)|c(?:ookie|redential)|dop_|eyj"
+    r"://|--|/bot|1//0|%(?:25){0,2}3[ad]|a(?:iza|kia|sia|uth)|b(?:asic|earer)|c(?:ookie|redential)|dop_|eyj"
     r"|g(?:h[oprsu]_|ithub_|lpat|o(?:cspx|og1))|h(?:f_|ook|vs\.)|k(?:_(?:live|test)|ey)|n(?:egotiate|pm_)"
     r"|p(?:ass|rivate|wd|ypi-)|s(?:e(?:cret|ssion|tuser)|g\.|ignature|k-)|token|upload|x(?:app|ox|-)|ya29|[>@?&#;]"
 )
