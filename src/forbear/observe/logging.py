@@ -4,8 +4,7 @@ import logging
 
 from forbear.core.decide import Reason, show
 from forbear.core.events import Event, Failed, Recovered, Scheduled
-from forbear.core.redact import printable
-from forbear.core.report import Attempt
+from forbear.core.report import Attempt, writable
 from forbear.observe.fields import fields
 from forbear.observe.process import LOGGER
 
@@ -38,7 +37,7 @@ class Logging:
             line = f"{report.note.removeprefix('forbear: ')}; the last one: {_told(report.attempts[-1])}"
         if self._logger.isEnabledFor(level):
             name, values = fields(event)
-            told = printable(" ".join(f"{event.operation}: {line}".split()))
+            told = " ".join(f"{writable(event.operation)}: {line}".split())  # an error may say it in several lines
             self._logger.log(level, "%s", told, extra={"forbear": {"event": name, **values}})
 
 
