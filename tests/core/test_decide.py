@@ -226,7 +226,7 @@ def test_the_backoff_is_asked_for_the_retrys_number() -> None:
 
 @pytest.mark.parametrize("delay", [-1, float("nan"), INFINITY, -INFINITY])
 def test_a_backoff_that_gives_nonsense_is_named(delay: float) -> None:
-    """A backoff of somebody's own must give finite delays of zero or more."""
+    """A backoff of somebody's own must return finite numbers of seconds that are zero or more."""
 
     class Nonsense:
         def delay(self, n: int, u: float, previous: float | None = None) -> float:
@@ -237,7 +237,9 @@ def test_a_backoff_that_gives_nonsense_is_named(delay: float) -> None:
 
     with pytest.raises(ValueError, match="finite") as caught:
         decide(Limits(), Nonsense(), TRANSIENT, attempt=1, elapsed=0, u=0, repeatable=True)
-    assert str(caught.value) == f"`backoff` must give finite delays of zero or more, got {delay!r} from Nonsense()"
+    assert str(caught.value) == (
+        f"`backoff` must return finite numbers of seconds that are zero or more, got {delay!r} from Nonsense()"
+    )
 
 
 def test_what_was_decided_prints() -> None:

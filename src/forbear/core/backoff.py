@@ -1,6 +1,7 @@
 """Backoff: how long to hold back before each retry. Pure: randomness comes in as `u`, state as `previous`."""
 
 from forbear.core import check
+from forbear.core.check import LARGEST
 from forbear.core.record import Record
 
 TYPE_CHECKING = False
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
             ...
 
 
-_LARGEST = 1.7976931348623157e308  # sys.float_info.max
 JITTERS: "tuple[Jitter, ...]" = ("full", "equal", "documented", "decorrelated", "none")
 
 
@@ -58,26 +58,25 @@ class Exponential(Record):
         if maximum < initial:
             raise ValueError(f"`maximum` must be at least `initial`, which is {initial}, got {maximum}")
         if jitter not in JITTERS:
-            raise ValueError(f"`jitter` must be one of {', '.join(JITTERS)}, got {jitter!r}")
-        self._set(
-            initial=float(initial),
-            multiplier=float(multiplier),
-            maximum=float(maximum),
-            jitter=jitter,
-            spread=float(spread),
-        )
+            raise ValueError(f"`jitter` must be one of {', '.join(JITTERS)}, got {check.shown(jitter)}")
+        store = object.__setattr__
+        store(self, "initial", float(initial))
+        store(self, "multiplier", float(multiplier))
+        store(self, "maximum", float(maximum))
+        store(self, "jitter", jitter)
+        store(self, "spread", float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
         """Seconds to wait before retry `n`, from 0; only "decorrelated" looks at `previous`, the last delay."""
         jitter = self.jitter
         maximum = self.maximum
         if jitter == "decorrelated":
-            longest = min(3 * (self.initial if previous is None else previous), _LARGEST)
+            longest = min(3 * (self.initial if previous is None else previous), LARGEST)
             return min(self.initial + u * max(longest - self.initial, 0.0), maximum)
         try:
             step = self.initial * self.multiplier**n
-        except OverflowError:  # beyond every float, so beyond the maximum
-            return self._spread(maximum, u)
+        except OverflowError:  # `n` or the step is beyond every float, so the step is beyond the maximum if it grows
+            step = maximum if self.multiplier > 1 else self.initial
         if jitter == "documented":
             return min(step + u * self.spread, maximum)
         return self._spread(step if step < maximum else maximum, u)
@@ -103,8 +102,8 @@ class Constant(Record):
         self._set(seconds=float(seconds), spread=float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Seconds to wait before any retry."""
-        return self.seconds + u * self.spread
+        """Return the seconds to wait before any retry."""
+        return min(self.seconds + u * self.spread, LARGEST)
 
 
 class Sequence(Record):
@@ -125,5 +124,5 @@ class Sequence(Record):
         self._set(delays=tuple(map(float, listed)), spread=float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Seconds to wait before retry `n`, counted from 0."""
-        return self.delays[min(n, len(self.delays) - 1)] + u * self.spread
+        """Return the seconds to wait before retry `n`, counted from 0."""
+        return min(self.delays[min(n, len(self.delays) - 1)] + u * self.spread, LARGEST)

@@ -4,17 +4,31 @@ from forbear.core import check
 from forbear.core.record import Record
 
 _SLOTS = 10
+_SHORTEST_WINDOW = 0.001  # seconds
 
 
-def _thousandths(tokens: float) -> int:
-    """Tokens as whole thousandths (as gRPC counts them): ten deposits of 0.1 are one token, not 0.9999999999999999."""
-    return round(tokens * 1000)
+def _whole(*numbers: float) -> list[int]:
+    """Return decimal numbers as whole multiples of one unit, exactly: ten deposits of 0.1 are one token.
+
+    The unit is the last decimal place that any of them has: 10, 0.1 and 1 become 100, 1 and 10.
+    """
+    digits: list[tuple[int, int]] = []
+    for number in numbers:
+        if isinstance(number, int):
+            digits.append((int(number), 0))
+        else:
+            mantissa, _, exponent = float.__repr__(number).partition("e")
+            whole, _, fraction = mantissa.partition(".")
+            digits.append((int(whole + fraction), int(exponent or 0) - len(fraction)))
+    least = min(exponent for _, exponent in digits)
+    return [value * 10 ** (exponent - least) for value, exponent in digits]
 
 
 class TokenBucket(Record):
     """A bucket, at first full with `capacity` tokens: a success puts in `deposit`, a retry takes `cost` or is refused.
 
-    With `refund`, a success after a retry puts back what one retry took (the AWS SDKs' retry quota).
+    With `refund`, a success after a retry puts back what one retry took (the AWS SDKs' retry quota). Fractions of a
+    token are counted exactly.
     """
 
     __slots__ = ("capacity", "deposit", "cost", "refund")
@@ -32,26 +46,28 @@ class TokenBucket(Record):
         self._set(capacity=capacity, deposit=deposit, cost=cost, refund=refund)
 
     def start(self) -> list[int]:
-        """The counters of a new budget: its tokens."""
-        return [_thousandths(self.capacity)]
+        """Return the counters of a new budget: its tokens, then capacity, deposit and cost in the same unit."""
+        capacity, deposit, cost = _whole(self.capacity, self.deposit, self.cost)
+        return [capacity, capacity, deposit, cost]
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
         """Enter a success; `retried` says whether it took more than one attempt."""
-        gain = self.cost if retried and self.refund else self.deposit
-        state[0] = min(state[0] + _thousandths(gain), _thousandths(self.capacity))
+        tokens, capacity, deposit, cost = state
+        state[0] = min(tokens + (cost if retried and self.refund else deposit), capacity)
 
     def take(self, state: list[int], now: float) -> bool:
         """Enter a wish to retry; False refuses it."""
-        granted = state[0] >= _thousandths(self.cost)
+        cost = state[3]
+        granted = state[0] >= cost
         if granted:
-            state[0] -= _thousandths(self.cost)
+            state[0] -= cost
         return granted
 
 
 class Throttle(Record):
     """The gRPC retry throttle: each failure takes one of `max_tokens`, and retries stop while half or less are left.
 
-    A success puts `token_ratio` back. Source: gRFC A6.
+    A success puts `token_ratio` back; fractions of a token are counted exactly. Source: gRFC A6.
     """
 
     __slots__ = ("max_tokens", "token_ratio")
@@ -65,23 +81,27 @@ class Throttle(Record):
         self._set(max_tokens=max_tokens, token_ratio=token_ratio)
 
     def start(self) -> list[int]:
-        """The counters of a new budget: its tokens."""
-        return [_thousandths(self.max_tokens)]
+        """Return the counters of a new budget: its tokens, then the most, the gain of a success and one token."""
+        most, gain, one = _whole(self.max_tokens, self.token_ratio, 1)
+        return [most, most, gain, one]
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
         """Enter a success."""
-        state[0] = min(state[0] + _thousandths(self.token_ratio), _thousandths(self.max_tokens))
+        tokens, most, gain, _ = state
+        state[0] = min(tokens + gain, most)
 
     def take(self, state: list[int], now: float) -> bool:
         """Enter a failure that asks for a retry; False refuses it."""
-        state[0] = max(state[0] - 1000, 0)
-        return 2 * state[0] > _thousandths(self.max_tokens)
+        tokens, most, _, one = state
+        state[0] = max(tokens - one, 0)
+        return 2 * state[0] > most
 
 
 class Ratio(Record):
     """At most `ratio` retries for each success of the last `window` seconds, plus `floor` retries per second.
 
-    The window moves in tenths of its length. There is no floor by default: floors add up over a fleet.
+    The window, at least a millisecond, moves in tenths of its length. There is no floor by default: floors add up over
+    a fleet.
     """
 
     __slots__ = ("ratio", "window", "floor")
@@ -93,11 +113,12 @@ class Ratio(Record):
     def __init__(self, ratio: float = 0.2, window: float = 10, floor: float = 0) -> None:
         check.positive("ratio", ratio)
         check.positive_seconds("window", window)
+        check.at_least("window", window, _SHORTEST_WINDOW)
         check.at_least("floor", floor, 0)
         self._set(ratio=ratio, window=window, floor=floor)
 
     def start(self) -> list[int]:
-        """The counters of a new budget: the newest slot's number, then successes and retries of the last ten slots."""
+        """Return the counters of a new budget: the newest slot's number, then successes and retries of ten slots."""
         return [0] * (1 + 2 * _SLOTS)
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
@@ -108,7 +129,8 @@ class Ratio(Record):
         """Enter a wish to retry; False refuses it."""
         slot = self._turn(state, now)
         successes, retries = sum(state[1 : 1 + _SLOTS]), sum(state[1 + _SLOTS :])
-        granted = retries + 1 <= self.ratio * successes + self.floor * self.window
+        allowed = float(self.ratio) * successes + float(self.floor) * self.window
+        granted = retries + 1 <= allowed
         if granted:
             state[1 + _SLOTS + slot] += 1
         return granted

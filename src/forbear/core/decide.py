@@ -3,7 +3,7 @@
 from enum import Enum
 
 from forbear.core import check
-from forbear.core.check import INFINITY
+from forbear.core.check import INFINITY, LARGEST
 from forbear.core.record import Record
 from forbear.core.verdict import Kind
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 
 
 _NOT_EXECUTED, _PERMANENT, _CONFLICT = Kind.NOT_EXECUTED, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
+
+
+_LONGEST_WAIT = 100 * 365.25 * 86_400  # no system can wait much longer
 
 
 class Limits(Record):
@@ -52,7 +55,12 @@ class Limits(Record):
                 "`attempts` and `timeout` must not both be None, or a run may never end; "
                 "set one of them, or pass unlimited=True if that is what you want"
             )
-        self._set(attempts=attempts, timeout=timeout, clamp=clamp, max_retry_after=max_retry_after, unlimited=unlimited)
+        store = object.__setattr__
+        store(self, "attempts", attempts)
+        store(self, "timeout", timeout)
+        store(self, "clamp", clamp)
+        store(self, "max_retry_after", max_retry_after)
+        store(self, "unlimited", unlimited)
 
 
 class Reason(Enum):
@@ -132,18 +140,30 @@ def decide(
     delay = verdict.delay
     if delay is None:
         delay = backoff.delay(attempt - 1, u, previous)
-        if not 0 <= delay < INFINITY:
-            raise ValueError(f"`backoff` must give finite delays of zero or more, got {delay!r} from {backoff!r}")
+        if type(delay) is not float or not 0 <= delay < INFINITY:
+            delay = _checked(delay, backoff)
     if asked is not None:
         # Jitter on top, for everyone was told the same number; it must not be what breaks the deadline.
         jittered = asked + u * max(1.0, asked / 10)
-        delay = max(delay, min(jittered, left))
+        delay = max(delay, min(jittered, left, LARGEST))
 
     if timeout is not None and (left <= 0 or delay > left):
         if left <= 0 or not limits.clamp:
             return Stop(Reason.TIMEOUT, _timed_out(delay, timeout, left))
         delay = left
+    if delay > _LONGEST_WAIT:
+        return Stop(Reason.TIMEOUT, f"the next wait of {show(delay)} would be longer than 100 years")
     return Wait(delay)
+
+
+def _checked(delay: object, backoff: "Backoff") -> float:
+    """Return the delay of a backoff that is not ours as a float, or refuse it."""
+    if not isinstance(delay, int | float) or not 0 <= delay <= LARGEST:
+        raise ValueError(
+            "`backoff` must return finite numbers of seconds that are zero or more, "
+            f"got {check.shown(delay)} from {check.shown(backoff)}"
+        )
+    return float(delay)
 
 
 def _asked_too_much(asked: float, limits: Limits, elapsed: float) -> str:
@@ -162,5 +182,5 @@ def _timed_out(delay: float, timeout: float, left: float) -> str:
 
 
 def show(seconds: float) -> str:
-    """Seconds for people: "31.2 s", "0.05 s", "600 s"."""
-    return f"{seconds:.3g} s" if seconds < 100 else f"{seconds:.0f} s"
+    """Return seconds for people: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
+    return f"{seconds:.0f} s" if 100 <= seconds < 1e15 else f"{seconds:.3g} s"
