@@ -1,14 +1,17 @@
 """The retry budget that runs share: a rule of the core with its counters, a lock and the clock."""
 
 import os
-from _thread import allocate_lock  # threading.Lock itself, without the import cost of threading
+from _thread import RLock  # threading.RLock itself, without the import cost of threading
 
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.run.runtime import current
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol, Self
+    from collections.abc import Callable
+    from typing import Protocol, Self, TypeVar
+
+    T = TypeVar("T")
 
     class Rule(Protocol):
         """How a budget counts."""
@@ -26,12 +29,12 @@ if TYPE_CHECKING:
             ...
 
 
-_lock = [allocate_lock()]  # one for all budgets, held for a microsecond
+_lock = [RLock()]  # one for all budgets, held for some microseconds
 
 
 def _unlock_in_child() -> None:
-    """A thread that does not exist in a forked child may have held the lock."""
-    _lock[0] = allocate_lock()
+    """Replace the lock: a thread that does not exist in a forked child may have held it."""
+    _lock[0] = RLock()
 
 
 if hasattr(os, "register_at_fork"):
@@ -41,14 +44,14 @@ if hasattr(os, "register_at_fork"):
 class Budget:
     """Keeps retries from becoming the outage: share one between all policies that call the same service.
 
-    Safe to share between threads and tasks. A copy is the same budget; in another process (pickled) it is a new, full
+    Safe to share between threads and tasks, and to use in signal handlers and `__del__`. A copy is the same budget; in another process (pickled) it is a new, full
     one. A run that the budget refuses a retry ends at once with the reason BUDGET.
     """
 
     __slots__ = ("_rule", "_state")
 
     def __init__(self, rule: "Rule | None" = None) -> None:
-        if rule is not None and not callable(getattr(rule, "take", None)):
+        if rule is not None and (isinstance(rule, type) or not callable(getattr(rule, "take", None))):
             raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
         self._rule: Rule = TokenBucket() if rule is None else rule
         self._state = self._rule.start()
@@ -79,14 +82,27 @@ class Budget:
     def take(self) -> bool:
         """Ask for a retry; False refuses it."""
         now = current.get().monotonic()
-        with _lock[0]:
-            return self._rule.take(self._state, now)
+        return self._count(lambda state: self._rule.take(state, now))
 
     def put(self, *, retried: bool) -> None:
         """Enter a success; `retried` says whether it took more than one attempt."""
         now = current.get().monotonic()
+        self._count(lambda state: self._rule.put(state, now, retried=retried))
+
+    def _count(self, enter: "Callable[[list[int]], T]") -> "T":
+        """Enter something in the counters, as one step.
+
+        The lock keeps other threads out. The same thread may come back before it is done, by a signal handler or a
+        `__del__`: then it counts in a state of its own, which is found to be newer, and the step is made again on it.
+        """
         with _lock[0]:
-            self._rule.put(self._state, now, retried=retried)
+            while True:
+                before = self._state
+                after = before.copy()
+                answer = enter(after)
+                if self._state is before:  # nothing can come between this and the next line: neither calls anything
+                    self._state = after
+                    return answer
 
     def __copy__(self) -> "Self":
         return self
