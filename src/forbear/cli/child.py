@@ -54,6 +54,8 @@ class Child:
         self._grace = grace
         self._code: int | None = None
         self._timed_out = self._killed = self._interrupted = False
+        if not command[0]:
+            raise FileNotFoundError  # as the system would say of any other name; of none, Python says ValueError
         source = stdin.start()
         try:
             self._group = os.posix_spawnp(

@@ -60,7 +60,7 @@ def repeat(
         on_event=None if quiet else _Narrator(limits.attempts),
     )
     runtime = current.get()
-    run = Run(policy, Path(command[0]).name, runtime, runtime.monotonic())
+    run = Run(policy, Path(command[0]).name or command[0], runtime, runtime.monotonic())
     with closing(replayed(attempts=limits.attempts)) as stdin, Signals() as signals:
         while True:
             limit = run.attempt_limit()
@@ -93,7 +93,7 @@ def _attempt(
     try:
         child = Child(command, run.attempt, stdin=stdin, signals=signals, limit=limit, grace=grace, monotonic=clock)
     except FileNotFoundError:
-        report(f"command not found: {command[0]}", "check its name, and that its folder is in PATH")
+        report(f"command not found: {command[0] or repr('')}", "check its name, and that its folder is in PATH")
         return Outcome(NOT_FOUND, timed_out=False, interrupted=False)
     except OSError as error:
         report(f"cannot run {command[0]}: {error.strerror}", "check that it is a program that you may execute")

@@ -4,6 +4,7 @@ import os
 import select
 import signal
 from collections.abc import Collection
+from math import ceil
 from types import FrameType, TracebackType
 from typing import NamedTuple, Self
 
@@ -11,6 +12,10 @@ PASSED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGT
 """What ends a program from outside; a program that `forbear run` started is told too."""
 
 _OTHERS = frozenset({signal.SIGCHLD, signal.SIGTSTP})
+
+
+_LONGEST_WAIT = 86_400.0
+"""Seconds that are waited at once: systems refuse very long waits."""
 
 
 class Woken(NamedTuple):
@@ -49,13 +54,20 @@ class Signals:
         os.close(self._writer)
 
     def wait(self, seconds: float | None, reading: Collection[int] = (), writing: Collection[int] = ()) -> Woken:
-        """Wait for signals, for files that can be read or written, or until the time is up (None: without end)."""
-        readable, writable, _ = select.select([self._reader, *reading], writing, [], seconds)
+        """Wait for signals, for files that can be read or written, or until the time is up (None: without end).
+
+        It may return earlier with nothing: a very long wait is made of several.
+        """
+        poll = select.poll()  # select() refuses descriptors from 1024 on
+        for file in (self._reader, *reading):
+            poll.register(file, select.POLLIN)
+        for file in writing:
+            poll.register(file, select.POLLOUT)
+        ready = {file for file, _ in poll.poll(None if seconds is None else ceil(min(seconds, _LONGEST_WAIT) * 1000))}
         signals: list[signal.Signals] = []
-        if self._reader in readable:
-            readable.remove(self._reader)
+        if self._reader in ready:
             signals = [signal.Signals(number) for number in os.read(self._reader, 4096)]
-        return Woken(signals, readable, writable)
+        return Woken(signals, [file for file in reading if file in ready], [file for file in writing if file in ready])
 
 
 def _note(signum: int, frame: FrameType | None) -> None:
