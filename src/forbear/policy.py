@@ -7,8 +7,9 @@ from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run import acall as _acall
 from forbear.run import call as _call
+from forbear.run import listeners
 from forbear.run.budget import Budget
-from forbear.run.functions import check_retryable, is_async, name_of
+from forbear.run.functions import check_retryable, is_async, name_of, refuse_async
 from forbear.run.iterate import AsyncAttempts, Attempts
 
 TYPE_CHECKING = False
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
 
 _DEFAULT_BACKOFF = Exponential()
+_JUDGE = "judge by what the error or the value says already"
 _TYPES = (type, tuple)  # ready made: a union is made anew for each error
 
 
@@ -77,9 +79,14 @@ class Policy(Record):
                 f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
             )
         check.positive_seconds("attempt_timeout", attempt_timeout, none="no limit")
-        for hook, value in (("on_result", on_result), ("on_event", on_event)):
-            if value is not None and not callable(value):
-                raise TypeError(f"`{hook}` must be callable or None, got {value!r}")
+        if on_result is not None:
+            if not callable(on_result):
+                raise TypeError(f"`on_result` must be callable or None, got {on_result!r}")
+            refuse_async("`on_result`", on_result, _JUDGE)
+        if on_event is not None:
+            if not callable(on_event):
+                raise TypeError(f"`on_event` must be callable or None, got {on_event!r}")
+            listeners.check("`on_event`", on_event)
         if budget is not None and not isinstance(budget, Budget):
             raise TypeError(f"`budget` must be a forbear.Budget or None, got {budget!r}")
         check.flag("repeatable", repeatable)
@@ -259,6 +266,7 @@ def _check_on(on: "Any") -> None:
     elif isinstance(on, type):
         listed = (on,)
     elif callable(on):
+        refuse_async("`on`", on, _JUDGE)
         return
     else:
         raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")

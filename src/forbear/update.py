@@ -3,12 +3,15 @@
 It knows no service: what a conflict is, and how to tell one's own write from another's, is for the caller to say.
 """
 
+from collections.abc import Coroutine
+
 from forbear.core.decide import Limits, Reason, Stop
-from forbear.core.report import report, text_of
+from forbear.core.report import text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind
 from forbear.policy import Policy
 from forbear.run.errors import AttemptTimeout
-from forbear.run.functions import name_of
+from forbear.run.functions import name_of, refuse_async
+from forbear.run.nesting import inner_report
 from forbear.run.runtime import current
 from forbear.run.state import Run
 
@@ -119,10 +122,12 @@ class _Cycle:
         mine: "Callable[..., bool] | None",
         policy: Policy,
     ) -> None:
-        given = {"read": read, "modify": modify, "write": write, "conflict": conflict, "mine": mine}
-        for name, function in given.items():
+        functions = {"read": read, "modify": modify, "write": write, "conflict": conflict, "mine": mine}
+        for name, function in functions.items():
             if not callable(function) and not (name == "mine" and function is None):
                 raise TypeError(f"`{name}` must be callable, got {function!r}")
+        for name in ("modify", "conflict", "mine"):
+            refuse_async(f"`{name}`", functions[name], "do what is async in `read` or `write`")
         if not isinstance(policy, Policy):
             raise TypeError(f"`policy` must be a forbear.Policy, got {policy!r}")
         if policy.judges_values:
@@ -140,8 +145,9 @@ class _Cycle:
     def is_done(self, value: object) -> bool:
         """Whether an earlier write of this run, whose fate was unknown, turns out to have been applied."""
         self._step = "modify"
-        _refuse_awaitable("read", value)
+        _refuse_coroutine("read", value)
         done = self.run.in_doubt and self._mine is not None and self._mine(value)
+        _refuse_coroutine("mine", done)
         if done:
             self.run.succeeded()
         return done
@@ -149,7 +155,7 @@ class _Cycle:
     def changed(self, value: "V") -> "V":
         """The new value, about to be written."""
         changed: V | None = self._modify(value)
-        _refuse_awaitable("modify", changed)
+        _refuse_coroutine("modify", changed)
         if changed is None:
             raise TypeError(f"`modify` must return the new value, but {name_of(self._modify)} returned None")
         self._step = "write"
@@ -157,7 +163,7 @@ class _Cycle:
 
     def done(self, changed: "V", stored: "V | None") -> "V":
         """The value as it is stored, after a write that went well."""
-        _refuse_awaitable("write", stored)
+        _refuse_coroutine("write", stored)
         self.run.succeeded()
         return changed if stored is None else stored
 
@@ -176,9 +182,7 @@ class _Cycle:
     def failed(self, error: Exception) -> float | None:
         """Seconds to wait before the next cycle, None to let the error out."""
         step, self._step = self._step, "read"
-        inner = report(error)
-        if inner is not None and not inner.made_after(self.run.reports):
-            inner = None  # of an earlier run, on an error that is raised again
+        inner = inner_report(error, self.run.reports, self.run.began)
         if step == "modify":
             return self._after(error, PERMANENT, None, repeatable=False)
         verdict = self._policy.judge_error(error)
@@ -193,7 +197,7 @@ class _Cycle:
 
     def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> float | None:
         # Repeated by an inner policy, the write may be in conflict with its own first attempt.
-        repeated = inner is not None and (len(inner.attempts) > 1 or inner.maybe_done)
+        repeated = inner is not None and (inner.count > 1 or inner.maybe_done)
         if self._is_conflict(error, verdict, inner):
             self.run.in_doubt |= repeated
             knowable = self._mine is not None or not self.run.in_doubt
@@ -205,7 +209,9 @@ class _Cycle:
     def _is_conflict(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> bool:
         if verdict.kind is Kind.CONFLICT or (inner is not None and inner.reason is Reason.CONFLICT):
             return True
-        return self._conflict(error)
+        answer = self._conflict(error)
+        _refuse_coroutine("conflict", answer)
+        return answer
 
     def _after(self, error: Exception, verdict: "Verdict", inner: "Report | None", *, repeatable: bool) -> float | None:
         blocked = None
@@ -230,12 +236,11 @@ def _tried_enough(inner: "Report | None") -> bool:
     return inner is not None and inner.reason in _TRIED_ENOUGH
 
 
-def _refuse_awaitable(name: str, value: object) -> None:
-    """Refuse what an async function hands to sync code: nothing would await it."""
-    if hasattr(type(value), "__await__"):
-        close = getattr(value, "close", None)
-        if close is not None:
-            close()
+def _refuse_coroutine(name: str, value: object) -> None:
+    """Refuse the coroutine that an async function returned to sync code: nothing would await it."""
+    if isinstance(value, Coroutine):
+        value.close()
         raise TypeError(
-            f"`{name}` returned an awaitable: use aupdate, where `read` and `write` are async and `modify` is not"
+            f"`{name}` returned a coroutine: use aupdate, where `read` and `write` are async; "
+            "`modify`, `conflict` and `mine` never are"
         )

@@ -1,21 +1,22 @@
 """Reports: what an exception carries after a run gave up."""
 
 import pickle
+from collections.abc import Iterator
 from dataclasses import dataclass
 from types import SimpleNamespace
 
 import pytest
 
 from forbear.core.decide import Reason
-from forbear.core.report import EXTENSION, Attempt, Report, attach, report, text_of
+from forbear.core.report import EXTENSION, Attempt, Report, attach, carried, report, reports_made, text_of
 
 TEXT = "limit of 2 attempts reached"
 TWO = (Attempt(1, "OSError", "lost", 0.25, 1), Attempt(2, "OSError", "lost again", 31.21))
 
 
-def made(number: int | None = 1, *, maybe_done: bool = False) -> Report:
+def made(*, maybe_done: bool = False, omitted: int = 0) -> Report:
     """A report of two attempts."""
-    return Report("fetch", TWO, 31.21, Reason.ATTEMPTS, TEXT, maybe_done, number)
+    return Report("fetch", TWO, 31.21, Reason.ATTEMPTS, TEXT, maybe_done, omitted)
 
 
 def carrying(error: Exception) -> Exception:
@@ -56,10 +57,11 @@ def test_fields() -> None:
     assert TWO[1].delay is None
     assert (TWO[0].number, TWO[0].error, TWO[0].text, TWO[0].elapsed, TWO[0].delay) == (1, "OSError", "lost", 0.25, 1)
     plain = Report("fetch", TWO, 31.21, Reason.ATTEMPTS, TEXT)
-    assert (plain.maybe_done, plain.made) == (False, None)
+    assert (plain.maybe_done, plain.omitted, plain.count, plain.origin) == (False, 0, 2, None)
     assert (plain.operation, plain.attempts, plain.elapsed) == ("fetch", TWO, 31.21)
     assert (plain.reason, plain.text) == (Reason.ATTEMPTS, TEXT)
-    assert made(1) == made(2) != made(1, maybe_done=True)
+    assert made() == made() != made(maybe_done=True)
+    assert made().number < made().number == reports_made[0]
 
 
 def test_long_texts_are_cut() -> None:
@@ -79,6 +81,10 @@ def test_long_texts_are_cut() -> None:
         (
             Report("fetch", TWO[:1], 0.25, Reason.UNSAFE, "unsafe"),
             "forbear: gave up after 1 attempt in 0.25 s: unsafe",
+        ),
+        (
+            made(omitted=199_998),
+            f"forbear: gave up after 200000 attempts (199998 of them omitted from the report) in 31.2 s: {TEXT}",
         ),
         (Report("fetch", (), 0, Reason.BODY, "gone"), "forbear: gave up after 0 attempts in 0 s: gone"),
     ],
@@ -105,7 +111,7 @@ def test_attached_again() -> None:
     """A later run's report and note replace the earlier ones; the notes of others stay in their order."""
     error = OSError("lost")
     error.add_note("first")
-    attach(error, made(1))
+    attach(error, made())
     error.add_note("second")
     later = Report("fetch", TWO[:1], 1, Reason.TIMEOUT, "timeout")
     attach(error, later)
@@ -126,19 +132,13 @@ def test_odd_notes(notes: object) -> None:
 def test_pickled_with_its_error() -> None:
     """The report goes along to another process, where it counts as made there."""
     error = OSError("lost")
-    attach(error, made(7))
+    attach(error, made())
     copied = pickle.loads(pickle.dumps(error))
     found = report(copied)
     assert found is not None
-    assert found == made(None)
-    assert found.made_after(10**9)
+    assert found == made()
+    assert found.number == reports_made[0] - 1
     assert copied.__notes__ == [made().note]
-
-
-@pytest.mark.parametrize(("number", "since", "after"), [(7, 6, True), (7, 7, False), (7, 8, False), (None, 8, True)])
-def test_made_after(number: int | None, since: int, after: bool) -> None:
-    """Numbers tell reports of this process apart; one from another was made elsewhere, within whatever runs here."""
-    assert made(number).made_after(since) is after
 
 
 @pytest.mark.parametrize(
@@ -196,3 +196,97 @@ class Unread(Exception):
 def test_what_cannot_be_looked_into_has_none() -> None:
     """A property that raises must not take the place of the error at hand."""
     assert report(Unread()) is None
+
+
+class Answering(Exception):
+    """An error that looks unknown names up in a response, and fails as it likes where they are not there."""
+
+    def __init__(self, answer: dict[str, object]) -> None:
+        super().__init__("boom")
+        self.answer = answer
+
+    def __getattr__(self, name: str) -> object:
+        return self.__dict__["answer"][name]
+
+
+class NotesOfItsOwn(Exception):
+    """An error whose notes cannot be set."""
+
+    @property
+    def __notes__(self) -> list[str]:  # type: ignore[override]
+        return []
+
+
+class Rootless(Exception):
+    """An error that hides its attributes."""
+
+    @property
+    def __dict__(self) -> dict[str, object]:  # type: ignore[override]
+        raise RuntimeError("hidden")
+
+
+class Unprintable:
+    """A note that cannot be printed."""
+
+    def __str__(self) -> str:
+        raise ValueError("bad note")
+
+
+class Slippery(list[str]):
+    """Notes that cannot be read."""
+
+    def __iter__(self) -> Iterator[str]:
+        raise RuntimeError("not now")
+
+
+def noted(notes: object) -> Exception:
+    """An error with notes."""
+    error = OSError("lost")
+    error.__notes__ = notes  # type: ignore[assignment]
+    return error
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Answering({"code": 503}), NotesOfItsOwn("x"), Rootless("x"), noted([Unprintable()]), noted(Slippery(["a"]))],
+    ids=["answering", "own-notes", "rootless", "unprintable-note", "slippery-notes"],
+)
+def test_nothing_that_an_error_refuses_keeps_its_report_away(error: Exception) -> None:
+    """Attaching never raises, and the report is there."""
+    attach(error, made())
+    assert report(error) == made()
+
+
+def test_notes_that_cannot_be_printed_stay() -> None:
+    """They are the caller's; Python's own traceback can cope with them."""
+    note = Unprintable()
+    error = noted([note])
+    attach(error, made())
+    assert error.__notes__ == [note, made().note]
+
+
+def test_notes_in_a_tuple_stay() -> None:
+    """Tracebacks print them as they print lists."""
+    error = noted(("mind the gap",))
+    attach(error, made())
+    assert error.__notes__ == ["mind the gap", made().note]
+
+
+def test_the_report_of_a_cause() -> None:
+    """An error that was raised from one with a report tells it, too."""
+    wrapped = KeyError("wrapped")
+    wrapped.__cause__ = carrying(OSError("lost"))
+    assert report(wrapped) == made()
+    assert report(ExceptionGroup("two", [ValueError("none"), wrapped])) == made()
+    assert [carrier for carrier, _ in carried(wrapped)] == [wrapped.__cause__]
+
+
+def test_looking_for_reports_ends() -> None:
+    """Causes may go in circles and groups may be huge."""
+    one, other = KeyError("one"), KeyError("other")
+    one.__cause__, other.__cause__ = other, one
+    assert report(one) is None
+    group = ExceptionGroup("many", [OSError(str(number)) for number in range(10_000)])
+    for _ in range(50):
+        group = ExceptionGroup("more", [group, *group.exceptions[:10]])
+    assert report(group) is None

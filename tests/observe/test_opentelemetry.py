@@ -152,7 +152,8 @@ def test_requests_count_their_resends(collected: Collected) -> None:
     with virtual_time(), httpx.Client(transport=RetryTransport(policy, transport=transport)) as client:
         client.get(f"https://example.com/?sig={SECRET}")
     span = collected.span
-    assert span.name == "GET example.com"
+    assert span.name == "GET"
+    assert (span.attributes or {})["forbear.operation"] == "GET example.com"
     assert (span.attributes or {})["http.request.resend_count"] == 2
     assert [said.get("error.type") for _, said in events(span)] == ["503", "429", None]
     assert SECRET not in span.to_json()

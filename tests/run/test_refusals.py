@@ -1,7 +1,7 @@
 """What cannot be retried says why, and what to do instead."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Generator, Iterator
 from functools import partial
 from typing import Any
 
@@ -77,33 +77,94 @@ def test_what_is_not_callable_is_refused(thing: Any) -> None:
         assert str(caught.value) == f"only a callable can be retried, got {thing!r}"
 
 
-class Awaitable_:  # noqa: N801 - as an awaitable object
-    """Can be awaited, cannot be closed."""
+class Compiled(Coroutine[object, object, object]):
+    """A coroutine of another make, as compiled code has."""
 
-    def __await__(self) -> Iterator[None]:
+    closed = False
+
+    def send(self, value: object) -> object:
+        """Never."""
+        raise NotImplementedError
+
+    def throw(self, *_: object) -> object:
+        """Never."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Note it."""
+        self.closed = True
+
+    def __await__(self) -> Generator[object, object, object]:
         """Await nothing."""
-        return iter(())
+        yield
 
 
 @pytest.mark.parametrize("fails_first", [False, True], ids=["first", "second"])
-@pytest.mark.parametrize("make", [partial(coroutine, 1), Awaitable_], ids=["coroutine", "object"])
-def test_a_sync_function_that_returns_an_awaitable_is_refused(make: Callable[[], object], fails_first: bool) -> None:
+@pytest.mark.parametrize("make", [partial(coroutine, 1), Compiled], ids=["coroutine", "compiled"])
+def test_a_sync_function_that_returns_a_coroutine_is_refused(make: Callable[[], Any], fails_first: bool) -> None:
     """Nothing would be retried; the coroutine is closed, so that nobody is told it was never awaited."""
+    made: list[Any] = []
 
     def sync() -> object:
         flaky.calls += 1
         if fails_first and flaky.calls % 2:
             raise OSError("lost")
-        return make()
+        made.append(make())
+        return made[-1]
 
     for run in (policy(sync), partial(policy.call, sync)):
         with pytest.raises(TypeError) as caught:
             run()
         assert str(caught.value) == (
-            f"{__name__}.test_a_sync_function_that_returns_an_awaitable_is_refused.<locals>.sync was called as a sync "
-            "function, but returned an awaitable, which would go unretried; call it with `policy.acall`, or make it "
+            f"{__name__}.test_a_sync_function_that_returns_a_coroutine_is_refused.<locals>.sync was called as a sync "
+            "function, but returned a coroutine, which would go unretried; call it with `policy.acall`, or make it "
             "`async def` if it is decorated"
         )
+        assert isinstance(made[-1], Coroutine)
+        assert made[-1].closed if isinstance(made[-1], Compiled) else made[-1].cr_frame is None
+    assert len(made) == 2
+
+
+class Client:
+    """Can be awaited until it is connected, and closed in a coroutine, as redis.asyncio.Redis and Dask's clients."""
+
+    def __await__(self) -> Iterator[None]:
+        """Await nothing."""
+        return iter(())
+
+    async def close(self) -> None:
+        """Close it: whoever calls this must await it."""
+
+
+@pytest.mark.parametrize("fails_first", [False, True], ids=["first", "second"])
+def test_other_awaitables_are_values(fails_first: bool) -> None:
+    """Work that has begun, or a client: the function has done its part, and calling it again would do it twice."""
+    client = Client()
+
+    def connect() -> Client:
+        flaky.calls += 1
+        if fails_first and flaky.calls % 2:
+            raise OSError("lost")
+        return client
+
+    for run in (policy(connect), partial(policy.call, connect)):
+        assert run() is client
+    assert flaky.calls == (4 if fails_first else 2)
+
+
+def test_tasks_are_values() -> None:
+    """A sync function may begin a task or make a future for others to await."""
+
+    async def main() -> object:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[str] = policy.call(loop.create_future)
+        task = policy(lambda: loop.create_task(coroutine(1)))()
+        future.set_result("done")
+        with pytest.raises(OSError, match="lost"):
+            await task
+        return await future
+
+    assert asyncio.run(main()) == "done"
 
 
 def test_a_sync_function_that_returns_a_coroutine_can_be_called_async() -> None:

@@ -118,7 +118,7 @@ def test_an_error_is_looked_at_before_its_response() -> None:
     run = begun()
     assert after(run, error=error, response=Reply()) == 1  # from before this run
     assert earlier.report is not None
-    attach(error, earlier.report.replace(made=None))  # from another process
+    attach(error, earlier.report.replace())  # as it comes from another process
     assert after(run, error=error, response=Reply()) is None
 
 

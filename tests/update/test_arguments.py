@@ -5,8 +5,9 @@ from typing import Any
 import pytest
 
 from forbear.policy import retry
+from forbear.testing.virtual_time import virtual_time
 from forbear.update import aupdate, update
-from tests.update.store import Doc, Store, is_conflict, modify
+from tests.update.store import Doc, Down, Store, is_conflict, lost, mine, modify
 
 
 async def nothing(*_: object) -> None:
@@ -34,9 +35,13 @@ def given(**other: Any) -> dict[str, Any]:
         ({"policy": retry}, "`policy` must be a forbear.Policy, got <function retry"),
         ({"policy": retry(on=OSError, on_result=bool)}, "`policy` must have no on_result"),
         ({"policy": retry(on=OSError, attempt_timeout=1)}, "`policy` must have no attempt_timeout.*use aupdate"),
-        ({"read": nothing}, "`read` returned an awaitable: use aupdate"),
-        ({"modify": nothing}, "`modify` returned an awaitable: use aupdate"),
-        ({"write": nothing}, "`write` returned an awaitable: use aupdate"),
+        ({"read": nothing}, "`read` returned a coroutine: use aupdate"),
+        ({"read": lambda: nothing()}, "`read` returned a coroutine: use aupdate"),
+        ({"modify": nothing}, "`modify` must not be async, for nobody awaits it, got .*nothing; do what is async in"),
+        ({"modify": lambda doc: nothing(doc)}, "`modify` returned a coroutine: use aupdate"),
+        ({"conflict": nothing}, "`conflict` must not be async"),
+        ({"mine": nothing}, "`mine` must not be async"),
+        ({"write": nothing}, "`write` returned a coroutine: use aupdate"),
         ({"modify": forgetful}, "`modify` must return the new value, but .*forgetful returned None"),
     ],
 )
@@ -61,6 +66,23 @@ async def test_refusals_in_async_code() -> None:
     async def write(doc: Doc) -> None:
         store.write(doc)
 
-    with pytest.raises(TypeError, match=r"`modify` returned an awaitable.*`modify` is not"):
-        await aupdate(**given(read=read, write=write, modify=nothing))
+    with pytest.raises(TypeError, match=r"`modify` returned a coroutine.*`modify`, `conflict` and `mine` never are"):
+        await aupdate(**given(read=read, write=write, modify=lambda doc: nothing(doc)))
     assert store.writes == 0
+
+
+@pytest.mark.parametrize("name", ["mine", "conflict"])
+def test_answers_that_are_coroutines_are_refused(name: str) -> None:
+    """A coroutine would count as yes: as a conflict, or as a change that is there."""
+    store = Store(writes=(lost(),))
+    parts: dict[str, Any] = {
+        "read": store.read,
+        "modify": modify,
+        "write": store.write,
+        "conflict": is_conflict,
+        "mine": mine,
+    }
+    parts[name] = lambda _: nothing()
+    with pytest.raises(TypeError, match=f"`{name}` returned a coroutine"), virtual_time():
+        update(**parts, policy=retry(on=Down))
+    assert store.writes == 1

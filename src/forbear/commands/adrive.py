@@ -6,8 +6,8 @@ from typing import Any, TypeVar
 from forbear.commands.call import Call
 from forbear.commands.settings import Settings
 from forbear.commands.work import Work
+from forbear.core.report import reports_made
 from forbear.run.runtime import current_runtime
-from forbear.run.state import reports_made
 
 S = TypeVar("S")
 T = TypeVar("T")

@@ -4,8 +4,33 @@ from forbear.core.record import Record
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Self
+
     from forbear.core.report import Attempt, Report
     from forbear.core.verdict import Verdict
+
+
+class Operation(str):
+    """The name of a request to a host that no service knows, such as "GET example.com".
+
+    `label` is the part of which there are few ("GET"): metrics would grow without end by the names of hosts.
+    """
+
+    label: str
+
+    def __new__(cls, name: str, label: str) -> "Self":
+        """Make the name; `label` is any short form of it."""
+        operation = super().__new__(cls, name)
+        operation.label = label
+        return operation
+
+    def __getnewargs__(self) -> tuple[str, str]:
+        return str(self), self.label
+
+
+def label_of(operation: str) -> str:
+    """Return the name of an operation for metrics, which keep each one that they have seen."""
+    return operation.label if isinstance(operation, Operation) else operation
 
 
 class Failed(Record):
@@ -36,9 +61,14 @@ class Failed(Record):
         verdict: "Verdict",
         name: str,
     ) -> None:
-        self._set(
-            operation=operation, attempt=attempt, elapsed=elapsed, error=error, text=text, verdict=verdict, name=name
-        )
+        store = object.__setattr__
+        store(self, "operation", operation)
+        store(self, "attempt", attempt)
+        store(self, "elapsed", elapsed)
+        store(self, "error", error)
+        store(self, "text", text)
+        store(self, "verdict", verdict)
+        store(self, "name", name)
 
 
 class Scheduled(Record):
@@ -53,11 +83,16 @@ class Scheduled(Record):
     failure: "Attempt"
 
     def __init__(self, operation: str, attempt: int, elapsed: float, delay: float, failure: "Attempt") -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, delay=delay, failure=failure)
+        store = object.__setattr__
+        store(self, "operation", operation)
+        store(self, "attempt", attempt)
+        store(self, "elapsed", elapsed)
+        store(self, "delay", delay)
+        store(self, "failure", failure)
 
 
 class Recovered(Record):
-    """The run succeeded on attempt number `attempt`; `failures` are the attempts before it."""
+    """The run succeeded on attempt number `attempt`; `failures` are those before it, the first and last of very many."""
 
     __slots__ = ("operation", "attempt", "elapsed", "failures")
 

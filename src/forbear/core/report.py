@@ -1,8 +1,14 @@
 """The report of a run: plain text and numbers, so that it keeps no frame or body alive and pickles with its error."""
 
+from itertools import count
+
 from forbear.core.decide import Reason, show
 from forbear.core.record import Record
 from forbear.core.redact import redact
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 _ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
@@ -10,6 +16,11 @@ EXTENSION = "forbear_report"
 
 _PREFIX = "forbear: "
 _LONGEST_TEXT = 500
+_MOST_CARRIERS = 100
+
+_numbers = count(1)  # without a lock, which a forked child might find taken
+reports_made = [0]
+"""The number of the newest report of this process: where it has not changed, no inner run has given up meanwhile."""
 
 
 class Attempt(Record):
@@ -28,18 +39,25 @@ class Attempt(Record):
     delay: float | None
 
     def __init__(self, number: int, error: str, text: str, elapsed: float, delay: float | None = None) -> None:
-        self._set(number=number, error=error, text=redact(text)[:_LONGEST_TEXT], elapsed=elapsed, delay=delay)
+        store = object.__setattr__
+        store(self, "number", number)
+        store(self, "error", error)
+        store(self, "text", redact(text)[:_LONGEST_TEXT])
+        store(self, "elapsed", elapsed)
+        store(self, "delay", delay)
 
 
 class Report(Record):
     """What was tried before a run gave up.
 
-    `reason` is the rule that ended it and `text` that rule in words. `maybe_done` is set where the last reply may mean
-    that an earlier attempt had worked after all. `made` is its number among the reports of this process, None once it
-    came from another.
+    `reason` is the rule that ended it and `text` that rule in words. `maybe_done` is set where the last response may
+    mean that an earlier attempt had worked after all. A run of very many attempts keeps its first and last failures:
+    `omitted` says how many between them are not in `attempts`, and `count` is the number of all attempts. `number`
+    counts the reports of this process, and `origin` says in which run of this process it was made; both are left out of
+    comparisons and pickles.
     """
 
-    __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "made")
+    __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "number", "origin")
 
     operation: str
     attempts: tuple[Attempt, ...]
@@ -47,7 +65,9 @@ class Report(Record):
     reason: Reason
     text: str
     maybe_done: bool
-    made: int | None
+    omitted: int
+    number: int
+    origin: object
 
     def __init__(
         self,
@@ -57,8 +77,10 @@ class Report(Record):
         reason: Reason,
         text: str,
         maybe_done: bool = False,
-        made: int | None = None,
+        omitted: int = 0,
+        origin: object = None,
     ) -> None:
+        number = reports_made[0] = next(_numbers)
         self._set(
             operation=operation,
             attempts=attempts,
@@ -66,35 +88,59 @@ class Report(Record):
             reason=reason,
             text=text,
             maybe_done=maybe_done,
-            made=made,
+            omitted=omitted,
+            number=number,
+            origin=origin,
         )
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
-        return super()._fields()[:-1]  # `made` tells of this process, not of the run
+        return super()._fields()[:-2]  # not `number` and `origin`, which say nothing of the run
 
-    def made_after(self, number: int) -> bool:
-        """Whether it is later than the process's report `number`; an older one rides on an exception raised again."""
-        return self.made is None or self.made > number
-
-    def __reduce__(self) -> "tuple[type[Report], tuple[object, ...]]":
-        return type(self), (self.operation, self.attempts, self.elapsed, self.reason, self.text, self.maybe_done)
+    @property
+    def count(self) -> int:
+        """The number of attempts, those included that `attempts` omits."""
+        return len(self.attempts) + self.omitted
 
     @property
     def note(self) -> str:
         """The line an exception carries: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached"."""
-        count = f"{len(self.attempts)} attempt{'s' if len(self.attempts) != 1 else ''}"
+        count = f"{self.count} attempt{'s' if self.count != 1 else ''}"
+        omitted = f" ({self.omitted} of them omitted from the report)" if self.omitted else ""
         doubt = "; an earlier attempt may have worked" if self.maybe_done else ""
-        return f"{_PREFIX}gave up after {count} in {show(self.elapsed)}: {self.text}{doubt}"
+        return f"{_PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {self.text}{doubt}"
+
+
+_attributes_of = BaseException.__dict__["__dict__"].__get__
+"""Returns the attributes of an exception: a class may forbid to set them or fail to look them up, but has them."""
 
 
 def attach(error: BaseException, report: Report) -> None:
-    """Annotate an exception that is about to be raised again; a report and a note of an earlier run give way."""
-    notes: list[object] | None = getattr(error, "__notes__", None)
-    others = [note for note in notes if not str(note).startswith(_PREFIX)] if isinstance(notes, list) else []
-    set_ = BaseException.__setattr__  # a class may forbid to set attributes, as frozen dataclasses do
-    set_(error, "__notes__", [*others, report.note])
-    set_(error, _ATTRIBUTE, report)
+    """Annotate an exception that is about to be raised again; a report and a note of an earlier run give way.
+
+    Every exception takes a report, whatever its class forbids; a class that keeps notes in a way of its own may hide
+    the note.
+    """
+    attributes: dict[str, object] = _attributes_of(error)
+    attributes[_ATTRIBUTE] = report
+    attributes["__notes__"] = [*_others(_look_up(error, "__notes__")), report.note]
+
+
+def _others(notes: object) -> "list[object]":
+    """Return the notes of others; they may be anything, and what cannot be read gives way."""
+    try:
+        listed = list(notes) if isinstance(notes, list | tuple) else []
+        return [note for note in listed if not (isinstance(note, str) and note.startswith(_PREFIX))]
+    except Exception:
+        return []
+
+
+def _look_up(thing: object, name: str) -> object:
+    """Return an attribute, None where there is none: a property that raises must not hide the failure at hand."""
+    try:
+        return getattr(thing, name, None)
+    except Exception:
+        return None
 
 
 def text_of(error: BaseException) -> str:
@@ -111,28 +157,46 @@ def writable(text: str) -> str:
 
 
 def report(outcome: object) -> Report | None:
-    """The report that an exception or a response carries, None if it was not retried.
+    """Return the report that an exception or a response carries, None if it was not retried.
 
     An exception without one of its own may hold a `response` that has one, as the error of `raise_for_status()` does,
-    or the exception that it was made of, as those of requests do. So may a response of requests, by what it has `raw`.
+    the exception that it was made of, as those of requests do, or raised `from`, or a group of them. So may a response
+    of requests, by what it has `raw`.
     """
-    try:
-        return _found(outcome)
-    except Exception:  # from a property of theirs, which must not hide the failure at hand
-        return None
+    return next((found for _, found in carried(outcome)), None)
 
 
-def _found(outcome: object) -> Report | None:
-    found: object = getattr(outcome, _ATTRIBUTE, None)
-    if found is None:
-        response = getattr(outcome, "response", None)
-        if response is None:
-            if isinstance(outcome, BaseException):  # nearly every error ends here
-                inner = outcome.args[0] if outcome.args else None
-                return _found(inner) if isinstance(inner, BaseException) else None
-            response = outcome
-        extensions: dict[str, object] | None = getattr(response, "extensions", None)
-        found = extensions.get(EXTENSION) if isinstance(extensions, dict) else getattr(response, _ATTRIBUTE, None)
+def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
+    """Yield the reports of an outcome and of what it was made of, each with the exception or response that has it."""
+    waiting = [outcome]
+    for _ in range(_MOST_CARRIERS):  # groups and causes may be many, and even go in circles
+        if not waiting:
+            return
+        carrier = waiting.pop(0)
+        found = _carried_by(carrier)
+        if found is not None:
+            yield carrier, found
+            continue
+        response = _look_up(carrier, "response") if carrier is outcome or isinstance(carrier, BaseException) else None
+        if response is not None:
+            waiting.append(response)
+        if isinstance(carrier, BaseException):
+            arguments = _look_up(carrier, "args")
+            first = arguments[0] if isinstance(arguments, tuple) and arguments else None
+            waiting += [part for part in (first, carrier.__cause__) if isinstance(part, BaseException)]
+            if isinstance(carrier, BaseExceptionGroup):
+                waiting += carrier.exceptions[:_MOST_CARRIERS]
+
+
+def _carried_by(carrier: object) -> Report | None:
+    """Return the report that this very exception or response has, if any."""
+    if isinstance(carrier, BaseException):
+        found = _attributes_of(carrier).get(_ATTRIBUTE)
+    else:
+        found = _look_up(carrier, _ATTRIBUTE)
+        extensions = _look_up(carrier, "extensions")
+        if found is None and isinstance(extensions, dict):
+            found = dict.get(extensions, EXTENSION)
         if found is None:
-            found = getattr(getattr(response, "raw", None), _ATTRIBUTE, None)
+            found = _look_up(_look_up(carrier, "raw"), _ATTRIBUTE)
     return found if isinstance(found, Report) else None

@@ -1,15 +1,17 @@
 """Exchange: what a failed attempt of one HTTP request means, and what to send after it. It sends nothing itself."""
 
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import attach, text_of
+from forbear.core.events import Operation
+from forbear.core.report import attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.chunk import Chunk
 from forbear.exchange.judged import why_not
 from forbear.exchange.send import ORIGINAL
 from forbear.exchange.session import Session
+from forbear.http import method
 from forbear.http.status import asked, reason
 from forbear.run.runtime import current_runtime
-from forbear.run.state import Run, reports_made
+from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -199,7 +201,12 @@ class Exchange:
     @property
     def operation(self) -> str:
         """The name for reports and events."""
-        return self.policy.name or self.judgement.operation or f"{self.request.method} {self.request.host}"
+        request = self.request
+        return (
+            self.policy.name
+            or self.judgement.operation
+            or Operation(f"{request.method} {request.host}", method.label(request.method))
+        )
 
     def _begun(self, started: float) -> Run:
         return Run(self.policy, self.operation, self.runtime, started, self.reports)

@@ -10,6 +10,8 @@ READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 IDEMPOTENT = frozenset({"PUT", "DELETE"})
 """Methods that change something and may be executed twice."""
 
+_WRITES = frozenset({*IDEMPOTENT, "POST", "PATCH", "CONNECT"})
+
 OVERRIDES = ("x-http-method-override", "x-http-method", "x-method-override")
 """Headers by which many servers let a request name another method than its own, in lower case."""
 
@@ -27,3 +29,8 @@ def danger(method: str) -> int:
     if method in READS:
         return 0
     return 1 if method in IDEMPOTENT else 2 if method == "PATCH" else 3
+
+
+def label(method: str) -> str:
+    """Return the method for metrics: "_OTHER" for those outside RFC 9110 and PATCH, of which there are many."""
+    return method if method in READS or method in _WRITES else "_OTHER"

@@ -34,7 +34,7 @@ def fields(event: Event) -> tuple[str, Fields]:
             last: Attempt = event.report.attempts[-1]
             return "gave up", {
                 "operation": event.operation,
-                "attempts": len(event.report.attempts),
+                "attempts": event.report.count,
                 "elapsed": round(event.report.elapsed, 3),
                 "reason": reason(event),
                 "rule": event.report.text,

@@ -6,7 +6,7 @@ cancelled leaves nothing open, and nothing has to be remembered in between.
 
 from collections.abc import Iterable
 
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
 from forbear.core.report import Attempt
 from forbear.observe.fields import reason
 from forbear.run.runtime import current
@@ -30,7 +30,8 @@ class OpenTelemetry:
     `http.request.resend_count` (where statuses were seen) and, after giving up, `error.type`, `forbear.reason` and
     `forbear.maybe_done`. Metrics, by `forbear.operation`: `forbear.failures` (and `error.type`), `forbear.retries`,
     `forbear.delay` (seconds waited), `forbear.attempts` (how many a run took), `forbear.recoveries`,
-    `forbear.give_ups` (and `forbear.reason`). Providers are the process's own by default.
+    `forbear.give_ups` (and `forbear.reason`). Metrics and names of spans have the method alone of a request to a host
+    that no service knows. Providers are the process's own by default.
     """
 
     def __init__(
@@ -51,7 +52,7 @@ class OpenTelemetry:
 
     def __call__(self, event: Event) -> None:
         """Count an event; at the end of a run, make its span."""
-        operation: _Attributes = {"forbear.operation": event.operation}
+        operation: _Attributes = {"forbear.operation": label_of(event.operation)}
         match event:
             case Failed():
                 self._failures.add(1, operation | {"error.type": _error_type(event.name)})
@@ -66,10 +67,10 @@ class OpenTelemetry:
                 report = event.report
                 why: _Attributes = {"forbear.reason": reason(event)}
                 self._give_ups.add(1, operation | why)
-                self._attempts.record(len(report.attempts), operation)
+                self._attempts.record(report.count, operation)
                 why["error.type"] = _error_type(report.attempts[-1].error)
                 why["forbear.maybe_done"] = report.maybe_done
-                self._span(event.operation, report.elapsed, report.attempts, len(report.attempts), why, report.text)
+                self._span(event.operation, report.elapsed, report.attempts, report.count, why, report.text)
 
     def _span(
         self,
@@ -82,7 +83,7 @@ class OpenTelemetry:
     ) -> None:
         ended = current.get().now()
         started = ended - elapsed
-        span = self._tracer.start_span(operation, start_time=_nanoseconds(started))
+        span = self._tracer.start_span(label_of(operation), start_time=_nanoseconds(started))
         span.set_attributes({"forbear.operation": operation, "forbear.attempts": attempts, **attributes})
         for attempt in failures:
             told: _Attributes = {

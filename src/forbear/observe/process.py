@@ -25,14 +25,14 @@ def listen(*told: "Listener") -> None:
     failed already keep theirs. Raises TypeError for what cannot be called.
     """
     for listener in told:
-        _check(listener)
+        listeners.check("a listener", listener)
     listeners.ask(lambda: told)
 
 
 def all_of(*told: "Listener") -> "Listener":
     """One listener that tells each of these in turn, for `on_event`; one that fails keeps no other from hearing."""
     for listener in told:
-        _check(listener)
+        listeners.check("a listener", listener)
 
     def tell_all(event: "Event") -> None:
         listeners.tell(told, event)
@@ -56,8 +56,3 @@ def logger_where_heard() -> "tuple[Listener, ...]":
     from forbear.observe.logging import DEFAULT
 
     return (DEFAULT,)
-
-
-def _check(listener: object) -> None:
-    if not callable(listener):
-        raise TypeError(f"a listener must be callable with one event, got {listener!r}")

@@ -1,6 +1,6 @@
 """Events as metrics of prometheus_client. Operations and kinds of errors are labels; texts are not."""
 
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
 from forbear.observe.fields import reason
 
 try:
@@ -20,7 +20,8 @@ class Prometheus:
     `forbear_failures_total` (operation, error), `forbear_retries_total` (operation), `forbear_delay_seconds`
     (operation; a histogram of the waits), `forbear_recoveries_total` (operation), `forbear_give_ups_total` (operation,
     reason) and `forbear_attempts` (operation, outcome; a histogram over runs of how many attempts they took). Calls
-    that succeed at once are in none of them: they cost nothing, not even a count.
+    that succeed at once are in none of them: they cost nothing, not even a count. Requests to hosts that no service
+    knows have their method as the operation: names of hosts would be labels without end.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
@@ -45,7 +46,7 @@ class Prometheus:
 
     def __call__(self, event: Event) -> None:
         """Count an event."""
-        operation = event.operation
+        operation = label_of(event.operation)
         match event:
             case Failed():
                 self._failures.labels(operation, event.name).inc()
@@ -57,4 +58,4 @@ class Prometheus:
                 self._attempts.labels(operation, "recovered").observe(event.attempt)
             case GaveUp():
                 self._give_ups.labels(operation, reason(event)).inc()
-                self._attempts.labels(operation, "gave up").observe(len(event.report.attempts))
+                self._attempts.labels(operation, "gave up").observe(event.report.count)

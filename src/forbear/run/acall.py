@@ -1,8 +1,9 @@
 """The async loop, for asyncio and trio: the sync one with `await`, and attempt timeouts. It decides nothing itself."""
 
+from forbear.core.report import reports_made
 from forbear.run.functions import dress, no_awaitable
-from forbear.run.runtime import current_runtime
-from forbear.run.state import Run, reports_made
+from forbear.run.runtime import current, current_runtime
+from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ async def acall(
 
 
 def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]") -> "Callable[..., Awaitable[Any]]":
-    """The coroutine function that awaits `function` as often as the plan allows."""
+    """Return the coroutine function that awaits `function` as often as the plan allows."""
     if plan.budget is not None or plan.judges_values or plan.attempt_timeout is not None:
 
         async def counted(*args: "Any", **kwargs: "Any") -> "Any":
@@ -55,15 +56,14 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]"
         return dress(counted, function)
 
     async def retried(*args: "Any", **kwargs: "Any") -> "Any":
-        runtime = current_runtime()
-        started, reports = runtime.monotonic(), reports_made[0]
+        started, reports = current.clock(), reports_made[0]
         run = None  # nearly every call ends without a state
         while True:
             try:
                 value = await function(*args, **kwargs)
             except Exception as error:
                 if run is None:
-                    run = Run(plan, operation, runtime, started, reports)
+                    run = Run(plan, operation, current_runtime(), started, reports)
                 delay = run.failed(error)
                 if delay is None:
                     raise
@@ -71,6 +71,6 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]"
                 if run is not None:
                     run.succeeded()
                 return value
-            await runtime.asleep(delay)
+            await run.runtime.asleep(delay)
 
     return dress(retried, function)

@@ -1,8 +1,9 @@
 """The sync loop: call, ask the run what to do, sleep, call again. It decides nothing itself."""
 
-from forbear.run.functions import dress, refuse_awaitable
-from forbear.run.runtime import current_runtime
-from forbear.run.state import Run, reports_made
+from forbear.core.report import reports_made
+from forbear.run.functions import dress, refuse_coroutine
+from forbear.run.runtime import current, current_runtime
+from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,8 +27,7 @@ def call(
             if delay is None:
                 raise
         else:
-            if hasattr(type(value), "__await__"):
-                refuse_awaitable(value, operation)
+            refuse_coroutine(value, operation)
             delay = run.returned(value)
             if delay is None:
                 return value
@@ -35,7 +35,7 @@ def call(
 
 
 def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
-    """The function that calls `function` as often as the plan allows."""
+    """Return the function that calls `function` as often as the plan allows."""
     if plan.budget is not None or plan.judges_values:
 
         def counted(*args: "Any", **kwargs: "Any") -> "Any":
@@ -43,30 +43,28 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
 
         return dress(counted, function)
 
-    harmless: type[object] = type(None)  # the type of the last value: known not to be awaitable
+    harmless: type[object] = type(None)  # the type of the last value: known to be no coroutine
 
     def retried(*args: "Any", **kwargs: "Any") -> "Any":
         nonlocal harmless
-        runtime = current_runtime()
-        started, reports = runtime.monotonic(), reports_made[0]
+        started, reports = current.clock(), reports_made[0]
         run = None  # nearly every call ends without a state
         while True:
             try:
                 value: object = function(*args, **kwargs)
             except Exception as error:
                 if run is None:
-                    run = Run(plan, operation, runtime, started, reports)
+                    run = Run(plan, operation, current_runtime(), started, reports)
                 delay = run.failed(error)
                 if delay is None:
                     raise
             else:
                 if type(value) is not harmless:
-                    if hasattr(type(value), "__await__"):
-                        refuse_awaitable(value, operation)
+                    refuse_coroutine(value, operation)
                     harmless = type(value)
                 if run is not None:
                     run.succeeded()
                 return value
-            runtime.sleep(delay)
+            run.runtime.sleep(delay)
 
     return dress(retried, function)

@@ -1,5 +1,6 @@
-"""What kind of function is to be retried, told from its code flags: importing inspect would cost too much."""
+"""Tell kinds of functions and values apart by code flags: importing inspect would cost too much."""
 
+from collections.abc import Coroutine
 from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 
@@ -74,12 +75,28 @@ def no_awaitable(name: str) -> TypeError:
     return TypeError(f"{name} was called as an async function, but returned no awaitable; call it with `policy.call`")
 
 
+def refuse_coroutine(value: object, name: str) -> None:
+    """Refuse the coroutine that a sync function returned: nothing would retry what it does when it is awaited.
+
+    Other awaitables are values like any other: futures of work that has begun, clients that can be awaited.
+    """
+    if isinstance(value, Coroutine):
+        refuse_awaitable(value, name)
+
+
 def refuse_awaitable(value: object, name: str) -> "NoReturn":
-    """Refuse the awaitable that a sync function handed back: nothing would retry what happens when it is awaited."""
-    close = getattr(value, "close", None)
-    if close is not None:
-        close()
+    """Refuse the awaitable that a sync function returned; a coroutine is closed, for it will never be awaited."""
+    kind = "an awaitable"
+    if isinstance(value, Coroutine):
+        value.close()
+        kind = "a coroutine"
     raise TypeError(
-        f"{name} was called as a sync function, but returned an awaitable, which would go unretried; "
+        f"{name} was called as a sync function, but returned {kind}, which would go unretried; "
         "call it with `policy.acall`, or make it `async def` if it is decorated"
     )
+
+
+def refuse_async(parameter: str, function: object, cure: str) -> None:
+    """Refuse an async function where a plain one is called: nobody would await it."""
+    if is_async(function) or _flags(_innermost(function)) & _ASYNC_GENERATOR:
+        raise TypeError(f"{parameter} must not be async, for nobody awaits it, got {name_of(function)}; {cure}")

@@ -1,8 +1,10 @@
 """Who is told of a run: the listener of its policy and those of the whole process. It knows none of them."""
 
+from collections.abc import Coroutine
 from contextvars import ContextVar
 
 from forbear.core.report import text_of
+from forbear.run.functions import name_of, refuse_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -51,14 +53,42 @@ def of(own: "Listener | None") -> "tuple[Listener, ...]":
     return others if own is None else (own, *others)
 
 
+def check(parameter: str, listener: object) -> None:
+    """Refuse what cannot be called with an event, and async functions: nobody would await them."""
+    if not callable(listener):
+        raise TypeError(f"{parameter} must be callable with one event, got {listener!r}")
+    refuse_async(parameter, listener, "have a plain function hand the event on, as to a queue or a new task")
+
+
+_telling: "ContextVar[tuple[Listener, ...]]" = ContextVar("forbear_telling", default=())
+"""The listeners that are being told of an event, outermost first."""
+_DEEPEST = 5
+"""How deep listeners may tell others by runs of their own: those that are made anew each time are never the same."""
+
+
 def tell(listeners: "tuple[Listener, ...]", event: "Event") -> None:
-    """A listener that fails must not turn a success into a failure, nor hide the error that it is told of."""
+    """Call each listener with an event.
+
+    One that fails is warned about: it must not turn a success into a failure, nor hide an error. One that is being told
+    of an event is not told of the runs that it starts itself, in tasks of theirs neither: it would never end.
+    """
+    telling = _telling.get()
+    if len(telling) >= _DEEPEST:
+        return
     for listener in listeners:
+        if listener in telling:
+            continue
+        token = _telling.set((*telling, listener))
         try:
-            listener(event)
+            value = listener(event)
+            if value is not None and isinstance(value, Coroutine):
+                value.close()
+                raise TypeError(f"{name_of(listener)} returned a coroutine, which nobody awaits")
         except Exception as error:
             import warnings
 
-            told, kind = type(event).__name__, type(error).__qualname__
-            text = f"a listener failed when told {told}: {kind}: {text_of(error)}"
+            name, kind = type(event).__name__, type(error).__qualname__
+            text = f"a listener failed when told {name}: {kind}: {text_of(error)}"
             warnings.warn(text, RuntimeWarning, stacklevel=2)
+        finally:
+            _telling.reset(token)

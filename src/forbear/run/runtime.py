@@ -9,6 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
+    from contextvars import Token
 
 
 def in_trio() -> bool:
@@ -18,7 +19,7 @@ def in_trio() -> bool:
 
 
 class Runtime:
-    """The real thing; tests put a virtual one in its place with `current.set()`."""
+    """The real clock, sleep and randomness; tests put virtual ones in their place with `current.set()`."""
 
     monotonic = staticmethod(time.monotonic)
     now = staticmethod(time.time)
@@ -48,5 +49,30 @@ class Runtime:
         return attempt_timeout.within(seconds)
 
 
-current: ContextVar[Runtime] = ContextVar("forbear_runtime", default=Runtime())  # noqa: B039 - it has no state
-current_runtime = current.get  # bound once: every run begins with it
+class _Current:
+    """The runtime of the caller: a context variable that is looked up only once a runtime was ever replaced."""
+
+    __slots__ = ("_real", "_variable", "clock", "get")
+
+    def __init__(self) -> None:
+        self._real = Runtime()
+        self._variable: ContextVar[Runtime] = ContextVar("forbear_runtime", default=self._real)
+        self.clock: Callable[[], float] = time.monotonic
+        """The caller's monotonic clock; every run begins with it."""
+        self.get: Callable[[], Runtime] = self._variable.get
+
+    def set(self, runtime: Runtime) -> "Token[Runtime]":
+        """Replace the runtime in this thread or task and what it starts; reset it with the token that comes back."""
+        self.clock = self._looked_up
+        return self._variable.set(runtime)
+
+    def reset(self, token: "Token[Runtime]") -> None:
+        """Put back the runtime from before."""
+        self._variable.reset(token)
+
+    def _looked_up(self) -> float:
+        return self._variable.get().monotonic()
+
+
+current = _Current()
+current_runtime = current.get

@@ -1,13 +1,12 @@
 """Run: the state of one run; after a failed attempt every loop and adapter asks it how long to wait, if at all."""
 
-from itertools import count
-
 from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import Attempt, Report, attach, report, text_of
+from forbear.core.report import Attempt, Report, attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind
 from forbear.run import listeners
 from forbear.run.errors import AttemptTimeout
+from forbear.run.nesting import Origin, ended_within, gave_up
 from forbear.run.switch import is_off
 
 TYPE_CHECKING = False
@@ -49,9 +48,10 @@ _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
 
 _UNSAFE = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
 
-reports_made = [0]
-"""How many reports there are: tells an error that was retried within a run from an old one that is raised again."""
-_numbers = count(1)  # without a lock, which a forked child might find taken
+_KEPT = 16
+"""How many failures are kept from the beginning of a run, and as many from its end: a run may never end."""
+_LONGEST_TEXT = 4096
+"""Characters of an error's text that are kept until somebody is told of it."""
 
 
 class Run:
@@ -61,7 +61,7 @@ class Run:
     """
 
     __slots__ = (
-        "plan", "operation", "runtime", "started", "reports", "attempt", "previous", "in_doubt", "failures",
+        "plan", "operation", "runtime", "started", "began", "reports", "attempt", "previous", "in_doubt", "failures",
         "listeners", "report",
     )  # fmt: skip
 
@@ -72,11 +72,12 @@ class Run:
         self.operation = operation
         self.runtime = runtime
         self.started = started
-        self.reports = reports_made[0] if reports is None else reports
+        self.began = started  # the attempt under way; after a wait, the earliest that it can have begun
+        self.reports = reports_made[0] if reports is None else reports  # when the attempt under way began
         self.attempt = 1
         self.previous: float | None = None
         self.in_doubt = False  # an earlier attempt may have been executed
-        self.failures: list[tuple[int, str, str, float, float | None]] = []
+        self.failures: list[Attempt | tuple[int, str, str, float, float | None]] = []
         self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
         self.report: Report | None = None
 
@@ -95,7 +96,7 @@ class Run:
             return None
         kind = type(value).__qualname__
         text = f"on_result refused a value of type {kind}"
-        return self.after(verdict, None, kind, text, repeatable=self.plan.repeatable)
+        return self.after(verdict, None, kind, text, repeatable=self.plan.repeatable, response=value)
 
     def succeeded(self) -> None:
         """Tell the budget and the listener of a success."""
@@ -133,19 +134,23 @@ class Run:
         unsafe: str | None = None,
         response: object = None,
     ) -> float | None:
-        """Seconds to wait before the next attempt, None to give up.
+        """Return the seconds to wait before the next attempt, None to give up.
 
         `name` and `text` describe the failure; `response` is what came back where there is no `error`. `maybe_done`
-        says that this reply is what an earlier success would lead to. `blocked` forbids another attempt that the
+        says that this response is what an earlier success would lead to. `blocked` forbids another attempt that the
         decision would allow: the body is gone. `unsafe` says why the operation is not repeatable.
         """
         plan = self.plan
-        inner = report(response if error is None else error)
-        if is_off() or (inner is not None and not plan.retry_exhausted and inner.made_after(self.reports)):
+        outcome = response if error is None else error
+        if is_off():
             return None
+        if reports_made[0] != self.reports and not plan.retry_exhausted:
+            if ended_within(outcome, self.reports, self.began):
+                return None
         if self.attempt == 1:
             self.listeners = listeners.of(plan.on_event)
-        elapsed = self.runtime.monotonic() - self.started
+        now = self.runtime.monotonic()
+        elapsed = now - self.started
         step = decide(
             plan.limits,
             plan.backoff,
@@ -164,21 +169,26 @@ class Run:
         elif unsafe is not None and step.reason is Reason.UNSAFE:
             step = Stop(Reason.UNSAFE, unsafe)
         if isinstance(step, Stop):
-            self._give_up(step, verdict, error, name, text, elapsed, maybe_done)
+            self._give_up(step, verdict, error, name, text, elapsed, maybe_done, outcome)
             return None
+        self.began = now + step.delay
+        self.reports = reports_made[0]
         return self._schedule(step.delay, verdict, error, name, text, elapsed)
 
     def _schedule(
         self, delay: float, verdict: "Verdict", error: Exception | None, name: str, text: str, elapsed: float
     ) -> float:
-        self.failures.append((self.attempt, name, text, elapsed, delay))
+        number = self.attempt
         if self.listeners:
-            failure = Attempt(self.attempt, name, text, elapsed, delay)
-            self._tell(Failed(self.operation, self.attempt, elapsed, error, failure.text, verdict, name))
-            self._tell(Scheduled(self.operation, self.attempt + 1, elapsed, delay, failure))
+            failure = Attempt(number, name, text, elapsed, delay)
+            self._keep(failure)
+            self._tell(Failed(self.operation, number, elapsed, error, failure.text, verdict, name))
+            self._tell(Scheduled(self.operation, number + 1, elapsed, delay, failure))
+        else:
+            self._keep((number, name, text[:_LONGEST_TEXT], elapsed, delay))
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
-        self.attempt += 1
+        self.attempt = number + 1
         self.previous = delay
         return delay
 
@@ -191,29 +201,39 @@ class Run:
         text: str,
         elapsed: float,
         maybe_done: bool,
+        outcome: object,
     ) -> None:
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
-        self.failures.append((self.attempt, name, text, elapsed, None))
-        number = reports_made[0] = next(_numbers)
+        failure = Attempt(self.attempt, name, text, elapsed)
+        self._keep(failure)
+        attempts = self._attempts()
         self.report = Report(
             self.operation,
-            self._attempts(),
+            attempts,
             elapsed,
             stop.reason,
             stop.text,
             maybe_done and self.in_doubt,
-            number,
+            self.attempt - len(attempts),
+            Origin(self.started, error),
         )
+        gave_up(self.report, outcome)
         if error is not None:
             attach(error, self.report)
         if self.listeners:
-            text = self.report.attempts[-1].text
-            self._tell(Failed(self.operation, self.attempt, elapsed, error, text, verdict, name))
+            self._tell(Failed(self.operation, self.attempt, elapsed, error, failure.text, verdict, name))
             self._tell(GaveUp(self.operation, self.report))
 
+    def _keep(self, failure: "Attempt | tuple[int, str, str, float, float | None]") -> None:
+        failures = self.failures
+        failures.append(failure)
+        if len(failures) > 2 * _KEPT:
+            del failures[_KEPT]
+
     def _attempts(self) -> tuple[Attempt, ...]:
-        return tuple(Attempt(*failure) for failure in self.failures)
+        """Return the failures that are kept; secrets are taken out of their texts now, which most runs never need."""
+        return tuple(failure if isinstance(failure, Attempt) else Attempt(*failure) for failure in self.failures)
 
     def _tell(self, event: "Event") -> None:
         listeners.tell(self.listeners, event)
