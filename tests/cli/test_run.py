@@ -4,6 +4,7 @@ import json
 import socket
 import struct
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -233,3 +234,68 @@ def test_arguments_are_passed_as_they_are(finish: Finish) -> None:
         "run", "python3", "-c", "import json, sys; print(json.dumps(sys.argv[1:]))", "--help", "-q", "--on", ""
     )
     assert json.loads(done.stdout) == ["--help", "-q", "--on", ""]
+
+
+def test_an_empty_command_is_not_found(finish: Finish) -> None:
+    """As a shell says of it."""
+    for command in (("",), ("", "x")):
+        done = finish("run", *QUICK, "--", *command)
+        assert (done.returncode, done.stdout) == (127, "")
+        assert done.stderr == "error: command not found: ''\nhint: check its name, and that its folder is in PATH\n"
+
+
+MANY = """
+import os, resource, sys
+hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 4096) if hard > 0 else 4096, hard))
+for _ in range(1100):
+    os.set_inheritable(os.open("/dev/null", os.O_RDONLY), True)
+os.execv(sys.executable, [sys.executable, "-m", "forbear.cli", "run", *sys.argv[1:]])
+"""
+
+
+@pytest.mark.parametrize("fed", [False, True], ids=["empty", "piped"])
+def test_many_open_files_are_no_obstacle(env: dict[str, str], fed: bool) -> None:
+    """The descriptors that a run waits for have numbers beyond 1023, that of a piped input too."""
+    script = 'cat; test "$FORBEAR_ATTEMPT" = 2'
+    done = subprocess.run(
+        [sys.executable, "-c", MANY, *QUICK, "--attempt-timeout", "20", "sh", "-c", script],
+        input="line\n" if fed else "",
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, "line\n" * 2 * fed)
+    assert done.stderr.splitlines() == ["forbear: exit code 1; attempt 2 of 5 in 0 s", "forbear: attempt 2 worked"]
+
+
+ENORMOUS = "1" + 300 * "0"
+TINY = "0." + 320 * "0" + "1"
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--attempt-timeout", ENORMOUS, "--grace", ENORMOUS, "--timeout", ENORMOUS, *QUICK),
+        ("--attempt-timeout", "30", "--grace", TINY, "--initial", TINY, "--maximum", TINY),
+        ("--initial", TINY, "--maximum", "0.001", "--multiplier", "1e308", "--jitter", "none"),
+        ("--initial", ENORMOUS, "--maximum", ENORMOUS, "--timeout", "1"),
+        ("--constant", ENORMOUS),
+    ],
+    ids=lambda options: "".join(option for option in options if option.startswith("--")),
+)
+def test_durations_of_any_size(finish: Finish, options: tuple[str, ...]) -> None:
+    """A limit is kept or a wait is not begun; nothing ends in a traceback."""
+    done = finish("run", "--attempts", "2", *options, "false")
+    assert done.returncode == 1
+    *_, last = done.stderr.splitlines()
+    assert last.startswith("forbear: gave up after ")
+    assert last.endswith("; the last one: exit code 1")
+
+
+def test_a_wait_of_ages_is_not_begun(finish: Finish) -> None:
+    """The text says so."""
+    done = finish("run", "--attempts", "2", "--constant", "99999d", "false")
+    assert "the next wait of 8639913600 s would be longer than 100 years" in done.stderr

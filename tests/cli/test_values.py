@@ -6,6 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.cli import values
+from forbear.cli.options import Chosen, laid_over
+from forbear.cli.output import BadInput
+from forbear.core.backoff import Exponential
+from forbear.core.decide import Limits, Stop, decide
+from forbear.core.verdict import TRANSIENT
+
+OPTIONS = ("timeout", "initial", "maximum", "constant")
 
 
 @pytest.mark.parametrize(
@@ -95,3 +102,23 @@ def test_any_text_is_read_or_refused(text: str) -> None:
         assert values.exit_codes(text) <= set(range(1, 256))
     except click.BadParameter:
         return
+
+
+UNITS = st.sampled_from(["", "ms", "s", "m", "h", "d"])
+DIGITS = st.one_of(
+    st.integers(min_value=0).map(str), st.sampled_from(["0", "1", "9" * 308, "9" * 5000, "0." + "0" * 330 + "1"])
+)
+
+
+@given(DIGITS, UNITS, st.sampled_from(OPTIONS))
+def test_durations_of_any_size_make_a_policy_or_are_refused(digits: str, unit: str, option: str) -> None:
+    """Whatever the number: a limit and a backoff that can be used, or words that name what is wrong."""
+    chosen = Chosen(attempts=2, timeout=None, initial=None, maximum=None, multiplier=None, jitter=None, constant=None)
+    read = values.duration_from_zero if option == "constant" else values.duration
+    try:
+        chosen[option] = read(digits + unit)  # type: ignore[literal-required]
+        limits, backoff = laid_over(Limits(timeout=None), Exponential(), chosen)
+    except (click.BadParameter, BadInput):
+        return
+    step = decide(limits, backoff, TRANSIENT, attempt=1, elapsed=0, u=0.5, repeatable=True)
+    assert isinstance(step, Stop) or 0 <= step.delay < 4e9

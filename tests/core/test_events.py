@@ -1,7 +1,10 @@
 """Events: each tells what its name says, field by field."""
 
+import copy
+import pickle
+
 from forbear.core.decide import Reason
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import Event, Failed, GaveUp, Operation, Recovered, Scheduled, label_of
 from forbear.core.report import Attempt, Report
 from forbear.core.verdict import NOT_EXECUTED
 
@@ -27,3 +30,14 @@ def test_fields() -> None:
 def test_a_refused_value_has_no_error() -> None:
     """Failed says so by None."""
     assert Failed("fetch", 1, 0.5, None, "refused", NOT_EXECUTED, "str").error is None
+
+
+def test_operations_of_unknown_hosts_have_labels() -> None:
+    """The name says which host, the label does not; all other names are labels themselves."""
+    operation = Operation("GET example.com", "GET")
+    assert (operation, label_of(operation), label_of("storage.objects.get")) == (
+        "GET example.com", "GET", "storage.objects.get",
+    )  # fmt: skip
+    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
+        assert label_of(pickle.loads(pickle.dumps(operation, protocol))) == "GET"
+    assert label_of(copy.copy(operation)) == "GET"

@@ -30,3 +30,11 @@ def test_danger(name: str, danger: int) -> None:
 def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
     """Each of the three override headers counts, upper-cased and stripped, even an empty one."""
     assert method.overrides(headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "short"), [("GET", "GET"), ("PATCH", "PATCH"), ("get", "_OTHER"), ("PURGE", "_OTHER"), ("", "_OTHER")]
+)
+def test_labels(name: str, short: str) -> None:
+    """Metrics have few labels, whatever methods there are."""
+    assert method.label(name) == short

@@ -1,10 +1,13 @@
 """Budgets: the one thing that policies share, between threads, tasks and copies."""
 
 import copy
+import gc
 import pickle
+import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from typing import ClassVar
 
 import pytest
 
@@ -194,3 +197,116 @@ def test_threads_share_it_through_policies() -> None:
 
     in_threads(work)
     assert len(calls) == 400 + 10 * THREADS
+
+
+class Interrupted(TokenBucket):
+    """A bucket that is interrupted in the middle of counting, once for each of `interruptions`."""
+
+    __slots__ = ()
+    interruptions: ClassVar[list[Callable[[], object]]] = []
+
+    def put(self, state: list[int], now: float, *, retried: bool) -> None:
+        """Enter a success, with an interruption on the way."""
+        before = list(state)
+        if self.interruptions:
+            self.interruptions.pop()()
+        assert state == before  # nobody counts in a state that is being counted in
+        super().put(state, now, retried=retried)
+
+    def take(self, state: list[int], now: float) -> bool:
+        """Enter a wish to retry, with an interruption on the way."""
+        if self.interruptions:
+            self.interruptions.pop()()
+        return super().take(state, now)
+
+
+def _by_signal(work: Callable[[], object]) -> None:
+    before = signal.signal(signal.SIGUSR1, lambda *_: work())
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+class Closing:
+    """Something that counts when it is thrown away, as a decorated `close()` would."""
+
+    def __init__(self, work: Callable[[], object]) -> None:
+        self.me = self
+        self.work = work
+
+    def __del__(self) -> None:
+        self.work()
+
+
+def _by_finalizer(work: Callable[[], object]) -> None:
+    Closing(work)
+    gc.collect()
+
+
+@pytest.mark.parametrize("interrupt", [_by_signal, _by_finalizer], ids=["signal", "finalizer"])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_counting_may_be_interrupted_by_counting(interrupt: Callable[[Callable[[], object]], None], depth: int) -> None:
+    """No deadlock, and neither the step that was interrupted nor the one in between is lost."""
+    budget = Budget(Interrupted(capacity=20, deposit=1))
+    assert granted(budget) == 20
+    for work, gain in ((lambda: budget.put(retried=False), 1), (budget.take, -1)):
+        for outer, also in ((lambda: budget.put(retried=False), 1), (budget.take, -1)):
+            for _ in range(8):
+                budget.put(retried=False)
+            Interrupted.interruptions[:] = [lambda work=work: interrupt(work)] * depth  # type: ignore[misc]
+            outer()
+            assert Interrupted.interruptions == []
+            assert granted(budget) == 8 + depth * gain + also
+
+
+@pytest.mark.usefixtures("_switching")
+def test_threads_and_interruptions_together() -> None:
+    """Eight threads that each interrupt themselves lose no count."""
+    budget = Budget(Interrupted(capacity=1000, deposit=1))
+    assert granted(budget) == 1000
+
+    def put() -> None:
+        for _ in range(20):
+            Interrupted.interruptions.append(lambda: _by_finalizer_of_thread(lambda: budget.put(retried=False)))
+            budget.put(retried=False)
+
+    in_threads(put)
+    assert granted(budget) == THREADS * 20 * 2 - len(Interrupted.interruptions)
+    Interrupted.interruptions.clear()
+
+
+def _by_finalizer_of_thread(work: Callable[[], object]) -> None:
+    closing = Closing(work)
+    closing.me = None  # type: ignore[assignment]
+    del closing
+
+
+@pytest.mark.parametrize(
+    ("rule", "puts", "retries"),
+    [
+        (TokenBucket(capacity=10, cost=0.0004, deposit=0), 0, 25_000),
+        (TokenBucket(capacity=1, deposit=0.0004, cost=1), 2500, 1),
+        (TokenBucket(capacity=1, deposit=0.0004, cost=1), 2499, 0),
+        (TokenBucket(capacity=1e-9, deposit=1e-10, cost=1e-9), 10, 1),
+        (Throttle(max_tokens=4, token_ratio=0.0003), 10_001, 1),
+        (Throttle(max_tokens=4, token_ratio=0.0003), 10_000, 0),
+    ],
+)
+def test_small_shares_are_counted(rule: TokenBucket | Throttle, puts: int, retries: int) -> None:
+    """A share of a thousandth is no nothing: so many successes earn a retry, not one fewer."""
+    budget = Budget(rule)
+    if puts:
+        while budget.take():
+            pass
+        for _ in range(20):
+            budget.take()
+    for _ in range(puts):
+        budget.put(retried=False)
+    assert granted(budget) == retries
+
+
+def test_the_class_of_a_rule_is_refused() -> None:
+    """The forgotten brackets are found when the budget is made."""
+    with pytest.raises(TypeError, match=r"`rule` must be a rule such as forbear.TokenBucket\(\)"):
+        Budget(TokenBucket)  # type: ignore[arg-type]

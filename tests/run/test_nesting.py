@@ -1,15 +1,29 @@
 """Nested retries do not multiply: an error that was retried inside a run is not retried by the run around it."""
 
+import asyncio
+import weakref
+from collections.abc import Awaitable, Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import anyio.to_thread
 import pytest
+from anyio.lowlevel import checkpoint
 
 from forbear.core.backoff import Constant
+from forbear.core.budget import TokenBucket
 from forbear.core.decide import Reason
-from forbear.core.report import report
+from forbear.core.report import Report, report
+from forbear.core.verdict import CONFLICT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy, retry
+from forbear.run.budget import Budget
+from forbear.run.functions import is_async
 from forbear.testing.script import AsyncScript, Script
 from forbear.testing.virtual_time import virtual_time
-from tests.run.cases import BUSY, Busy
-from tests.run.drivers import DRIVERS, Driver
+from tests.run.cases import BUSY, Broken, Busy
+from tests.run.drivers import DRIVERS, WITH_VALUES, Driver
 
 every_driver = pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
 
@@ -92,3 +106,282 @@ def test_two_runs_at_the_same_instant() -> None:
             with pytest.raises(Busy):
                 retry(on=Busy, attempts=2, backoff=Constant(0)).call(script)
             assert len(script.calls) == 2
+
+
+class Taken(Exception):
+    """A conflict, to the policies that know it."""
+
+
+@every_driver
+@pytest.mark.parametrize(
+    ("inner", "last"),
+    [(INNER, Taken), (INNER.with_on(lambda error: CONFLICT if isinstance(error, Taken) else TRANSIENT), Taken)],
+    ids=["permanent", "conflict"],
+)
+def test_what_an_inner_policy_leaves_to_others_is_retried(drive: Driver, inner: Policy, last: type[Exception]) -> None:
+    """It had retried another error before, so its report is there; but this error it only calls none of its own."""
+    function, script = nested(drive, inner, Busy, last, "done")
+    outcome = drive(BUSY.with_on(Taken), function, function)
+    assert (outcome.value, len(script.calls), len(outcome.calls)) == ("done", 3, 2)
+
+
+@every_driver
+def test_what_nobody_wants_comes_out_with_the_inner_report(drive: Driver) -> None:
+    """The outer run has tried once, as if it were not there."""
+    function, script = nested(drive, INNER, Busy, Broken)
+    outcome = drive(BUSY, function)
+    assert isinstance(outcome.error, Broken)
+    found = report(outcome.error)
+    assert found is not None
+    assert (len(script.calls), found.reason, found.count) == (2, Reason.PERMANENT, 2)
+
+
+STOPS = [
+    (INNER, Reason.ATTEMPTS),
+    (INNER.with_timeout(0.5), Reason.TIMEOUT),
+    (INNER.with_on(lambda _: Verdict(Kind.TRANSIENT, retry_after=1000)), Reason.RETRY_AFTER),
+    (INNER.with_budget(Budget(TokenBucket(0.5))), Reason.BUDGET),
+    (INNER.with_repeatable(False), Reason.UNSAFE),
+]
+
+
+@every_driver
+@pytest.mark.parametrize(("inner", "reason"), STOPS, ids=[reason.name.lower() for _, reason in STOPS])
+def test_every_limit_stops_the_outer_run(drive: Driver, inner: Policy, reason: Reason) -> None:
+    """So does the refusal to execute something twice that may have been executed."""
+    function, _ = nested(drive, inner, *(5 * [Busy]))
+    outcome = drive(BUSY, *(5 * [function]))
+    assert outcome.error is not None
+    found = report(outcome.error)
+    assert found is not None
+    assert (len(outcome.calls), found.reason) == (1, reason)
+
+
+class Wrapped(Exception):
+    """What a library makes of an error."""
+
+
+@every_driver
+def test_an_error_made_of_an_exhausted_one_is_not_retried(drive: Driver) -> None:
+    """Raised `from` it, or in a group with it."""
+    for wrap in (_wrapped, _grouped):
+        function, script = nested(drive, INNER, *(10 * [Busy]))
+        outcome = drive(BUSY.with_on((Wrapped, ExceptionGroup)), *(3 * [wrap(function)]))
+        assert isinstance(outcome.error, Wrapped | ExceptionGroup)
+        assert (len(outcome.calls), len(script.calls)) == (1, 3)
+        found = report(outcome.error)
+        assert found is not None
+        assert found.count == 3
+
+
+def _wrapped(function: Any) -> Any:
+    return _made_anew(function, Wrapped)
+
+
+def _grouped(function: Any) -> Any:
+    return _made_anew(function, lambda error: ExceptionGroup("several", [Broken(), error]))
+
+
+def _made_anew(function: Any, make: Callable[..., Exception]) -> Any:
+    async def arun() -> object:
+        try:
+            return await function()
+        except Busy as error:
+            raise make(error) from error
+
+    def run() -> object:
+        try:
+            return function()
+        except Busy as error:
+            raise make(error) from error
+
+    return arun if is_async(function) else run
+
+
+@pytest.mark.parametrize("drive", WITH_VALUES, ids=lambda driver: driver.name)
+@pytest.mark.parametrize("value", [None, False, "not yet", {"state": "pending"}], ids=str)
+def test_a_value_that_an_inner_policy_gave_up_on_is_not_asked_for_again(drive: Driver, value: object) -> None:
+    """A plain value carries no report, but the run knows that it comes from a run within."""
+    polling = BUSY.with_attempts(3).with_on_result(lambda got: got == value)
+    function, script = nested(drive, polling, *(10 * [value]))
+    outcome = drive(polling, *(10 * [function]))
+    assert (outcome.value, len(script.calls), len(outcome.calls)) == (value, 3, 1)
+    fresh = drive(polling, value, value, "ready")
+    assert (fresh.value, len(fresh.calls)) == ("ready", 3)
+
+
+async def _others_go_on() -> None:
+    for _ in range(20):
+        await checkpoint()
+
+
+def shared(patience: dict[str, int], order: list[str], backend: str) -> dict[str, int]:
+    """How often each waiter called, where each failure is one and the same exception for all that wait for it.
+
+    They wake in the order of the second argument, whatever the order in which they began.
+    """
+    calls = dict.fromkeys(patience, 0)
+    reports: dict[str, Report | None] = {}
+
+    async def main() -> None:
+        waiting: dict[str, anyio.Event] = {}
+        errors: list[Busy] = []
+
+        async def load(who: str) -> None:
+            calls[who] += 1
+            event = waiting[who] = anyio.Event()
+            await event.wait()
+            raise errors[-1].with_traceback(None)  # as asyncio's futures do
+
+        async def wait(who: str, attempts: int) -> None:
+            policy = BUSY.with_attempts(attempts).with_backoff(Constant(0))
+            with pytest.raises(Busy) as caught:
+                await policy.with_name(who).acall(load, who)
+            reports[who] = report(caught.value)
+
+        async with anyio.create_task_group() as group:
+            for who, attempts in patience.items():
+                group.start_soon(wait, who, attempts)
+            for _ in range(max(patience.values())):
+                await _others_go_on()
+                errors.append(Busy("the batch failed"))
+                for who in order:
+                    if who in waiting:
+                        waiting.pop(who).set()
+                        await _others_go_on()
+
+    anyio.run(main, backend=backend)
+    assert {who: found and (found.operation, found.count) for who, found in reports.items()} == {
+        who: (who, attempts) for who, attempts in patience.items()
+    }
+    return calls
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("patience", [{"a": 2, "b": 5}, {"b": 5, "a": 2}, {"b": 4, "a": 1}, {"a": 1, "b": 4}], ids=str)
+@pytest.mark.parametrize("order", [["a", "b"], ["b", "a"]], ids=str)
+def test_a_shared_error_stops_only_whose_limits_are_reached(
+    backend: str, patience: dict[str, int], order: list[str]
+) -> None:
+    """One instance for several waiters: each has its own attempts, and the report of its own run."""
+    assert shared(patience, order, backend) == patience
+
+
+def test_a_shared_error_in_threads() -> None:
+    """The futures of threads hand out one instance, too, whose traceback grows with each waiter."""
+    failing: Future[None] = Future()
+    failing.set_exception(Busy("once for all"))
+    calls: list[str] = []
+
+    def load(who: str) -> None:
+        calls.append(who)
+        failing.result()
+
+    with pytest.raises(Busy):
+        BUSY.with_attempts(2).with_backoff(Constant(0)).call(load, "a")
+    with ThreadPoolExecutor(1) as pool:
+        task = pool.submit(BUSY.with_attempts(3).with_backoff(Constant(0)).call, load, "b")
+        assert isinstance(task.exception(), Busy)
+    assert calls == ["a", "a", "b", "b", "b"]
+
+
+async def _gathered(function: Any) -> object:
+    return await asyncio.gather(function())
+
+
+async def _waited_for(function: Any) -> object:
+    return await asyncio.wait_for(function(), 60)
+
+
+async def _in_a_task(function: Any) -> object:
+    return await asyncio.ensure_future(function())
+
+
+@pytest.mark.parametrize("through", [_gathered, _waited_for, _in_a_task])
+def test_an_inner_run_in_a_task_of_its_own(through: Callable[..., Awaitable[object]]) -> None:
+    """Whoever waits for the task is the outer run: attempts do not multiply."""
+    script = AsyncScript(*(10 * [Busy]))
+    inner = INNER(script)
+
+    async def attempt() -> object:
+        return await through(inner)
+
+    with virtual_time(), pytest.raises(Busy):
+        asyncio.run(BUSY.acall(attempt))
+    assert len(script.calls) == 3
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+def test_an_inner_run_in_a_thread(backend: str) -> None:
+    """A coroutine that has a thread do the work is the outer run, too."""
+    script = Script(*(10 * [Busy]))
+
+    async def attempt() -> object:
+        return await anyio.to_thread.run_sync(INNER(script))
+
+    with virtual_time(), pytest.raises(Busy):
+        anyio.run(BUSY.acall, attempt, backend=backend)
+    assert len(script.calls) == 3
+
+
+def test_an_inner_run_in_an_executor() -> None:
+    """Threads of an executor know nothing of the context that they were asked from."""
+    calls: list[int] = []
+
+    def fail() -> None:
+        calls.append(1)
+        raise Busy
+
+    inner = INNER.with_backoff(Constant(0))
+    with ThreadPoolExecutor(1) as pool, pytest.raises(Busy):
+        BUSY.with_backoff(Constant(0)).call(lambda: pool.submit(inner.call, fail).result())
+    assert len(calls) == 3
+
+
+@every_driver
+def test_an_error_of_an_earlier_attempt_counts_no_more(drive: Driver) -> None:
+    """What an inner run gave up on in the attempt before says nothing about this one, though it is the same error."""
+    error = Busy("kept")
+    function, script = nested(drive, BUSY.with_attempts(1), error)
+    outcome = drive(BUSY.with_on((Busy, Taken)), _forgetful(function), error, "done")
+    assert report(error) is not None
+    assert (outcome.value, len(outcome.calls), len(script.calls)) == ("done", 3, 1)
+
+
+def _forgetful(function: Any) -> Any:
+    """The function, but whatever goes wrong is told as another error that knows nothing of it."""
+
+    async def arun() -> object:
+        with suppress(Busy):
+            return await function()
+        raise Taken
+
+    def run() -> object:
+        with suppress(Busy):
+            return function()
+        raise Taken
+
+    return arun if is_async(function) else run
+
+
+def test_origins_keep_nothing_alive() -> None:
+    """Where a report was made is known by numbers: no frame, traceback or error is held."""
+
+    class Local:
+        """Stands for what a frame holds."""
+
+    held: list[weakref.ref[Local]] = []
+
+    def fail() -> None:
+        local = Local()
+        held.append(weakref.ref(local))
+        raise Busy
+
+    found = None
+    try:
+        BUSY.with_attempts(1).call(fail)
+    except Busy as error:
+        found = report(error)
+    assert found is not None
+    assert found.origin is not None
+    assert held[0]() is None

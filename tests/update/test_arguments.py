@@ -14,6 +14,11 @@ async def nothing(*_: object) -> None:
     """An async function where a plain one is wanted."""
 
 
+def hidden(*_: object) -> object:
+    """A plain function that returns a coroutine."""
+    return nothing()
+
+
 def forgetful(doc: Doc) -> None:
     """A `modify` that works in place."""
 
@@ -36,9 +41,9 @@ def given(**other: Any) -> dict[str, Any]:
         ({"policy": retry(on=OSError, on_result=bool)}, "`policy` must have no on_result"),
         ({"policy": retry(on=OSError, attempt_timeout=1)}, "`policy` must have no attempt_timeout.*use aupdate"),
         ({"read": nothing}, "`read` returned a coroutine: use aupdate"),
-        ({"read": lambda: nothing()}, "`read` returned a coroutine: use aupdate"),
+        ({"read": hidden}, "`read` returned a coroutine: use aupdate"),
         ({"modify": nothing}, "`modify` must not be async, for nobody awaits it, got .*nothing; do what is async in"),
-        ({"modify": lambda doc: nothing(doc)}, "`modify` returned a coroutine: use aupdate"),
+        ({"modify": hidden}, "`modify` returned a coroutine: use aupdate"),
         ({"conflict": nothing}, "`conflict` must not be async"),
         ({"mine": nothing}, "`mine` must not be async"),
         ({"write": nothing}, "`write` returned a coroutine: use aupdate"),
@@ -67,7 +72,7 @@ async def test_refusals_in_async_code() -> None:
         store.write(doc)
 
     with pytest.raises(TypeError, match=r"`modify` returned a coroutine.*`modify`, `conflict` and `mine` never are"):
-        await aupdate(**given(read=read, write=write, modify=lambda doc: nothing(doc)))
+        await aupdate(**given(read=read, write=write, modify=hidden))
     assert store.writes == 0
 
 
@@ -82,7 +87,7 @@ def test_answers_that_are_coroutines_are_refused(name: str) -> None:
         "conflict": is_conflict,
         "mine": mine,
     }
-    parts[name] = lambda _: nothing()
+    parts[name] = hidden
     with pytest.raises(TypeError, match=f"`{name}` returned a coroutine"), virtual_time():
         update(**parts, policy=retry(on=Down))
     assert store.writes == 1

@@ -16,6 +16,8 @@ class Operation(str):
     `label` is the part of which there are few ("GET"): metrics would grow without end by the names of hosts.
     """
 
+    __slots__ = ("label",)
+
     label: str
 
     def __new__(cls, name: str, label: str) -> "Self":
@@ -24,8 +26,8 @@ class Operation(str):
         operation.label = label
         return operation
 
-    def __getnewargs__(self) -> tuple[str, str]:
-        return str(self), self.label
+    def __reduce__(self) -> "tuple[type[Operation], tuple[str, str]]":
+        return type(self), (str(self), self.label)
 
 
 def label_of(operation: str) -> str:
@@ -92,7 +94,7 @@ class Scheduled(Record):
 
 
 class Recovered(Record):
-    """The run succeeded on attempt number `attempt`; `failures` are those before it, the first and last of very many."""
+    """The run succeeded on attempt number `attempt`; `failures` came before it (of very many, the first and last)."""
 
     __slots__ = ("operation", "attempt", "elapsed", "failures")
 

@@ -44,8 +44,9 @@ if hasattr(os, "register_at_fork"):
 class Budget:
     """Keeps retries from becoming the outage: share one between all policies that call the same service.
 
-    Safe to share between threads and tasks, and to use in signal handlers and `__del__`. A copy is the same budget; in another process (pickled) it is a new, full
-    one. A run that the budget refuses a retry ends at once with the reason BUDGET.
+    Safe to share between threads and tasks, and to use in signal handlers and `__del__`. A copy is the same budget; in
+    another process (pickled) it is a new, full one. A run that the budget refuses a retry ends at once with the reason
+    BUDGET.
     """
 
     __slots__ = ("_rule", "_state")

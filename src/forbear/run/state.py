@@ -144,9 +144,9 @@ class Run:
         outcome = response if error is None else error
         if is_off():
             return None
-        if reports_made[0] != self.reports and not plan.retry_exhausted:
-            if ended_within(outcome, self.reports, self.began):
-                return None
+        some_made = reports_made[0] != self.reports
+        if some_made and not plan.retry_exhausted and ended_within(outcome, self.reports, self.began):
+            return None
         if self.attempt == 1:
             self.listeners = listeners.of(plan.on_event)
         now = self.runtime.monotonic()

@@ -171,3 +171,22 @@ def test_a_port_that_is_closed(flavour: Flavour) -> None:
     found = report(caught.value)
     assert found is not None
     assert found.reason is forbear.Reason.TIMEOUT
+
+
+def test_an_error_that_the_client_lets_out_is_the_callers(flavour: Flavour, path: str) -> None:
+    """A policy around the client repeats what it wants to, after a retry within, too; not what was given up on."""
+    want = forbear.retry(on=flavour.errors.ResponseError, attempts=4, backoff=forbear.Constant(0))
+    refuse = b"-ERR not yet\r\n"
+    with (
+        proxy(path, in_turn(GET=[LOSE, refuse])) as seen,
+        flavour.connect(seen.port, policy=AT_ONCE.with_attempts(3)) as session,
+    ):
+        assert want.call(session, "get", "k") is None
+        assert seen.asked.count("GET") == 3
+    with (
+        proxy(path, in_turn(GET=[LOSE] * 9)) as seen,
+        flavour.connect(seen.port, policy=AT_ONCE.with_attempts(3)) as session,
+        pytest.raises(flavour.errors.ConnectionError),
+    ):
+        want.with_on(flavour.errors.ConnectionError).call(session, "get", "k")
+    assert seen.asked.count("GET") == 3
