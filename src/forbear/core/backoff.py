@@ -79,13 +79,11 @@ class Exponential(Record):
             step = maximum if self.multiplier > 1 else self.initial
         if jitter == "documented":
             return min(step + u * self.spread, maximum)
-        return self._spread(step if step < maximum else maximum, u)
-
-    def _spread(self, step: float, u: float) -> float:
-        """The part of a truncated step that is waited; "documented" and "none" wait all of it."""
-        if self.jitter == "full":
+        if step > maximum:
+            step = maximum
+        if jitter == "full":
             return u * step
-        return step * ((1 + u) / 2) if self.jitter == "equal" else step
+        return step * ((1 + u) / 2) if jitter == "equal" else step
 
 
 class Constant(Record):

@@ -119,13 +119,12 @@ def decide(
     attempt.
     """
     kind = verdict.kind
-    if kind is not _NOT_EXECUTED:
-        if kind is _PERMANENT:
-            return Stop(Reason.PERMANENT)
-        if kind is _CONFLICT:
-            return Stop(Reason.CONFLICT)
-        if not repeatable:
-            return Stop(Reason.UNSAFE)
+    if kind is _PERMANENT:
+        return Stop(Reason.PERMANENT)
+    if kind is _CONFLICT:
+        return Stop(Reason.CONFLICT)
+    if not repeatable and kind is not _NOT_EXECUTED:
+        return Stop(Reason.UNSAFE)
 
     attempts = limits.attempts
     if attempts is not None and attempt >= attempts:

@@ -146,7 +146,8 @@ def _look_up(thing: object, name: str) -> object:
 def text_of(error: BaseException) -> str:
     """What an exception says; a class whose `__str__` fails must not hide the failure that it stands for."""
     try:
-        return writable(str(error))
+        text = str(error)
+        return text if text.isascii() else writable(text)
     except Exception as failure:
         return f"(no text: its __str__ raised {type(failure).__qualname__})"
 

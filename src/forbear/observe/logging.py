@@ -3,7 +3,7 @@
 import logging
 
 from forbear.core.decide import Reason, show
-from forbear.core.events import Event, Failed, Recovered, Scheduled
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, writable
 from forbear.observe.fields import fields
 from forbear.observe.process import LOGGER
@@ -19,29 +19,39 @@ class Logging:
 
     def __init__(self, logger: logging.Logger | str = LOGGER) -> None:
         self._logger = logging.getLogger(logger) if isinstance(logger, str) else logger
+        if not isinstance(self._logger, logging.Logger):
+            raise TypeError(f"`logger` must be a logging.Logger or the name of one, got {logger!r}")
 
     def __call__(self, event: Event) -> None:
         """Write the line of an event."""
         if isinstance(event, Failed):
             return  # the event that comes next tells of it, too
-        if isinstance(event, Scheduled):
-            level = logging.WARNING
-            failed, coming = f"attempt {event.attempt - 1} failed", f"attempt {event.attempt} in {show(event.delay)}"
-            line = f"{failed} ({_told(event.failure)}), {coming}"
-        elif isinstance(event, Recovered):
-            level = logging.INFO
-            line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
-        else:
-            report = event.report
-            level = logging.INFO if report.reason is Reason.CONFLICT else logging.WARNING
-            line = f"{report.note.removeprefix('forbear: ')}; the last one: {_told(report.attempts[-1])}"
+        calm = isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT)
+        level = logging.INFO if calm else logging.WARNING
         if self._logger.isEnabledFor(level):
             name, values = fields(event)
-            told = " ".join(f"{writable(event.operation)}: {line}".split())  # an error may say it in several lines
-            self._logger.log(level, "%s", told, extra={"forbear": {"event": name, **values}})
+            extra = {"forbear": {"event": name, **values}}
+            # As Logger.log does, but for the search of the calling line, which is always this one.
+            record = self._logger.makeRecord(
+                self._logger.name, level, __file__, 0, "%s", (_line(event),), None, "__call__", extra
+            )
+            self._logger.handle(record)
 
 
-def _told(failure: Attempt) -> str:
+def _line(event: Scheduled | Recovered | GaveUp) -> str:
+    """Return what an event says, in one line: an error may say it in several."""
+    if isinstance(event, Scheduled):
+        coming = f"attempt {event.attempt} in {show(event.delay)}"
+        line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)}), {coming}"
+    elif isinstance(event, Recovered):
+        line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
+    else:
+        report = event.report
+        line = f"{report.note.removeprefix('forbear: ')}; the last one: {_failure(report.attempts[-1])}"
+    return " ".join(f"{writable(event.operation)}: {line}".split())
+
+
+def _failure(failure: Attempt) -> str:
     return f"{failure.error}: {failure.text}" if failure.text else failure.error
 
 

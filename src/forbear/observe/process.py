@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 LOGGER = "forbear"
 _WARNING = 30  # logging.WARNING
-_found: "list[Logger]" = []
+_found: "list[tuple[Logger, tuple[Listener, ...]]]" = []
+"""The logger, and the listener that writes to it once it is heard."""
 
 
 def listen(*told: "Listener") -> None:
@@ -49,10 +50,12 @@ def logger_where_heard() -> "tuple[Listener, ...]":
         logging: Any = sys.modules.get("logging")
         if logging is None or not hasattr(logging, "getLogger"):  # not loaded, or another thread is about to
             return ()
-        _found.append(logging.getLogger(LOGGER))
-    logger = _found[0]
+        _found.append((logging.getLogger(LOGGER), ()))
+    logger, heard = _found[0]
     if not (logger.hasHandlers() and logger.isEnabledFor(_WARNING)):
         return ()
-    from forbear.observe.logging import DEFAULT
+    if not heard:
+        from forbear.observe.logging import DEFAULT
 
-    return (DEFAULT,)
+        _found[0] = logger, (heard := (DEFAULT,))
+    return heard

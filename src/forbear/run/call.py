@@ -18,20 +18,7 @@ def call(
 ) -> "Any":
     """Call `function` as often as the plan allows."""
     runtime = current_runtime()
-    run = Run(plan, operation, runtime, runtime.monotonic())
-    while True:
-        try:
-            value: object = function(*args, **kwargs)
-        except Exception as error:
-            delay = run.failed(error)
-            if delay is None:
-                raise
-        else:
-            refuse_coroutine(value, operation)
-            delay = run.returned(value)
-            if delay is None:
-                return value
-        runtime.sleep(delay)
+    return _repeat(Run(plan, operation, runtime, runtime.monotonic()), function, args, kwargs)
 
 
 def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
@@ -48,23 +35,36 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
     def retried(*args: "Any", **kwargs: "Any") -> "Any":
         nonlocal harmless
         started, reports = current.clock(), reports_made[0]
-        run = None  # nearly every call ends without a state
-        while True:
-            try:
-                value: object = function(*args, **kwargs)
-            except Exception as error:
-                if run is None:
-                    run = Run(plan, operation, current_runtime(), started, reports)
-                delay = run.failed(error)
-                if delay is None:
-                    raise
-            else:
-                if type(value) is not harmless:
-                    refuse_coroutine(value, operation)
-                    harmless = type(value)
-                if run is not None:
-                    run.succeeded()
-                return value
-            run.runtime.sleep(delay)
+        try:
+            value: object = function(*args, **kwargs)
+        except Exception as error:
+            run = Run(plan, operation, current_runtime(), started, reports)
+            delay = run.failed(error)
+            if delay is None:
+                raise
+        else:  # nearly every call ends here, without a state
+            if type(value) is not harmless:
+                refuse_coroutine(value, operation)
+                harmless = type(value)
+            return value
+        run.runtime.sleep(delay)
+        return _repeat(run, function, args, kwargs)
 
     return dress(retried, function)
+
+
+def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "Any":
+    """Call `function` until the run ends."""
+    while True:
+        try:
+            value: object = function(*args, **kwargs)
+        except Exception as error:
+            delay = run.failed(error)
+            if delay is None:
+                raise
+        else:
+            refuse_coroutine(value, run.operation)
+            delay = run.returned(value)
+            if delay is None:
+                return value
+        run.runtime.sleep(delay)

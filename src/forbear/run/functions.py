@@ -80,7 +80,7 @@ def refuse_coroutine(value: object, name: str) -> None:
 
     Other awaitables are values like any other: futures of work that has begun, clients that can be awaited.
     """
-    if isinstance(value, Coroutine):
+    if hasattr(type(value), "__await__") and isinstance(value, Coroutine):  # the first is quick to say no
         refuse_awaitable(value, name)
 
 

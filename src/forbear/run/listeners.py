@@ -66,8 +66,8 @@ _DEEPEST = 5
 """How deep listeners may tell others by runs of their own: those that are made anew each time are never the same."""
 
 
-def tell(listeners: "tuple[Listener, ...]", event: "Event") -> None:
-    """Call each listener with an event.
+def tell(listeners: "tuple[Listener, ...]", *events: "Event") -> None:
+    """Call each listener with events that come together.
 
     One that fails is warned about: it must not turn a success into a failure, nor hide an error. One that is being told
     of an event is not told of the runs that it starts itself, in tasks of theirs neither: it would never end.
@@ -80,15 +80,21 @@ def tell(listeners: "tuple[Listener, ...]", event: "Event") -> None:
             continue
         token = _telling.set((*telling, listener))
         try:
-            value = listener(event)
-            if value is not None and isinstance(value, Coroutine):
-                value.close()
-                raise TypeError(f"{name_of(listener)} returned a coroutine, which nobody awaits")
-        except Exception as error:
-            import warnings
-
-            name, kind = type(event).__name__, type(error).__qualname__
-            text = f"a listener failed when told {name}: {kind}: {text_of(error)}"
-            warnings.warn(text, RuntimeWarning, stacklevel=2)
+            for event in events:
+                _tell_one(listener, event)
         finally:
             _telling.reset(token)
+
+
+def _tell_one(listener: "Listener", event: "Event") -> None:
+    try:
+        value = listener(event)
+        if value is not None and isinstance(value, Coroutine):
+            value.close()
+            raise TypeError(f"{name_of(listener)} returned a coroutine, which nobody awaits")
+    except Exception as error:
+        import warnings
+
+        name, kind = type(event).__name__, type(error).__qualname__
+        text = f"a listener failed when told {name}: {kind}: {text_of(error)}"
+        warnings.warn(text, RuntimeWarning, stacklevel=3)

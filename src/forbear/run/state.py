@@ -7,7 +7,7 @@ from forbear.core.verdict import TRANSIENT, Kind
 from forbear.run import listeners
 from forbear.run.errors import AttemptTimeout
 from forbear.run.nesting import Origin, ended_within, gave_up
-from forbear.run.switch import is_off
+from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -106,7 +106,7 @@ class Run:
             budget.put(retried=retried)
         if retried and self.listeners:
             elapsed = self.runtime.monotonic() - self.started
-            self._tell(Recovered(self.operation, self.attempt, elapsed, self._attempts()))
+            listeners.tell(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts()))
 
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout.
@@ -140,14 +140,14 @@ class Run:
         says that this response is what an earlier success would lead to. `blocked` forbids another attempt that the
         decision would allow: the body is gone. `unsafe` says why the operation is not repeatable.
         """
-        plan = self.plan
-        outcome = response if error is None else error
-        if is_off():
+        if ever_off[0] and is_off():
             return None
+        plan, number = self.plan, self.attempt
+        outcome = response if error is None else error
         some_made = reports_made[0] != self.reports
         if some_made and not plan.retry_exhausted and ended_within(outcome, self.reports, self.began):
             return None
-        if self.attempt == 1:
+        if number == 1:
             self.listeners = listeners.of(plan.on_event)
         now = self.runtime.monotonic()
         elapsed = now - self.started
@@ -155,42 +155,47 @@ class Run:
             plan.limits,
             plan.backoff,
             verdict,
-            attempt=self.attempt,
+            attempt=number,
             elapsed=elapsed,
             u=self.runtime.random(),
             repeatable=repeatable,
             previous=self.previous,
         )
         if isinstance(step, Wait):
-            if blocked is not None:
-                step = blocked
-            elif plan.budget is not None and not plan.budget.take():
-                step = Stop(Reason.BUDGET)
-        elif unsafe is not None and step.reason is Reason.UNSAFE:
-            step = Stop(Reason.UNSAFE, unsafe)
-        if isinstance(step, Stop):
-            self._give_up(step, verdict, error, name, text, elapsed, maybe_done, outcome)
-            return None
-        self.began = now + step.delay
-        self.reports = reports_made[0]
-        return self._schedule(step.delay, verdict, error, name, text, elapsed)
-
-    def _schedule(
-        self, delay: float, verdict: "Verdict", error: Exception | None, name: str, text: str, elapsed: float
-    ) -> float:
-        number = self.attempt
-        if self.listeners:
-            failure = Attempt(number, name, text, elapsed, delay)
-            self._keep(failure)
-            self._tell(Failed(self.operation, number, elapsed, error, failure.text, verdict, name))
-            self._tell(Scheduled(self.operation, number + 1, elapsed, delay, failure))
+            delay = step.delay
+            stop = blocked
+            if stop is None and plan.budget is not None and not plan.budget.take():
+                stop = Stop(Reason.BUDGET)
         else:
-            self._keep((number, name, text[:_LONGEST_TEXT], elapsed, delay))
+            delay, stop = 0.0, step
+            if unsafe is not None and stop.reason is Reason.UNSAFE:
+                stop = Stop(Reason.UNSAFE, unsafe)
+        if stop is not None:
+            self._give_up(stop, verdict, error, name, text, elapsed, maybe_done, outcome)
+            return None
+        if self.listeners:
+            self.failures.append(self._scheduled(delay, verdict, error, name, text, elapsed))
+        else:
+            self.failures.append((number, name, text[:_LONGEST_TEXT], elapsed, delay))
+        if number > 2 * _KEPT:
+            del self.failures[_KEPT]
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt = number + 1
         self.previous = delay
+        self.began = now + delay
+        self.reports = reports_made[0]
         return delay
+
+    def _scheduled(
+        self, delay: float, verdict: "Verdict", error: Exception | None, name: str, text: str, elapsed: float
+    ) -> Attempt:
+        """Tell the listeners of a failure and of the wait that follows, and return the failure."""
+        number = self.attempt
+        failure = Attempt(number, name, text, elapsed, delay)
+        failed = Failed(self.operation, number, elapsed, error, failure.text, verdict, name)
+        listeners.tell(self.listeners, failed, Scheduled(self.operation, number + 1, elapsed, delay, failure))
+        return failure
 
     def _give_up(
         self,
@@ -206,7 +211,9 @@ class Run:
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         failure = Attempt(self.attempt, name, text, elapsed)
-        self._keep(failure)
+        self.failures.append(failure)
+        if self.attempt > 2 * _KEPT:
+            del self.failures[_KEPT]
         attempts = self._attempts()
         self.report = Report(
             self.operation,
@@ -222,18 +229,9 @@ class Run:
         if error is not None:
             attach(error, self.report)
         if self.listeners:
-            self._tell(Failed(self.operation, self.attempt, elapsed, error, failure.text, verdict, name))
-            self._tell(GaveUp(self.operation, self.report))
-
-    def _keep(self, failure: "Attempt | tuple[int, str, str, float, float | None]") -> None:
-        failures = self.failures
-        failures.append(failure)
-        if len(failures) > 2 * _KEPT:
-            del failures[_KEPT]
+            failed = Failed(self.operation, self.attempt, elapsed, error, failure.text, verdict, name)
+            listeners.tell(self.listeners, failed, GaveUp(self.operation, self.report))
 
     def _attempts(self) -> tuple[Attempt, ...]:
         """Return the failures that are kept; secrets are taken out of their texts now, which most runs never need."""
         return tuple(failure if isinstance(failure, Attempt) else Attempt(*failure) for failure in self.failures)
-
-    def _tell(self, event: "Event") -> None:
-        listeners.tell(self.listeners, event)

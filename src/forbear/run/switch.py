@@ -10,6 +10,8 @@ if TYPE_CHECKING:
 
 _off_here: ContextVar[bool] = ContextVar("forbear_off", default=False)
 _everywhere = {"off": os.environ.get("FORBEAR_DISABLED", "").lower() in ("1", "true", "yes", "on")}
+ever_off = [_everywhere["off"]]
+"""Whether retries were ever turned off, by anybody: in most processes nobody need be asked."""
 
 
 def is_off() -> bool:
@@ -19,7 +21,7 @@ def is_off() -> bool:
 
 def disable() -> None:
     """Turn retries off in the whole process, as FORBEAR_DISABLED=1 in the environment does from the start."""
-    _everywhere["off"] = True
+    ever_off[0] = _everywhere["off"] = True
 
 
 def enable() -> None:
@@ -36,6 +38,7 @@ class disabled:  # noqa: N801 - used like a function
         self._tokens: list[Token[bool]] = []
 
     def __enter__(self) -> None:
+        ever_off[0] = True
         self._tokens.append(_off_here.set(True))
 
     def __exit__(
