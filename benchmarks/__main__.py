@@ -21,6 +21,7 @@ BENCHMARKS: dict[str, Callable[[Effort], Table]] = {
     "happy-async": calls.happy_async,
     "failures": calls.failures,
     "failures-async": calls.failures_async,
+    "failures-logged": calls.failures_logged,
     "blocks": blocks.blocks,
     "blocks-async": blocks.blocks_async,
     "blocks-failures": blocks.blocks_failures,

@@ -1,10 +1,14 @@
 """Calls of a decorated function, sync and async: what works at once, and what works after three failures."""
 
 import asyncio
+from collections.abc import Generator
+from contextlib import contextmanager
 from functools import partial
+from io import StringIO
+from logging import BASIC_FORMAT, Formatter, Handler, Logger, StreamHandler, getLogger
 
 from benchmarks import work
-from benchmarks.contenders import BARE, CAREFUL, CATCH, CONTENDERS, Waits
+from benchmarks.contenders import BARE, CAREFUL, CATCH, CONTENDERS, Waits, tenacity_logged
 from benchmarks.measure import Effort, arepeated, race, repeated
 from benchmarks.napping import NOTE, no_sleeping
 from benchmarks.table import OURS, Table, Target
@@ -46,8 +50,41 @@ def failures(effort: Effort) -> Table:
             if name != BARE
         }
         samples = race(samplers, effort)
-    target = Target(OURS, 1.1, CAREFUL)
+    target = Target(OURS, 2.0, CAREFUL)
     return Table("failures", f"Call: {FAILED}", "us", 1e6, samples, (CATCH, CAREFUL), (target,), notes=(NOTE,))
+
+
+def failures_logged(effort: Effort) -> Table:
+    """A function that works after three failures, each of which is logged."""
+    stream = StreamHandler(StringIO())
+    stream.setFormatter(Formatter(BASIC_FORMAT))
+    logger = getLogger("forbear")
+    with no_sleeping(), logging_to(stream):
+        samplers = {
+            CAREFUL: repeated(partial(CONTENDERS[CAREFUL].wrap(work.flaky(), Waits()), work.KEY)),
+            OURS: repeated(partial(CONTENDERS[OURS].wrap(work.flaky(), Waits()), work.KEY)),
+            "tenacity": repeated(partial(tenacity_logged(logger)(work.flaky()), work.KEY)),
+            "three lines of logging": repeated(partial(_three_lines, logger)),
+        }
+        samples = race(samplers, effort)
+    title = f"Call: {FAILED}, with logging on"
+    return Table("failures-logged", title, "us", 1e6, samples, (CAREFUL,), (Target(OURS, 40),), notes=(NOTE,))
+
+
+def _three_lines(logger: Logger) -> None:
+    for attempt in range(1, 4):
+        logger.warning("attempt %d failed (%s), attempt %d in %s s", attempt, "reset by peer", attempt + 1, 0.5)
+
+
+@contextmanager
+def logging_to(handler: Handler) -> Generator[None]:
+    """Have the root logger write warnings there."""
+    root = getLogger()
+    root.addHandler(handler)
+    try:
+        yield
+    finally:
+        root.removeHandler(handler)
 
 
 def failures_async(effort: Effort) -> Table:
@@ -59,6 +96,6 @@ def failures_async(effort: Effort) -> Table:
             if name != BARE
         }
         samples = race(samplers, effort)
-    target = Target(OURS, 1.1, CAREFUL)
+    target = Target(OURS, 2.0, CAREFUL)
     title = f"Awaited call: {FAILED}"
     return Table("failures-async", title, "us", 1e6, samples, (CATCH, CAREFUL), (target,), notes=(NOTE,))

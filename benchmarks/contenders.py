@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterable, Callable, Iterable
 from contextlib import AbstractContextManager
+from logging import WARNING, Logger
 from typing import NamedTuple, TypeVar
 
 import backoff
@@ -128,6 +129,13 @@ def _tenacity_blocks(waits: Waits) -> Blocks:
 
 def _tenacity_ablocks(waits: Waits) -> AsyncBlocks:
     return _tenacity(tenacity.AsyncRetrying, waits).__aiter__
+
+
+def tenacity_logged(logger: Logger) -> Callable[[Work], Work]:
+    """Tenacity with a line of logging before each wait."""
+    retrying = _tenacity(tenacity.Retrying, Waits())
+    retrying.before_sleep = tenacity.before_sleep_log(logger, WARNING)
+    return retrying.wraps
 
 
 def _stamina(function: Callable[[bytes], T], waits: Waits) -> Callable[[bytes], T]:

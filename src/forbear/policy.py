@@ -93,11 +93,18 @@ class Policy(Record):
         check.flag("retry_exhausted", retry_exhausted)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"`name` must be a string or None (the function's name), got {name!r}")
-        self._set(
-            on=on, limits=Limits() if limits is None else limits, backoff=backoff, attempt_timeout=attempt_timeout,
-            on_result=on_result, on_event=on_event, budget=budget, repeatable=repeatable,
-            retry_exhausted=retry_exhausted, name=name, service=service,
-        )  # fmt: skip
+        store = object.__setattr__  # one by one: policies are also made for single calls
+        store(self, "on", on)
+        store(self, "limits", Limits() if limits is None else limits)
+        store(self, "backoff", backoff)
+        store(self, "attempt_timeout", attempt_timeout)
+        store(self, "on_result", on_result)
+        store(self, "on_event", on_event)
+        store(self, "budget", budget)
+        store(self, "repeatable", repeatable)
+        store(self, "retry_exhausted", retry_exhausted)
+        store(self, "name", name)
+        store(self, "service", service)
 
     # Using it.
 

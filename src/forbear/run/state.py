@@ -1,5 +1,7 @@
 """Run: the state of one run; after a failed attempt every loop and adapter asks it how long to wait, if at all."""
 
+from sys import intern
+
 from forbear.core.decide import Reason, Stop, Wait, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report, attach, reports_made, text_of
@@ -20,6 +22,8 @@ if TYPE_CHECKING:
     from forbear.core.verdict import Verdict
     from forbear.run.budget import Budget
     from forbear.run.runtime import Runtime
+
+    Failure = Attempt | tuple[int, str, str, float, float | None]
 
     class Plan(Protocol):
         """What a run needs to know of a policy."""
@@ -61,7 +65,7 @@ class Run:
     """
 
     __slots__ = (
-        "plan", "operation", "runtime", "started", "began", "reports", "attempt", "previous", "in_doubt", "failures",
+        "plan", "operation", "runtime", "started", "reports", "attempt", "previous", "in_doubt", "failures",
         "listeners", "report",
     )  # fmt: skip
 
@@ -72,12 +76,11 @@ class Run:
         self.operation = operation
         self.runtime = runtime
         self.started = started
-        self.began = started  # the attempt under way; after a wait, the earliest that it can have begun
         self.reports = reports_made[0] if reports is None else reports  # when the attempt under way began
         self.attempt = 1
         self.previous: float | None = None
         self.in_doubt = False  # an earlier attempt may have been executed
-        self.failures: list[Attempt | tuple[int, str, str, float, float | None]] = []
+        self.failures: tuple[Failure, ...] = ()  # many runs may wait at once: a list is bigger
         self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
         self.report: Report | None = None
 
@@ -107,6 +110,15 @@ class Run:
         if retried and self.listeners:
             elapsed = self.runtime.monotonic() - self.started
             listeners.tell(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts()))
+
+    @property
+    def began(self) -> float:
+        """The earliest time at which the attempt under way can have begun, but for errors of rounding."""
+        if not self.failures:
+            return self.started
+        last = self.failures[-1]
+        elapsed = last.elapsed if isinstance(last, Attempt) else last[3]
+        return self.started + elapsed + (self.previous or 0.0) - 1e-6
 
     def attempt_limit(self) -> float | None:
         """Seconds that the attempt which starts now may take, None without an attempt timeout.
@@ -149,8 +161,7 @@ class Run:
             return None
         if number == 1:
             self.listeners = listeners.of(plan.on_event)
-        now = self.runtime.monotonic()
-        elapsed = now - self.started
+        elapsed = self.runtime.monotonic() - self.started
         step = decide(
             plan.limits,
             plan.backoff,
@@ -174,16 +185,14 @@ class Run:
             self._give_up(stop, verdict, error, name, text, elapsed, maybe_done, outcome)
             return None
         if self.listeners:
-            self.failures.append(self._scheduled(delay, verdict, error, name, text, elapsed))
+            self._keep(self._scheduled(delay, verdict, error, name, text, elapsed))
         else:
-            self.failures.append((number, name, text[:_LONGEST_TEXT], elapsed, delay))
-        if number > 2 * _KEPT:
-            del self.failures[_KEPT]
+            kept = intern(name) if type(name) is str else name  # that of a built-in class is made anew each time
+            self._keep((number, kept, text[:_LONGEST_TEXT], elapsed, delay))
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt = number + 1
         self.previous = delay
-        self.began = now + delay
         self.reports = reports_made[0]
         return delay
 
@@ -211,9 +220,7 @@ class Run:
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         failure = Attempt(self.attempt, name, text, elapsed)
-        self.failures.append(failure)
-        if self.attempt > 2 * _KEPT:
-            del self.failures[_KEPT]
+        self._keep(failure)
         attempts = self._attempts()
         self.report = Report(
             self.operation,
@@ -231,6 +238,12 @@ class Run:
         if self.listeners:
             failed = Failed(self.operation, self.attempt, elapsed, error, failure.text, verdict, name)
             listeners.tell(self.listeners, failed, GaveUp(self.operation, self.report))
+
+    def _keep(self, failure: "Failure") -> None:
+        failures = self.failures
+        if len(failures) == 2 * _KEPT:
+            failures = failures[:_KEPT] + failures[_KEPT + 1 :]
+        self.failures = (*failures, failure)
 
     def _attempts(self) -> tuple[Attempt, ...]:
         """Return the failures that are kept; secrets are taken out of their texts now, which most runs never need."""
