@@ -27,6 +27,7 @@ from forbear.clients.requests import RetryAdapter
 from forbear.clients.urllib3 import Retry
 from forbear.observe import all_of
 from forbear.observe.prometheus import Prometheus
+from forbear.run.functions import is_async
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
@@ -99,7 +100,7 @@ def outer(*statuses: int, attempts: int = 4) -> forbear.Policy:
 
 def finish(policy: forbear.Policy, get: Callable[..., Any], url: Any) -> Any:
     """Call a function of either kind under a policy."""
-    if asyncio.iscoroutinefunction(get):
+    if is_async(get):
         return asyncio.run(policy.acall(get, url))
     return policy.call(get, url)
 
@@ -180,14 +181,16 @@ def _by_interceptor(server: Server) -> None:
 
 async def _by_async_interceptor(server: Server) -> None:
     interceptors: Any = aio_interceptors(INNER, safe=["t.T/Say"])
-    async with grpc.aio.insecure_channel(server.target, interceptors=interceptors) as channel:
+    async with grpc.aio.insecure_channel(server.target, interceptors=interceptors) as plain:
+        channel: Any = plain
         await channel.unary_unary("/t.T/Say")(b"x")
 
 
 def _by_retry_object(server: Server) -> None:
-    with grpc.insecure_channel(server.target) as channel:
-        say: Any = gapic_v1.method.wrap_method(channel.unary_unary("/t.T/Say"))
-        say(b"x", retry=google.retry_for(READ, cloud_storage.policy.with_attempts(3)))
+    with grpc.insecure_channel(server.target) as plain:
+        channel: Any = plain
+        wrap: Any = gapic_v1.method.wrap_method
+        wrap(channel.unary_unary("/t.T/Say"))(b"x", retry=google.retry_for(READ, cloud_storage.policy.with_attempts(3)))
 
 
 CALLS = {"interceptor": _by_interceptor, "interceptor-async": _by_async_interceptor, "retry_for": _by_retry_object}

@@ -78,9 +78,11 @@ def test_constructors(make: Callable[..., Any], values: list[Any]) -> None:
             thing.put(state, now, retried=True)
             assert thing.take(state, now) in (True, False)
     elif isinstance(thing, Limits):
-        assert decide(thing, Constant(0), TRANSIENT, attempt=1, elapsed=0.0, u=0.5, repeatable=True)
+        step = decide(thing, Constant(0), TRANSIENT, attempt=1, elapsed=0.0, u=0.5, repeatable=True)
+        assert isinstance(step, Wait) or step.text
     elif isinstance(thing, Verdict):
-        assert decide(Limits(), Constant(0), thing, attempt=1, elapsed=0.0, u=0.5, repeatable=True)
+        step = decide(Limits(), Constant(0), thing, attempt=1, elapsed=0.0, u=0.5, repeatable=True)
+        assert isinstance(step, Wait) or step.text
 
 
 @given(good, good, good, good, ratios, st.integers(min_value=1), st.floats(min_value=0, allow_infinity=False))
@@ -88,7 +90,11 @@ def test_decisions(a: float, b: float, c: float, d: float, u: float, attempt: in
     """Whatever the numbers: a wait that a system can wait, or a stop that says why."""
     limits = [Limits(HUGE, timeout=a), Limits(HUGE, timeout=None, max_retry_after=LARGEST)]
     verdicts = [TRANSIENT, Verdict(Kind.TRANSIENT, retry_after=b), Verdict(Kind.TRANSIENT, delay=c)]
-    backoffs = [Constant(d, LARGEST), Exponential(1, LARGEST, LARGEST), Sequence([LARGEST], LARGEST)]
+    backoffs: list[Constant | Exponential | Sequence] = [
+        Constant(d, LARGEST),
+        Exponential(1, LARGEST, LARGEST),
+        Sequence([LARGEST], LARGEST),
+    ]
     for limit in limits:
         for verdict in verdicts:
             for backoff in backoffs:

@@ -286,7 +286,7 @@ def test_looking_for_reports_ends() -> None:
     one, other = KeyError("one"), KeyError("other")
     one.__cause__, other.__cause__ = other, one
     assert report(one) is None
-    group = ExceptionGroup("many", [OSError(str(number)) for number in range(10_000)])
+    group: ExceptionGroup[Exception] = ExceptionGroup("many", [OSError(str(number)) for number in range(10_000)])
     for _ in range(50):
         group = ExceptionGroup("more", [group, *group.exceptions[:10]])
     assert report(group) is None

@@ -221,7 +221,10 @@ class Interrupted(TokenBucket):
 
 
 def _by_signal(work: Callable[[], object]) -> None:
-    before = signal.signal(signal.SIGUSR1, lambda *_: work())
+    def handle(number: int, frame: object) -> None:
+        work()
+
+    before = signal.signal(signal.SIGUSR1, handle)
     try:
         signal.raise_signal(signal.SIGUSR1)
     finally:

@@ -111,7 +111,7 @@ class Recursive:
         with pytest.raises(Busy):
             update(read=fail, modify=str, write=print, conflict=bool, policy=policy)
 
-    def again(self, listener: Callable[[Event], None]) -> None:
+    def again(self, listener: Callable[[Event], object]) -> None:
         """Fail once more."""
         self.calls += 1
         assert self.calls < 1000
@@ -193,16 +193,28 @@ ASYNC = {
 }
 
 
+def _as_on_event(hook: Any) -> Policy:
+    return retry(on=OSError, on_event=hook)
+
+
+def _as_on_result(hook: Any) -> Policy:
+    return retry(on=OSError, on_result=hook)
+
+
+def _as_on(hook: Any) -> Policy:
+    return retry(on=hook)
+
+
 @pytest.mark.parametrize("hook", ASYNC.values(), ids=ASYNC)
 @pytest.mark.parametrize(
     ("take", "name"),
     [
-        (lambda hook: retry(on=OSError, on_event=hook), "`on_event`"),
+        (_as_on_event, "`on_event`"),
         (BUSY.with_on_event, "`on_event`"),
         (listen, "a listener"),
         (all_of, "a listener"),
-        (lambda hook: retry(on=OSError, on_result=hook), "`on_result`"),
-        (lambda hook: retry(on=hook), "`on`"),
+        (_as_on_result, "`on_result`"),
+        (_as_on, "`on`"),
     ],
     ids=["retry", "with_on_event", "listen", "all_of", "on_result", "on"],
 )

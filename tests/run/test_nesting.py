@@ -179,7 +179,10 @@ def _wrapped(function: Any) -> Any:
 
 
 def _grouped(function: Any) -> Any:
-    return _made_anew(function, lambda error: ExceptionGroup("several", [Broken(), error]))
+    def group(error: Exception) -> Exception:
+        return ExceptionGroup("several", [Broken(), error])
+
+    return _made_anew(function, group)
 
 
 def _made_anew(function: Any, make: Callable[..., Exception]) -> Any:

@@ -96,7 +96,8 @@ class Compiled(Coroutine[object, object, object]):
 
     def __await__(self) -> Generator[object, object, object]:
         """Await nothing."""
-        yield
+        yield None
+        return None
 
 
 @pytest.mark.parametrize("fails_first", [False, True], ids=["first", "second"])
@@ -121,7 +122,8 @@ def test_a_sync_function_that_returns_a_coroutine_is_refused(make: Callable[[], 
             "`async def` if it is decorated"
         )
         assert isinstance(made[-1], Coroutine)
-        assert made[-1].closed if isinstance(made[-1], Compiled) else made[-1].cr_frame is None
+        last: Any = made[-1]
+        assert last.closed if isinstance(last, Compiled) else last.cr_frame is None
     assert len(made) == 2
 
 

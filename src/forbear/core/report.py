@@ -9,6 +9,7 @@ from forbear.core.redact import redact
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterator
+    from typing import Any
 
 _ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
@@ -126,16 +127,18 @@ def attach(error: BaseException, report: Report) -> None:
     attributes["__notes__"] = [*_others(_look_up(error, "__notes__")), report.note]
 
 
-def _others(notes: object) -> "list[object]":
+def _others(notes: "Any") -> "list[object]":
     """Return the notes of others; they may be anything, and what cannot be read gives way."""
+    if not isinstance(notes, list | tuple):
+        return []
     try:
-        listed = list(notes) if isinstance(notes, list | tuple) else []
+        listed: list[Any] = [*notes]
         return [note for note in listed if not (isinstance(note, str) and note.startswith(_PREFIX))]
     except Exception:
         return []
 
 
-def _look_up(thing: object, name: str) -> object:
+def _look_up(thing: object, name: str) -> "Any":
     """Return an attribute, None where there is none: a property that raises must not hide the failure at hand."""
     try:
         return getattr(thing, name, None)
@@ -182,11 +185,20 @@ def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
         if response is not None:
             waiting.append(response)
         if isinstance(carrier, BaseException):
-            arguments = _look_up(carrier, "args")
-            first = arguments[0] if isinstance(arguments, tuple) and arguments else None
-            waiting += [part for part in (first, carrier.__cause__) if isinstance(part, BaseException)]
-            if isinstance(carrier, BaseExceptionGroup):
-                waiting += carrier.exceptions[:_MOST_CARRIERS]
+            waiting += _parts(carrier)
+
+
+def _parts(error: BaseException) -> "list[BaseException]":
+    """Return the exceptions that an exception was made of: a library's own, its cause, the members of a group."""
+    parts: list[Any] = [*_tuple(error, "args")[:1], error.__cause__]
+    if isinstance(error, BaseExceptionGroup):
+        parts += _tuple(error, "exceptions")[:_MOST_CARRIERS]  # pyright: ignore[reportUnknownArgumentType]
+    return [part for part in parts if isinstance(part, BaseException)]
+
+
+def _tuple(error: BaseException, name: str) -> "tuple[Any, ...]":
+    value: tuple[Any, ...] | None = _look_up(error, name)
+    return value if isinstance(value, tuple) else ()
 
 
 def _carried_by(carrier: object) -> Report | None:
@@ -195,9 +207,9 @@ def _carried_by(carrier: object) -> Report | None:
         found = _attributes_of(carrier).get(_ATTRIBUTE)
     else:
         found = _look_up(carrier, _ATTRIBUTE)
-        extensions = _look_up(carrier, "extensions")
+        extensions: dict[str, object] | None = _look_up(carrier, "extensions")
         if found is None and isinstance(extensions, dict):
-            found = dict.get(extensions, EXTENSION)
+            found = extensions.get(EXTENSION)
         if found is None:
             found = _look_up(_look_up(carrier, "raw"), _ATTRIBUTE)
     return found if isinstance(found, Report) else None

@@ -81,7 +81,7 @@ def refuse_coroutine(value: object, name: str) -> None:
     Other awaitables are values like any other: futures of work that has begun, clients that can be awaited.
     """
     if hasattr(type(value), "__await__") and isinstance(value, Coroutine):  # the first is quick to say no
-        refuse_awaitable(value, name)
+        refuse_awaitable(value, name)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def refuse_awaitable(value: object, name: str) -> "NoReturn":
