@@ -182,7 +182,7 @@ class _Cycle:
     def failed(self, error: Exception) -> float | None:
         """Seconds to wait before the next cycle, None to let the error out."""
         step, self._step = self._step, "read"
-        inner = inner_report(error, self.run.reports, self.run.began)
+        inner = inner_report(error, self.run)
         if step == "modify":
             return self._after(error, PERMANENT, None, repeatable=False)
         verdict = self._policy.judge_error(error)

@@ -341,6 +341,37 @@ def test_an_inner_run_in_an_executor() -> None:
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize(
+    ("inner", "times"), [(INNER, 3), (INNER.with_repeatable(False), 1)], ids=["exhausted", "unsafe"]
+)
+def test_an_inner_run_by_another_clock(inner: Policy, times: int) -> None:
+    """Times of two clocks cannot be compared: an inner run in virtual time is one within a run in real time, too."""
+    script = AsyncScript(*(10 * [Busy]))
+
+    def attempt() -> object:
+        with virtual_time():
+            return asyncio.run(inner.acall(script))
+
+    with pytest.raises(Busy):
+        BUSY.with_backoff(Constant(0)).call(attempt)
+    assert len(script.calls) == times
+
+
+def test_what_could_do_harm_is_not_repeated_in_doubt() -> None:
+    """A library that strips the traceback leaves it open where an error comes from; a write is not sent again then."""
+    script = AsyncScript(*(10 * [Busy]))
+
+    async def attempt() -> object:
+        try:
+            return await asyncio.ensure_future(INNER.with_repeatable(False)(script)())
+        except Busy as error:
+            raise error.with_traceback(None) from None
+
+    with virtual_time(), pytest.raises(Busy):
+        asyncio.run(BUSY.acall(attempt))
+    assert len(script.calls) == 1
+
+
 @every_driver
 def test_an_error_of_an_earlier_attempt_counts_no_more(drive: Driver) -> None:
     """What an inner run gave up on in the attempt before says nothing about this one, though it is the same error."""

@@ -81,15 +81,13 @@ def refuse_coroutine(value: object, name: str) -> None:
     Other awaitables are values like any other: futures of work that has begun, clients that can be awaited.
     """
     if hasattr(type(value), "__await__") and isinstance(value, Coroutine):  # the first is quick to say no
-        refuse_awaitable(value, name)  # pyright: ignore[reportUnknownArgumentType]
+        refuse_awaitable(value, name, "a coroutine")  # pyright: ignore[reportUnknownArgumentType]
 
 
-def refuse_awaitable(value: object, name: str) -> "NoReturn":
+def refuse_awaitable(value: object, name: str, kind: str = "an awaitable") -> "NoReturn":
     """Refuse the awaitable that a sync function returned; a coroutine is closed, for it will never be awaited."""
-    kind = "an awaitable"
     if isinstance(value, Coroutine):
         value.close()
-        kind = "a coroutine"
     raise TypeError(
         f"{name} was called as a sync function, but returned {kind}, which would go unretried; "
         "call it with `policy.acall`, or make it `async def` if it is decorated"

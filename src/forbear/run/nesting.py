@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from forbear.core.report import Report
+    from forbear.run.state import Run
 
     Place = tuple[int, int, int]
 
@@ -24,17 +25,20 @@ _FINAL = (
 """Reasons by which an inner run ends the matter: its limits, or a repeat that could do harm. By any other it only says
 that the failure is none of its own, and leaves the next step to whoever is around it."""
 
+_HARMFUL = (Reason.UNSAFE, Reason.BODY)
+
 _newest: "ContextVar[tuple[Report | None, int]]" = ContextVar("forbear_newest_report", default=(None, 0))
 """The newest report of this thread or task, and the identity of the outcome that it is about."""
 
 
 class Origin:
-    """The run that made a report: when it `began`, and the `place` in the traceback where its error left it."""
+    """The run that made a report: when it `began` and by which `clock`, and the `place` where its error left it."""
 
-    __slots__ = ("began", "place")
+    __slots__ = ("began", "clock", "place")
 
-    def __init__(self, began: float, error: BaseException | None) -> None:
-        self.began = began
+    def __init__(self, run: "Run", error: BaseException | None) -> None:
+        self.began = run.started
+        self.clock = id(run.runtime)
         traceback = None if error is None else error.__traceback__
         self.place = None if traceback is None else _place(traceback)
 
@@ -44,34 +48,32 @@ def gave_up(report: "Report", outcome: object) -> None:
     _newest.set((report, id(outcome)))
 
 
-def ended_within(outcome: object, reports: int, began: float) -> bool:
-    """Return whether an inner run has ended the matter, in the attempt that began at `began`.
-
-    `reports` is how many reports there were when the attempt began.
-    """
+def ended_within(outcome: object, run: "Run") -> bool:
+    """Return whether a run within the attempt of `run` that is under way has ended the matter."""
     newest, identity = _newest.get()
     if identity == id(outcome) and newest is not None and not isinstance(outcome, BaseException):
-        return newest.number > reports and newest.reason in _FINAL
-    return any(
-        found.reason in _FINAL and _is_within(carrier, found, reports, began) for carrier, found in carried(outcome)
-    )
+        return newest.number > run.reports and newest.reason in _FINAL
+    return any(found.reason in _FINAL and _is_within(carrier, found, run) for carrier, found in carried(outcome))
 
 
-def inner_report(outcome: object, reports: int, began: float) -> "Report | None":
-    """Return the report of a run within the attempt that began at `began`, whatever ended that run."""
+def inner_report(outcome: object, run: "Run") -> "Report | None":
+    """Return the report of a run within the attempt of `run` that is under way, whatever ended that inner run."""
     for carrier, found in carried(outcome):
-        if _is_within(carrier, found, reports, began):
+        if _is_within(carrier, found, run):
             return found
     return None
 
 
-def _is_within(carrier: object, found: "Report", reports: int, began: float) -> bool:
-    if found.number <= reports:
+def _is_within(carrier: object, found: "Report", run: "Run") -> bool:
+    if found.number <= run.reports:
         return False
     origin = found.origin
     if not isinstance(origin, Origin) or found is _newest.get()[0]:  # came from another process; or made right here
         return True
-    return origin.began >= began and (origin.place is None or _passed(carrier, origin.place))
+    if origin.clock == id(run.runtime) and origin.began < run.began:
+        return False
+    # Where a repeat could do harm, a doubt counts as a yes.
+    return found.reason in _HARMFUL or origin.place is None or _passed(carrier, origin.place)
 
 
 def _passed(carrier: object, place: "Place") -> bool:

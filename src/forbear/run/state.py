@@ -157,7 +157,7 @@ class Run:
         plan, number = self.plan, self.attempt
         outcome = response if error is None else error
         some_made = reports_made[0] != self.reports
-        if some_made and not plan.retry_exhausted and ended_within(outcome, self.reports, self.began):
+        if some_made and not plan.retry_exhausted and ended_within(outcome, self):
             return None
         if number == 1:
             self.listeners = listeners.of(plan.on_event)
@@ -230,7 +230,7 @@ class Run:
             stop.text,
             maybe_done and self.in_doubt,
             self.attempt - len(attempts),
-            Origin(self.started, error),
+            Origin(self, error),
         )
         gave_up(self.report, outcome)
         if error is not None:
