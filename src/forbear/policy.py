@@ -250,9 +250,9 @@ def retry(
     end. `on_event` is told of every failure, wait and end. `budget` is shared with other policies. `clamp` shortens a
     last wait that would pass the deadline, for one final attempt. Without a timeout, a server that asks for more than
     `max_retry_after` seconds (default 900) ends the run. `repeatable=False` says that a call with an unknown outcome
-    must not be repeated: then only a verdict of NOT_EXECUTED is. `retry_exhausted` also retries errors that an inner
-    policy has already given up on. `unlimited` permits both limits to be None. `name` is for reports and events
-    (default: the function's name).
+    must not be repeated: then only a verdict of NOT_EXECUTED is. `retry_exhausted` also retries errors on which an
+    inner policy reached its limits, or that it dared not repeat. `unlimited` permits both limits to be None. `name` is
+    for reports and events (default: the function's name).
 
     On giving up the original error comes out, with a note and a report (`forbear.report(error)`).
     Raises TypeError or ValueError for arguments that cannot be right.

@@ -1,6 +1,8 @@
 """The real runtime: it does wait, in sync code, asyncio and trio, with a jitter of its own."""
 
 import time
+from collections.abc import Callable
+from functools import partial
 
 import anyio
 import pytest
@@ -8,7 +10,7 @@ import pytest
 from forbear.core.backoff import Constant, Exponential
 from forbear.core.events import Event, Scheduled
 from forbear.policy import retry
-from forbear.run.runtime import Runtime, current, in_trio
+from forbear.run.runtime import Runtime, _Current, current, in_trio
 from forbear.testing.script import AsyncScript, Script
 from tests.run.cases import Busy
 
@@ -75,3 +77,39 @@ def test_real_jitter() -> None:
     policy = retry(on=Busy, backoff=Exponential(0.0001), on_event=listen)
     policy.call(Script(Busy, Busy, Busy, "done"))
     assert len(set(delays)) == 3
+
+
+def test_the_clock_is_looked_up_only_once_a_runtime_was_replaced() -> None:
+    """Every call reads it; in most processes it is the real one for ever."""
+
+    class Stopped(Runtime):
+        """A clock that stands still."""
+
+        monotonic = staticmethod(lambda: 7.0)
+
+    fresh = _Current()
+    assert fresh.clock is time.monotonic
+    token = fresh.set(Stopped())
+    assert fresh.clock() == 7
+    fresh.reset(token)
+    assert time.monotonic() <= fresh.clock() <= time.monotonic()
+
+
+@pytest.mark.parametrize("backend", ["asyncio", "trio"])
+@pytest.mark.parametrize("seconds", [1e12, 1e300, 10**308])
+def test_limits_of_ages(backend: str, seconds: float) -> None:
+    """Event loops take timeouts of any length; no attempt is cut short by one."""
+    policy = retry(on=Busy, timeout=seconds, attempt_timeout=seconds, backoff=Constant(0))
+    assert anyio.run(policy.acall, AsyncScript(Busy, "done"), backend=backend) == "done"
+
+
+@pytest.mark.parametrize("backend", [None, "asyncio", "trio"])
+def test_a_wait_of_ages_is_not_begun(backend: str | None) -> None:
+    """No system can wait that long: the error comes out, and says why."""
+    policy = retry(on=Busy, timeout=None, backoff=Constant(1e12))
+    run: Callable[[], object] = partial(policy.call, Script(Busy))
+    if backend is not None:
+        run = partial(anyio.run, policy.acall, AsyncScript(Busy), backend=backend)
+    with pytest.raises(Busy) as caught:
+        run()
+    assert caught.value.__notes__[0].endswith("the next wait of 1000000000000 s would be longer than 100 years")
