@@ -176,6 +176,7 @@ def test_an_errors_own_report_comes_first() -> None:
 def test_texts() -> None:
     """The error's own words, or why there are none."""
     assert text_of(OSError("lost")) == "lost"
+    assert text_of(OSError("caf\u00e9 \udcff")) == "caf\u00e9 \\udcff"
     assert text_of(Silent()) == "(no text: its __str__ raised LookupError)"
 
 
