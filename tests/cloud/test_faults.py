@@ -17,7 +17,7 @@ def ask(cloud: Cloud, path: str) -> socket.socket:
     """A bare connection on which a GET has been sent."""
     host, port = cloud.url.removeprefix("http://").split(":")
     sock = socket.create_connection((host, int(port)), timeout=20)
-    sock.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+    sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     return sock
 
 
@@ -128,7 +128,7 @@ def test_a_request_that_is_held_is_forgotten_with_all_else(cloud: Cloud) -> None
     cloud.fault(Fault.delay(0.2, operation=INSERT))
     host, port = cloud.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as sock:
-        sock.sendall(f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\nx".encode())
+        sock.sendall(f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\n\r\nx".encode())
         wait = threading.Event()
         while cloud.pending_faults:
             wait.wait(0.005)

@@ -24,7 +24,7 @@ def test_life_cycle() -> None:
     assert cloud.start().url == url
     cloud.store.create_bucket("kept")
     with connect(cloud) as idle:
-        idle.sendall(b"GET /_cloud/health HTTP/1.1\r\nHost: x\r\n\r\n")
+        idle.sendall(b"GET /_cloud/health HTTP/1.1\r\nHost: localhost\r\n\r\n")
         assert idle.recv(65_536).startswith(b"HTTP/1.1 200 ")
         cloud.stop()
         assert idle.recv(1) == b""
@@ -47,7 +47,7 @@ def test_a_taken_port_is_an_error(cloud: Cloud) -> None:
         Cloud(port=port).start()
 
 
-@pytest.mark.parametrize("busy", [b"", b"GET /_cloud/health HTTP/1.1\r\nHost: x\r\n\r\n", b"POST /x HTTP/1.1\r\nHost"])
+@pytest.mark.parametrize("busy", [b"", b"GET /_cloud/health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST /x HTTP/1.1\r\nHost"])
 def test_stopping_leaves_nothing_open(busy: bytes) -> None:
     """Connections that are only just being accepted, served or read are closed with the rest."""
     for _ in range(20):

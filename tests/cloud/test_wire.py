@@ -13,13 +13,13 @@ from forbear.testing.cloud import Cloud, Fault
 from tests.cloud.sockets import connect, talk
 
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
-SMALL_UPLOAD = f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n".encode()
+SMALL_UPLOAD = f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n".encode()
 
 
 def test_requests_share_a_connection(cloud: Cloud) -> None:
     """Pipelined requests are answered in order on one connection, which closes when asked to."""
-    one = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: x\r\n\r\n"
-    last = b"GET /storage/v1/b/nope HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    one = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /storage/v1/b/nope HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = talk(cloud, one + one + last + one)
     assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"200", b"200", b"404"]
 
@@ -31,10 +31,10 @@ def test_old_clients(cloud: Cloud) -> None:
 
 def test_absolute_targets(cloud: Cloud) -> None:
     """A request as to a proxy is understood."""
-    request = b"GET http://storage.example/storage/v1/b/bkt HTTP/1.1\r\nHost: storage.example\r\n\r\n"
+    request = b"GET http://storage.googleapis.com/storage/v1/b/bkt HTTP/1.1\r\nHost: storage.googleapis.com\r\n\r\n"
     answer = talk(cloud, request)
     assert answer.startswith(b"HTTP/1.1 200 ")
-    assert b"http://storage.example/storage/v1/b/bkt" in answer
+    assert b"http://storage.googleapis.com/storage/v1/b/bkt" in answer
 
 
 def test_expect_continue(cloud: Cloud) -> None:
@@ -63,7 +63,7 @@ def test_large_bodies_are_refused(chunked: bool) -> None:
         assert reply.status_code == 413
         assert "100000" in reply.json()["error"]["message"]
         with connect(cloud) as sock:
-            sock.sendall(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\nExpect: 100-continue\r\n\r\n")
+            sock.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\nExpect: 100-continue\r\n\r\n")
             assert sock.recv(65_536).startswith(b"HTTP/1.1 413 ")
         assert http.get("/_cloud/health").status_code == 200
 
@@ -74,16 +74,16 @@ def test_large_bodies_are_refused(chunked: bool) -> None:
         (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03", None),
         (b"hello\r\n\r\n", b"400"),
         (b"GET / HTTP/1.1\r\n\r\n", b"400"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n", b"400"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\n", b"501"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nA: " + b"x" * 600_000 + b"\r\n\r\n", b"431"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nContent-Length: -5\r\n\r\n", b"400"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", b"501"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nA: " + b"x" * 600_000 + b"\r\n\r\n", b"431"),
         (SMALL_UPLOAD + b"\r\nhe", b"400"),
-        (b"GET /%zz/%ff\xff HTTP/1.1\r\nHost: x\r\n\r\n", b"400"),
-        (b"GET /storage/v1/b/%ff%fe HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
-        (b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
-        (b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n", b"400"),
-        (b"GET /v1/x HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", b"404"),
-        (b"CONNECT x:1 HTTP/1.1\r\nHost: x\r\n\r\n", b"404"),
+        (b"GET /%zz/%ff\xff HTTP/1.1\r\nHost: localhost\r\n\r\n", b"400"),
+        (b"GET /storage/v1/b/%ff%fe HTTP/1.1\r\nHost: localhost\r\n\r\n", b"404"),
+        (b"OPTIONS * HTTP/1.1\r\nHost: localhost\r\n\r\n", b"404"),
+        (b"GET / HTTP/1.1\r\nHost: localhost\r\nHost: y\r\n\r\n", b"400"),
+        (b"GET /v1/x HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n", b"404"),
+        (b"CONNECT x:1 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"404"),
     ],
 )
 def test_garbage(cloud: Cloud, garbage: bytes, status: bytes | None) -> None:
@@ -101,7 +101,7 @@ def test_a_broken_upload_keeps_whole_quarters(cloud: Cloud, http: httpx.Client, 
     session = http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable&name=o").headers["location"]
     data = bytes(range(256)) * 3000
     path = session.removeprefix(cloud.url)
-    head = f"PUT {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(data)}\r\n\r\n".encode()
+    head = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data)}\r\n\r\n".encode()
     with connect(cloud) as sock:
         sock.sendall(head + data[:600_000])
         if ending == "reset":
@@ -120,11 +120,11 @@ def test_a_broken_upload_keeps_whole_quarters(cloud: Cloud, http: httpx.Client, 
 
 def test_head_is_never_answered_with_a_body(cloud: Cloud) -> None:
     """Errors too have none, and the connection serves what follows."""
-    head = b"HEAD /nowhere HTTP/1.1\r\nHost: x\r\n\r\n"
+    head = b"HEAD /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"
     first, second = talk(cloud, head + b"nonsense\r\n\r\n").split(b"HTTP/1.1 ")[1:]
     assert (first[:3], first.partition(b"\r\n\r\n")[2]) == (b"404", b"")
     assert (second[:3], json.loads(second.partition(b"\r\n\r\n")[2])["error"]["code"]) == (b"400", 400)
-    large = talk(cloud, b"HEAD / HTTP/1.1\r\nHost: x\r\nContent-Length: 999999999\r\n\r\n")
+    large = talk(cloud, b"HEAD / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\n\r\n")
     assert (large[9:12], large.partition(b"\r\n\r\n")[2]) == (b"413", b"")
 
 
@@ -210,8 +210,8 @@ def test_bodies_share_a_connection(cloud: Cloud, framing: str) -> None:
         chunk = f"{half:x}\r\n".encode()
         body = b"Transfer-Encoding: chunked\r\n\r\n" + chunk + data[:half] + b"\r\n" + chunk + data[half:] + b"\r\n"
         body += b"0\r\nTrailer: x\r\n\r\n"
-    upload = f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\n".encode() + body
-    answer = talk(cloud, upload + b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: x\r\n\r\n" + upload)
+    upload = f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\n".encode() + body
+    answer = talk(cloud, upload + b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: localhost\r\n\r\n" + upload)
     assert [part[:3] for part in answer.split(b"HTTP/1.1 ")[1:]] == [b"200"] * 3
     assert cloud.store.object("bkt", "o").data == data
 
@@ -220,10 +220,10 @@ def test_a_body_that_came_along_needs_no_word(cloud: Cloud) -> None:
     """A client that asked to be waited for and did not wait is not told to go on; one with nothing to send neither."""
     assert talk(cloud, SMALL_UPLOAD + b"Expect: 100-continue\r\n\r\nhello").startswith(b"HTTP/1.1 200 ")
     chunked = (
-        f"POST {UPLOAD} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n".encode()
+        f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n".encode()
     )
     assert talk(cloud, chunked + b"1\r\nx\r\n0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
-    empty = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n\r\n"
+    empty = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n"
     assert talk(cloud, empty).startswith(b"HTTP/1.1 200 ")
     with connect(cloud) as sock:
         sock.sendall(chunked)

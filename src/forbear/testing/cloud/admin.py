@@ -15,6 +15,7 @@ from forbear.testing.cloud.storm import Storm, storm_from_json
 from forbear.testing.cloud.wire import Json, JsonObject, Reply, Request, json_reply
 
 PREFIX = "/_cloud/"
+_LARGEST_PLAN = 4 * 1024 * 1024
 _METHODS = {
     "health": ("GET",),
     "state": ("GET",),
@@ -26,7 +27,10 @@ _METHODS = {
 
 
 def administer(state: State, request: Request) -> Reply:
-    """Answer one administrative request."""
+    """Answer one administrative request; 403 for those of web pages, which browsers send with an Origin."""
+    if "origin" in request.headers:
+        text = "A web page may not administer the embedded cloud: requests with an Origin are refused."
+        raise ApiError(403, text, "originNotAllowed")
     what = request.path.removeprefix(PREFIX)
     if what not in _METHODS:
         raise ApiError(404, f"Not Found: under {PREFIX} there are {', '.join(_METHODS)}.")
@@ -83,7 +87,7 @@ def _state(state: State, base: str) -> JsonObject:
 
 def _arm(state: State, body: bytes) -> Reply:
     """Arm one fault or a list of them: all, or on an error none."""
-    given = json_value(body)
+    given = json_value(body, _LARGEST_PLAN)
     many = given if isinstance(given, list) else [given]
     faults = [_fault(entry, f"faults[{i}]: " if given is many else "") for i, entry in enumerate(many)]
     for fault in faults:

@@ -13,6 +13,7 @@ from forbear.testing.cloud.faults import Fault
 from forbear.testing.cloud.journal import LoggedRequest
 from forbear.testing.cloud.operations import SENDS
 from forbear.testing.cloud.sessions import CHUNK
+from forbear.testing.cloud.space import Space
 from forbear.testing.cloud.state import State
 from forbear.testing.cloud.strike import strike, wait_before
 from forbear.testing.cloud.wire import Reply, Request
@@ -41,6 +42,11 @@ class App:
 
     def __init__(self, state: State) -> None:
         self._state = state
+
+    @property
+    def space(self) -> Space:
+        """The limit on what is kept in memory."""
+        return self._state.store.space
 
     def administers(self, request: Request) -> bool:
         """Whether the request is for the administration, which has neither faults nor a log."""

@@ -8,12 +8,14 @@ from contextlib import suppress
 from forbear.testing.cloud.app import App
 from forbear.testing.cloud.delivery import Delivery, Ending
 from forbear.testing.cloud.errors import ApiError, storage_error
+from forbear.testing.cloud.hosts import Hosts
 from forbear.testing.cloud.incoming import Incoming
 from forbear.testing.cloud.outgoing import framed
 from forbear.testing.cloud.stream import Stream, pause
-from forbear.testing.cloud.wire import Reply
+from forbear.testing.cloud.wire import Reply, Request
 
 _log = logging.getLogger(__name__)
+_READS = ("GET", "HEAD")
 _SMALL = 65_536
 _PIECE = 1024 * 1024
 _SECONDS_TO_READ_A_REFUSAL = 2.0
@@ -22,10 +24,15 @@ _SECONDS_TO_READ_A_REFUSAL = 2.0
 class Connection:
     """Serves requests one after the other until either side ends it."""
 
-    def __init__(self, app: App, stream: Stream, body_limit: int) -> None:
+    def __init__(self, app: App, stream: Stream, hosts: Hosts, body_limit: int) -> None:
         self._app = app
         self._stream = stream
-        self._incoming = Incoming(stream, body_limit, app.interrupted)
+        self._incoming = Incoming(stream, hosts, body_limit, app.interrupted)
+
+    @property
+    def waiting_since(self) -> float | None:
+        """Return when it began to wait for a request with its head, on the loop's clock; None while it serves one."""
+        return self._incoming.waiting_since
 
     async def run(self) -> None:
         """Serve until the end; errors of the peer end the connection, and never more."""
@@ -47,18 +54,28 @@ class Connection:
     async def _serve_one(self) -> bool:
         """Serve one request; False when the connection has ended."""
         try:
-            request = await self._incoming.next()
+            with self._app.space.moving() as moving:
+                request = await self._incoming.next(moving)
+                if request is None:
+                    return False
+                self._stream.allow(None)
+                delivery = await self._answer(request)
+                moving.stored = request.method not in _READS
+            with self._app.space.moving() as moving:
+                if delivery.reply is not None and isinstance(delivery.reply.body, bytes):
+                    moving.add(len(delivery.reply.body))
+                return await self._deliver(delivery)
         except ApiError as error:
             await self._refuse(error)
             return False
-        if request is None:
-            return False
+
+    async def _answer(self, request: Request) -> Delivery:
         if self._app.administers(request):
-            return await self._deliver(self._app.administer(request))
+            return self._app.administer(request)
         admitted = self._app.admit(request)
         if admitted.wait:
             await pause(admitted.wait)
-        return await self._deliver(self._app.answer(admitted))
+        return self._app.answer(admitted)
 
     async def _deliver(self, delivery: Delivery) -> bool:
         """Send what is to be sent; True when the connection may be used again."""
@@ -98,6 +115,7 @@ class Connection:
 
     async def _refuse(self, error: ApiError) -> None:
         """Answer what could not be understood, and close once the client has had the chance to read it."""
+        self._stream.allow(None)
         reply = storage_error(error)
         await self._send(reply, Delivery(reply))
         # Closing with unread data would reset the connection, and the client would lose the answer.

@@ -32,6 +32,11 @@ class Content:
     def __len__(self) -> int:
         return self._ends[-1] if self._ends else 0
 
+    @property
+    def count(self) -> int:
+        """The number of pieces."""
+        return len(self.pieces)
+
     def __bytes__(self) -> bytes:
         if len(self.pieces) == 1:
             return bytes(self.pieces[0])
@@ -94,6 +99,11 @@ class Growing:
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def count(self) -> int:
+        """The number of pieces."""
+        return len(self._pieces)
 
     def add(self, content: Content) -> None:
         """Append."""

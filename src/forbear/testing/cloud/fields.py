@@ -9,14 +9,17 @@ from forbear.testing.cloud.wire import Json, JsonObject
 
 _INT64 = 2**63
 _DEEPEST = 100
+_LARGEST = 262_144
 
 
 def _no_constant(text: str) -> float:
     raise ValueError(text)
 
 
-def json_value(body: bytes) -> Json:
-    """The body as JSON of any kind."""
+def json_value(body: bytes, largest: int = _LARGEST) -> Json:
+    """Parse JSON of any kind, of at most `largest` bytes: as values it takes many times as much memory."""
+    if len(body) > largest:
+        raise ApiError(413, f"The JSON of a request must have at most {largest} bytes, got {len(body)}.")
     try:
         value = cast("Json", json.loads(body, parse_constant=_no_constant))
     except (ValueError, RecursionError):
@@ -38,10 +41,10 @@ def _too_deep(value: Json) -> bool:
 
 
 def json_object(body: bytes) -> JsonObject:
-    """The body as a JSON object; an empty body is an empty object."""
-    if not body:
+    """Parse a JSON object; an empty body and null are an empty object, as clients in Go send them."""
+    value = json_value(body) if body else None
+    if value is None:
         return {}
-    value = json_value(body)
     if not isinstance(value, dict):
         raise ApiError(400, "Parse Error: the request body must be a JSON object.", "parseError")
     return value

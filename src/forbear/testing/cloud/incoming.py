@@ -1,6 +1,8 @@
 """Requests off the wire: h11 reads heads and chunks, and bodies of known length go past it untouched."""
 
+import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from functools import lru_cache
 
@@ -12,54 +14,101 @@ except ModuleNotFoundError as error:
 
 from forbear.testing.cloud.content import Content
 from forbear.testing.cloud.errors import ApiError
+from forbear.testing.cloud.hosts import Hosts
+from forbear.testing.cloud.space import Moving
 from forbear.testing.cloud.stream import Stream
 from forbear.testing.cloud.wire import Request, read_request
 
 _CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LONGEST_HEAD = 65_536
+_MOST_HEADERS = 200
+_SMALL_PIECE = 65_536
+_KEPT_TEXT = 256
+
+SECONDS_IDLE = 300.0
+"""How long a connection may be without a request."""
+
+SECONDS_FOR_A_HEAD = 5.0
+"""How long the head of a request may take from its first byte: clients write it at once."""
+
+SECONDS_OF_SILENCE = 30.0
+"""How long a body may pause."""
+
+_SLOWEST = 65_536
+"""Bytes a second, at which a body must come on the whole."""
 
 
 class Incoming:
     """The requests of one connection; `interrupted` is told of those whose body breaks off.
 
     Of the latest request, `head_only` says whether its reply has no body, `takes_chunks` whether the client knows them,
-    and `lasting` whether the connection may serve another.
+    and `lasting` whether the connection may serve another. `waiting_since` is when the wait for the next one began.
     """
 
-    def __init__(self, stream: Stream, body_limit: int, interrupted: Callable[[Request], None]) -> None:
+    def __init__(
+        self, stream: Stream, hosts: Hosts, body_limit: int, interrupted: Callable[[Request], None]
+    ) -> None:
         self._stream = stream
+        self._hosts = hosts
         self._body_limit = body_limit
         self._interrupted = interrupted
         host, port = stream.address
         self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
         self.head_only = self.takes_chunks = self.lasting = False
+        self.waiting_since: float | None = None
 
-    async def next(self) -> Request | None:
-        """The next whole request, or None at the end; ApiError for what cannot be understood or is too large."""
+    async def next(self, moving: Moving) -> Request | None:
+        """Return the next whole request, or None at the end; `moving` counts its body.
+
+        ApiError for what cannot be understood, is too large, takes too long or names a host that is not ours.
+        """
         self.head_only = self.takes_chunks = self.lasting = False
-        http = h11.Connection(h11.SERVER)
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
         try:
-            return await self._next(http)
+            head = await self._head(http)
+            return None if head is None else await self._request(http, head, moving)
         except h11.RemoteProtocolError as error:
             raise ApiError(error.error_status_hint, f"Bad request: {error}", "badRequest") from None
 
-    async def _next(self, http: h11.Connection) -> Request | None:
-        head = await self._event(http)
+    async def _head(self, http: h11.Connection) -> h11.Request | None:
+        self.waiting_since = asyncio.get_running_loop().time()
+        self._stream.allow(SECONDS_IDLE)
+        try:
+            http.receive_data(await self._stream.read())
+            self._stream.allow(SECONDS_FOR_A_HEAD)
+            head = await self._event(http)
+        except TimeoutError:
+            return None
+        self.waiting_since = None
         if not isinstance(head, h11.Request):
             return None
+        size = len(head.target) + sum(len(name) + len(value) for name, value in head.headers)
+        if len(head.headers) > _MOST_HEADERS or size > _LONGEST_HEAD:
+            text = f"The request has more than {_MOST_HEADERS} headers, or {_LONGEST_HEAD} bytes of them."
+            raise ApiError(431, text, "badRequest")
+        return head
+
+    async def _request(self, http: h11.Connection, head: h11.Request, moving: Moving) -> Request:
         self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
         headers = _headers(head)
         size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers
+        method, target = _text(head.method), head.target.decode("latin-1")
         # Refused before the body is asked for: a client waiting for "100 Continue" need not send it.
+        self._hosts.check(headers.get("host"), target)
         self._check(size)
+        moving.add(size)
         if http.they_are_waiting_for_100_continue and (size or chunked) and not http.trailing_data[0]:
             await self._stream.write(_GO_ON)
-        method, target = _text(head.method), head.target.decode("latin-1")
         pieces: list[bytes] = []
+        slowest = (self._body_limit if chunked else size) / _SLOWEST
+        self._stream.allow(SECONDS_OF_SILENCE + slowest, SECONDS_OF_SILENCE)
         try:
-            await (self._chunks(http, pieces) if chunked else self._exactly(http, size, pieces))
-        except (OSError, h11.RemoteProtocolError):
+            await (self._chunks(http, pieces, moving) if chunked else self._exactly(http, size, pieces))
+        except (OSError, h11.RemoteProtocolError) as error:
             self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
+            if isinstance(error, TimeoutError):
+                raise ApiError(408, "The body of the request came too slowly.", "requestTimeout") from None
             raise
         self.lasting = self.takes_chunks and not _CLOSE.search(headers.get("connection", ""))
         return read_request(method, target, headers, Content(pieces), self._host)
@@ -77,13 +126,22 @@ class Incoming:
         if have < size:
             raise h11.RemoteProtocolError(f"the connection ended after {have} of {size} bytes of the body")
 
-    async def _chunks(self, http: h11.Connection, pieces: list[bytes]) -> None:
+    async def _chunks(self, http: h11.Connection, pieces: list[bytes], moving: Moving) -> None:
         """Take a body that ends when it says so."""
-        size = 0
-        while isinstance(event := await self._event(http), h11.Data):
-            size += len(event.data)
-            self._check(size)
-            pieces.append(bytes(event.data))
+        size, tiny = 0, bytearray()
+        try:
+            while isinstance(event := await self._event(http), h11.Data):
+                size += len(event.data)
+                self._check(size)
+                moving.add(len(event.data))
+                # Every piece costs some memory of its own: tiny chunks are joined.
+                tiny += event.data
+                if len(tiny) >= _SMALL_PIECE:
+                    pieces.append(bytes(tiny))
+                    tiny.clear()
+        finally:
+            if tiny:
+                pieces.append(bytes(tiny))
         self._stream.put_back(http.trailing_data[0])
 
     def _check(self, size: int) -> None:
@@ -92,14 +150,17 @@ class Incoming:
 
 
 def _headers(head: h11.Request) -> dict[str, str]:
-    headers: dict[str, str] = {}
+    headers: dict[str, list[str]] = defaultdict(list)
     for name, value in head.headers:
-        key, text = _text(name), _text(value)
-        headers[key] = f"{headers[key]}, {text}" if key in headers else text
-    return headers
+        headers[_text(name)].append(_text(value))
+    return {name: values[0] if len(values) == 1 else ", ".join(values) for name, values in headers.items()}
+
+
+def _text(value: bytes) -> str:
+    return _short_text(value) if len(value) <= _KEPT_TEXT else value.decode("latin-1")
 
 
 # The log keeps every header: those that are the same in every request are kept once.
 @lru_cache(4096)
-def _text(value: bytes) -> str:
+def _short_text(value: bytes) -> str:
     return value.decode("latin-1")

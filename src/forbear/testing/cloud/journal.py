@@ -8,6 +8,8 @@ from typing import Generic, TypeVar
 from forbear.testing.cloud.operations import steps_of
 
 _KEPT = 100_000
+_LARGEST = 64 * 1024 * 1024
+_SHARED = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +22,11 @@ class Effect:
     generation: int | None
     token: str | None
     request: int
+
+    @property
+    def size_of_texts(self) -> int:
+        """How much there is to keep."""
+        return len(self.resource) + len(self.token or "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +47,26 @@ class LoggedRequest:
     fault: str | None
     authorized: bool
 
+    @property
+    def size_of_texts(self) -> int:
+        """How much there is to keep, beside short headers, which many requests share."""
+        headers = sum(len(value) for value in self.headers.values() if len(value) > _SHARED)
+        return len(self.path) + len(self.query) + headers
+
 
 _Entry = TypeVar("_Entry", Effect, LoggedRequest)
 
 
 class _Log(Generic[_Entry]):
-    """A list that other threads may read at any time; the newest 100 000 entries are kept, `total` counts all."""
+    """A list that other threads may read at any time; the newest entries are kept, `total` counts all.
+
+    Those are 100 000, or fewer where they are so large that their texts would take more than 64 MiB.
+    """
 
     def __init__(self) -> None:
         self.total = 0
-        self._entries: deque[_Entry] = deque(maxlen=_KEPT)
+        self._entries = deque[_Entry]()
+        self._size = 0
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -63,12 +80,15 @@ class _Log(Generic[_Entry]):
     def add(self, entry: _Entry) -> None:
         """Append one entry."""
         self._entries.append(entry)
+        self._size += entry.size_of_texts
         self.total += 1
+        while len(self._entries) > _KEPT or self._size > _LARGEST:
+            self._size -= self._entries.popleft().size_of_texts
 
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()
-        self.total = 0
+        self.total = self._size = 0
 
 
 class Effects(_Log[Effect]):

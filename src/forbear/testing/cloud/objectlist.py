@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from forbear.testing.cloud.errors import invalid
-from forbear.testing.cloud.globs import glob_pattern
+from forbear.testing.cloud.globs import Glob
 from forbear.testing.cloud.model import Bucket, StoredObject
 from forbear.testing.cloud.paging import key_before, page_size, token_after
 
@@ -44,7 +44,7 @@ def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) ->
 
 def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[StoredObject]:
     prefix, start, end = query.get("prefix", ""), query.get("startOffset", ""), query.get("endOffset", "")
-    glob = glob_pattern(query["matchGlob"]) if query.get("matchGlob") else None
+    glob = Glob(query["matchGlob"]) if query.get("matchGlob") else None
     if glob is not None and query.get("delimiter") not in (None, "", "/"):
         raise invalid(f"Invalid value for delimiter: '{query['delimiter'][:80]}'. With matchGlob it must be '/'.")
     for item in bucket.versions():
@@ -52,7 +52,7 @@ def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> It
             continue
         if not item.name.startswith(prefix) or item.name < start or (end and item.name >= end):
             continue
-        if glob is None or glob.fullmatch(item.name):
+        if glob is None or glob.matches(item.name):
             yield item
 
 

@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections import deque
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import TypeAlias, cast
@@ -19,12 +20,12 @@ _DEEPEST = 20
 
 def read_fields(text: str) -> Wanted:
     """Read a selection such as "nextPageToken,items(name,acl/role)"; 400 for what is none."""
-    tokens = _TOKEN.findall(text)
-    if "".join(tokens) != text:
+    found = _TOKEN.findall(text)
+    if "".join(found) != text:
         raise _invalid(text)
-    tokens.append("")
+    tokens = deque((*found, ""))
     wanted = _selection(tokens, text, 0)
-    if tokens != [""]:
+    if len(tokens) != 1:
         raise _invalid(text)
     return wanted
 
@@ -37,30 +38,30 @@ def select(reply: Reply, wanted: Wanted) -> Reply:
     return replace(reply, body=json_reply(_chosen(cast("Json", json.loads(reply.body)), wanted)).body)
 
 
-def _selection(tokens: list[str], text: str, depth: int) -> Wanted:
+def _selection(tokens: deque[str], text: str, depth: int) -> Wanted:
     """Read fields until a closing parenthesis or the end, which are left in place."""
     wanted: Wanted = {}
     while True:
         names = [_name(tokens, text)]
         while tokens[0] == "/":
-            tokens.pop(0)
+            tokens.popleft()
             names.append(_name(tokens, text))
         inner: Wanted = {}
         if tokens[0] == "(" and depth < _DEEPEST:
-            tokens.pop(0)
+            tokens.popleft()
             inner = _selection(tokens, text, depth + 1)
-            if tokens.pop(0) != ")":
+            if tokens.popleft() != ")":
                 raise _invalid(text)
         for name in reversed(names[1:]):
             inner = {name: inner}
         wanted[names[0]] = {**wanted.get(names[0], {}), **inner}
         if tokens[0] != ",":
             return wanted
-        tokens.pop(0)
+        tokens.popleft()
 
 
-def _name(tokens: list[str], text: str) -> str:
-    name = tokens.pop(0)
+def _name(tokens: deque[str], text: str) -> str:
+    name = tokens.popleft()
     if not name or name in ",/()":
         raise _invalid(text)
     return name

@@ -68,7 +68,7 @@ def start(
     if total is not None and total < 0:
         raise invalid("Invalid value for X-Upload-Content-Length: it must not be negative.")
     session = Session(f"upload-{call.store.next_id()}", bucket, name, fields, conditions, total, acl)
-    call.store.sessions[session.id] = session
+    call.store.open_session(session)
     return session
 
 

@@ -2,7 +2,7 @@
 
 import signal
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import FrameType
 
 from forbear.testing.cloud.server import Cloud
@@ -14,11 +14,13 @@ def serve(
     *,
     seed: int = 0,
     body_limit: int = 64 * 1024 * 1024,
+    memory_limit: int = 1024**3,
+    allowed_hosts: Sequence[str] = (),
     on_ready: Callable[[Cloud], None] | None = None,
 ) -> None:
     """Serve until SIGINT or SIGTERM; `on_ready` gets the running cloud once, to announce its URL and arm faults.
 
-    Only in the main thread (ValueError elsewhere: signals arrive there). OSError when the port is taken.
+    The other arguments are those of `Cloud`. For tests only: never expose it. Only in the main thread (ValueError elsewhere: signals arrive there). OSError when the port is taken.
     """
     stop = threading.Event()
 
@@ -27,7 +29,14 @@ def serve(
 
     before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
-        with Cloud(host=host, port=port, seed=seed, body_limit=body_limit) as cloud:
+        with Cloud(
+            host=host,
+            port=port,
+            seed=seed,
+            body_limit=body_limit,
+            memory_limit=memory_limit,
+            allowed_hosts=allowed_hosts,
+        ) as cloud:
             if on_ready is not None:
                 on_ready(cloud)
             # In short waits, because on Windows a signal does not end a wait.

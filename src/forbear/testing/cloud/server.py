@@ -3,6 +3,9 @@
 import asyncio
 import socket
 import threading
+from collections.abc import Sequence
+from dataclasses import dataclass
+from operator import itemgetter
 from types import TracebackType
 from typing import Self
 
@@ -10,27 +13,49 @@ from forbear.testing.cloud.app import App
 from forbear.testing.cloud.check import whole
 from forbear.testing.cloud.connection import Connection
 from forbear.testing.cloud.faults import Fault
+from forbear.testing.cloud.hosts import Hosts, is_loopback
 from forbear.testing.cloud.journal import Effects, Requests
 from forbear.testing.cloud.state import State
 from forbear.testing.cloud.store import Store
 from forbear.testing.cloud.storm import Storm
-from forbear.testing.cloud.stream import Stream
+from forbear.testing.cloud.stream import BUFFER, Stream
 
 
 class Cloud:
     """Cloud Storage (JSON and XML), IAM and Memorystore for Redis on loopback, with scripted faults and a journal.
 
-    `with Cloud() as cloud:` or `async with`; `port=0` takes a free port, `body_limit` is in bytes (64 MiB), `seed`
-    feeds faults that have a probability. OSError when the port is taken.
+    For tests only: it checks no credentials. Never expose it, also not through a proxy or a tunnel.
+
+    `with Cloud() as cloud:` or `async with`. `host` is an address of loopback; `port=0` takes a free port; `seed` feeds
+    faults that have a probability. `body_limit` (64 MiB) bounds one request and `memory_limit` (1 GiB) everything that
+    is stored or on its way, in bytes; `connection_limit` (1024) the connections at once. Requests may name loopback and
+    hosts of Google's APIs in their Host header, and the `allowed_hosts`. OSError when the port is taken.
     """
 
     def __init__(
-        self, *, host: str = "127.0.0.1", port: int = 0, seed: int = 0, body_limit: int = 64 * 1024 * 1024
+        self,
+        *,
+        host: str = "127.0.0.1",
+        port: int = 0,
+        seed: int = 0,
+        body_limit: int = 64 * 1024 * 1024,
+        memory_limit: int = 1024**3,
+        connection_limit: int = 1024,
+        allowed_hosts: Sequence[str] = (),
     ) -> None:
+        if not is_loopback(host):
+            rule = "an address of loopback, such as 127.0.0.1 or ::1: the embedded cloud is for tests on this machine"
+            raise ValueError(f"`host` must be {rule}, got {host!r}")
+        if isinstance(allowed_hosts, str):
+            raise TypeError(f"`allowed_hosts` must be a sequence of names, got {allowed_hosts!r}: write it as a list")
         self._host = host
         self._port = whole("port", port, maximum=65_535)
-        self._body_limit = whole("body_limit", body_limit, minimum=1)
-        self._state = State(seed)
+        self._limits = Limits(
+            Hosts(allowed_hosts),
+            whole("body_limit", body_limit, minimum=1),
+            whole("connection_limit", connection_limit, minimum=1),
+        )
+        self._state = State(seed, whole("memory_limit", memory_limit, minimum=1))
         self._server: _Server | None = None
 
     @property
@@ -84,7 +109,7 @@ class Cloud:
     def start(self) -> Self:
         """Start listening; does nothing when it already does."""
         if self._server is None:
-            self._server = _Server(App(self._state), listen(self._host, self._port), self._body_limit)
+            self._server = _Server(App(self._state), listen(self._host, self._port), self._limits)
         return self
 
     def stop(self) -> None:
@@ -121,17 +146,44 @@ def listen(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, text) from None
 
 
-async def serve_until(stop: asyncio.Event, app: App, sock: socket.socket, body_limit: int) -> None:
-    """Serve connections on `sock` until `stop` is set, then end them all."""
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Which hosts requests may name, how large a body may be in bytes, and how many connections there may be."""
+
+    hosts: Hosts
+    body: int
+    connections: int
+
+
+async def serve_until(stop: asyncio.Event, app: App, sock: socket.socket, limits: Limits) -> None:
+    """Serve connections on `sock` until `stop` is set, then end them all.
+
+    One connection too many takes the place of the one that has waited longest for a request, if there is one.
+    """
     loop = asyncio.get_running_loop()
     connections: dict[asyncio.Task[None], Stream] = {}
+    served: dict[asyncio.Task[None], Connection] = {}
 
     def connected(stream: Stream) -> None:
-        task = loop.create_task(Connection(app, stream, body_limit).run())
-        connections[task] = stream
-        task.add_done_callback(connections.pop)
+        if len(connections) >= limits.connections:
+            idle = [(since, task) for task, each in served.items() if (since := each.waiting_since) is not None]
+            if not idle:
+                stream.abort()
+                return
+            _, longest = min(idle, key=itemgetter(0))
+            del served[longest]
+            connections[longest].abort()
+        connection = Connection(app, stream, limits.hosts, limits.body)
+        task = loop.create_task(connection.run())
+        connections[task], served[task] = stream, connection
+        task.add_done_callback(left)
 
-    server = await loop.create_server(lambda: Stream(connected), sock=sock)
+    def left(task: asyncio.Task[None]) -> None:
+        connections.pop(task, None)
+        served.pop(task, None)
+
+    buffer = memoryview(bytearray(BUFFER))
+    server = await loop.create_server(lambda: Stream(connected, buffer), sock=sock)
     try:
         await stop.wait()
     finally:
@@ -141,24 +193,24 @@ async def serve_until(stop: asyncio.Event, app: App, sock: socket.socket, body_l
         accepting = asyncio.all_tasks() - connections.keys() - {asyncio.current_task()}
         await asyncio.gather(*accepting, return_exceptions=True)
         server.close()
-        left = dict(connections)
-        for task, stream in left.items():
+        open_ones = dict(connections)
+        for task, stream in open_ones.items():
             # Both, because a task that has not begun yet would not get to close its connection.
             task.cancel()
             stream.abort()
-        await asyncio.gather(*left, *(stream.close() for stream in left.values()), return_exceptions=True)
+        await asyncio.gather(*open_ones, *(stream.close() for stream in open_ones.values()), return_exceptions=True)
         await server.wait_closed()
 
 
 class _Server:
     """One run of the server: a thread with a loop of its own, because the caller's loop may be busy or not there."""
 
-    def __init__(self, app: App, sock: socket.socket, body_limit: int) -> None:
+    def __init__(self, app: App, sock: socket.socket, limits: Limits) -> None:
         host, port = sock.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._app = app
         self._sock = sock
-        self._body_limit = body_limit
+        self._limits = limits
         self._loop = asyncio.SelectorEventLoop()  # on Windows too: the other kind cannot stop accepting
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="forbear-cloud", daemon=True)
@@ -166,7 +218,7 @@ class _Server:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(serve_until(self._stop, self._app, self._sock, self._body_limit))
+            runner.run(serve_until(self._stop, self._app, self._sock, self._limits))
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)

@@ -8,8 +8,8 @@ from forbear.testing.cloud.store import Store
 class State:
     """Guarded by `store.lock`."""
 
-    def __init__(self, seed: int = 0) -> None:
-        self.store = Store()
+    def __init__(self, seed: int = 0, memory_limit: int = 1024**3) -> None:
+        self.store = Store(memory_limit=memory_limit)
         self.effects = Effects()
         self.requests = Requests()
         self.plan = Plan(seed)

@@ -6,6 +6,8 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
 
 from forbear.testing.cloud.content import Content, content_of
 from forbear.testing.cloud.errors import conflict, invalid, not_found
@@ -13,10 +15,14 @@ from forbear.testing.cloud.iam.model import Iam
 from forbear.testing.cloud.memorystore.model import Memorystore
 from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject
 from forbear.testing.cloud.sessions import Session
+from forbear.testing.cloud.space import Space
+from forbear.testing.cloud.weight import weigh
 from forbear.testing.cloud.wire import Json
 from forbear.testing.cloud.xml.model import Upload
 
 _RESERVED = ".well-known/acme-challenge/"
+_GIBIBYTE = 1024**3
+_MOST_TICKETS = 10_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,8 +36,9 @@ class Rewrite:
 class Store:
     """Buckets, objects, upload sessions, keys and what other APIs keep; hold `lock` to see several of them at once."""
 
-    def __init__(self, clock: Callable[[], float] = time.time) -> None:
+    def __init__(self, clock: Callable[[], float] = time.time, *, memory_limit: int = _GIBIBYTE) -> None:
         self.lock = threading.RLock()
+        self.space = Space(memory_limit, self._weigh)
         self.now = clock
         self.buckets: dict[str, Bucket] = {}
         self.sessions: dict[str, Session] = {}
@@ -50,6 +57,7 @@ class Store:
                 table.clear()
             self.iam.clear()
             self.memorystore.clear()
+            self.space.changed()
 
     def next_generation(self) -> int:
         """A number larger than any before: microseconds of the clock, as at the service."""
@@ -86,6 +94,7 @@ class Store:
             if bucket.objects:
                 raise conflict("The bucket you tried to delete is not empty.")
             del self.buckets[bucket.name]
+            self.space.changed()
 
     def object(self, bucket: str, name: str, generation: int | None = None) -> StoredObject:
         """The live version of an object or the one of a generation; 404 when there is none."""
@@ -121,6 +130,7 @@ class Store:
         """Delete a version: for good, or (versioned bucket) by making it noncurrent."""
         with self.lock:
             home = self.bucket(item.bucket)
+            self.space.changed()
             if not for_good:
                 self._retire(home, item.name)
                 return
@@ -128,6 +138,16 @@ class Store:
             versions.remove(item)
             if not versions:
                 del home.objects[item.name]
+
+    def open_session(self, session: Session) -> None:
+        """Keep an upload session; of very many, the oldest that are over are forgotten."""
+        _make_room(self.sessions, lambda old: old.finished is not None or old.gone is not None)
+        self.sessions[session.id] = session
+
+    def keep_rewrite(self, token: str, rewrite: Rewrite) -> None:
+        """Keep how far a rewrite has come; of very many, the oldest are forgotten."""
+        _make_room(self.rewrites, lambda _: True)
+        self.rewrites[token] = rewrite
 
     def touch(self, thing: Bucket | StoredObject) -> None:
         """Note that metadata has changed."""
@@ -154,6 +174,38 @@ class Store:
         home.objects[name].pop()
         if not home.objects[name]:
             del home.objects[name]
+
+
+    def _weigh(self) -> int:
+        """Return how much memory all of it takes; an object that an upload session remembers counts once."""
+        with self.lock:
+            items = {id(item): item for bucket in self.buckets.values() for item in bucket.versions()}
+            finished = [session.finished for session in self.sessions.values() if session.finished is not None]
+            items.update((id(item), item) for item in finished)
+            metadata = [
+                (bucket.name, bucket.fields, bucket.acl, bucket.default_acl, bucket.policy, bucket.notifications)
+                for bucket in self.buckets.values()
+            ]
+            uploads = [
+                (session.id, session.name, session.fields, session.acl, session.data)
+                for session in self.sessions.values()
+            ]
+            iam = (self.iam.accounts, self.iam.roles, self.iam.policies, self.iam.unseen)
+            fields = [resource.fields for resource in self.memorystore.resources.values()]
+            jobs = [(job.name, job.fields) for job in self.memorystore.jobs.values()]
+            kept = (list(items.values()), metadata, uploads, self.rewrites, self.hmac_keys, self.multiparts)
+            return weigh(kept) + weigh((iam, fields, jobs))
+
+
+_Ticket = TypeVar("_Ticket")
+
+
+def _make_room(tickets: dict[str, _Ticket], over: Callable[[_Ticket], bool]) -> None:
+    """Forget the oldest of very many tickets, if it is over."""
+    if len(tickets) >= _MOST_TICKETS:
+        oldest = next((name for name, ticket in islice(tickets.items(), 100) if over(ticket)), None)
+        if oldest is not None:
+            del tickets[oldest]
 
 
 def check_object_name(name: str) -> None:

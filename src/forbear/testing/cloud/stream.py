@@ -12,8 +12,12 @@ from typing import cast
 
 from forbear.testing.cloud.content import Piece
 
-_BUFFER = 262_144
-_MOST_HELD = 1024 * 1024
+BUFFER = 262_144
+"""Bytes that are read at once."""
+
+_MOST_HELD = 262_144
+_SMALL_PIECE = 4096
+_SECONDS_TO_TAKE_A_PIECE = 300.0
 _MILLISECONDS_TO_ARRIVE = 5_000
 _LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
@@ -21,17 +25,21 @@ _LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 class Stream(asyncio.BufferedProtocol):
     """One end of a TCP connection; asyncio's own streams would copy every byte three times, to join what we do not."""
 
-    def __init__(self, connected: "Callable[[Stream], None]") -> None:
+    def __init__(self, connected: "Callable[[Stream], None]", buffer: memoryview) -> None:
         self._connected = connected
-        self._buffer = memoryview(bytearray(_BUFFER))
+        self._buffer = buffer  # shared by all of a loop: what is in it is copied before the next one reads
         self._pieces = deque[bytes]()
         self._held = 0
         self._wanted = 0
+        self._came = 0
         self._ended = False
         self._error: Exception | None = None
         self._reader: asyncio.Future[None] | None = None
         self._writer: asyncio.Future[None] | None = None
-        self._lost = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._lost = self._loop.create_future()
+        self._deadline: float | None = None
+        self._silence: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Begin; what is written waits until the system has taken everything."""
@@ -45,8 +53,13 @@ class Stream(asyncio.BufferedProtocol):
 
     def buffer_updated(self, nbytes: int) -> None:
         """Keep a piece, and wake the reader once it has what it wants."""
-        self._pieces.append(bytes(self._buffer[:nbytes]))
+        piece = bytes(self._buffer[:nbytes])
+        # Every piece costs some memory of its own: many tiny ones are joined.
+        if nbytes < _SMALL_PIECE and self._pieces and len(self._pieces[-1]) < _SMALL_PIECE:
+            piece = self._pieces.pop() + piece
+        self._pieces.append(piece)
         self._held += nbytes
+        self._came += nbytes
         if self._held >= self._wanted:
             _wake(self._reader)
         if self._held >= max(_MOST_HELD, self._wanted):
@@ -67,7 +80,7 @@ class Stream(asyncio.BufferedProtocol):
 
     def pause_writing(self) -> None:
         """Have writers wait."""
-        self._writer = asyncio.get_running_loop().create_future()
+        self._writer = self._loop.create_future()
 
     def resume_writing(self) -> None:
         """Have them go on."""
@@ -80,8 +93,13 @@ class Stream(asyncio.BufferedProtocol):
         host, port = self._transport.get_extra_info("sockname")[:2]
         return host, port
 
+    def allow(self, seconds: float | None, silence: float | None = None) -> None:
+        """Set how long reading may take from now, and how long without a byte; None is for ever."""
+        self._deadline = None if seconds is None else self._loop.time() + seconds
+        self._silence = silence
+
     async def read(self) -> bytes:
-        """The next piece, b"" at the end; OSError when the connection broke."""
+        """Return the next piece, b"" at the end; OSError when the connection broke, TimeoutError when it takes too long."""
         await self._until(1)
         if not self._pieces:
             return b""
@@ -90,7 +108,7 @@ class Stream(asyncio.BufferedProtocol):
         return piece
 
     async def read_into(self, pieces: list[bytes], size: int) -> None:
-        """Append the next `size` bytes, uncopied; fewer at the end. OSError, after those, when the connection broke."""
+        """Append the next `size` bytes, uncopied; fewer at the end. OSError, after those, as `read` raises it."""
         error: OSError | None = None
         try:
             await self._until(size)
@@ -114,14 +132,15 @@ class Stream(asyncio.BufferedProtocol):
             self._held += len(data)
 
     async def write(self, data: Piece) -> None:
-        """Send, and wait until the system has taken it all; OSError when the connection broke."""
+        """Send, and wait until the system has taken it all; OSError when the connection broke, or after minutes."""
         if self._error is not None:
             raise self._error
         self._transport.write(data)
         if self._transport.is_closing():  # it failed, which is told later: more of it would be in vain
             raise ConnectionResetError("the connection is closed")
         if self._writer is not None:
-            await self._writer
+            async with asyncio.timeout(_SECONDS_TO_TAKE_A_PIECE):
+                await self._writer
             if self._error is not None:
                 raise self._error
 
@@ -160,11 +179,23 @@ class Stream(asyncio.BufferedProtocol):
         while self._held < size and not self._ended:
             self._wanted = size
             self._transport.resume_reading()
-            self._reader = asyncio.get_running_loop().create_future()
-            await self._reader
+            self._reader = self._loop.create_future()
+            await self._wait(self._reader)
         self._wanted = 0
         if self._error is not None and self._held < size:
             raise self._error
+
+    async def _wait(self, reader: "asyncio.Future[None]") -> None:
+        """Wait for the reader to be woken; TimeoutError at the deadline, or when nothing came for too long."""
+        came, limits = self._came, [] if self._deadline is None else [self._deadline]
+        if self._silence is not None:
+            limits.append(self._loop.time() + self._silence)
+        try:
+            async with asyncio.timeout_at(min(limits, default=None)):
+                await reader
+        except TimeoutError:
+            if self._came == came or (self._deadline is not None and self._loop.time() >= self._deadline):
+                raise
 
     def _took(self, size: int) -> None:
         self._held -= size

@@ -1,6 +1,6 @@
 """Which fields clients may write, of what type, and how a patch merges into them; knows no storage."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 
 from forbear.testing.cloud.errors import invalid
@@ -47,6 +47,7 @@ _OBJECT: Mapping[str, type] = {
     **dict.fromkeys(("metadata", "retention"), dict),
 }
 _STRING_MAPS = ("labels", "metadata")
+_LARGEST_METADATA = 8192
 _WORDS = {str: "a string", list: "a list", bool: "true or false", dict: "an object"}
 
 
@@ -61,7 +62,20 @@ def object_fields(body: Mapping[str, Json]) -> JsonObject:
     custom = found.get("customTime")
     if isinstance(custom, str):
         _instant(custom)
+    check_metadata(found)
     return found
+
+
+def check_metadata(fields: Mapping[str, Json]) -> None:
+    """400 when the custom metadata of an object is larger than the 8 KiB of the service."""
+    custom = fields.get("metadata")
+    size = sum(len(f"{key}{value}".encode(errors="replace")) for key, value in _pairs(custom))
+    if size > _LARGEST_METADATA:
+        raise invalid(f"The custom metadata of an object must have at most {_LARGEST_METADATA} bytes, got {size}.")
+
+
+def _pairs(custom: Json) -> Iterable[tuple[str, Json]]:
+    return custom.items() if isinstance(custom, Mapping) else ()
 
 
 def check_custom_time(old: Mapping[str, Json], patch: Mapping[str, Json]) -> None:

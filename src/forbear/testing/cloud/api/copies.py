@@ -76,7 +76,7 @@ def rewrite(call: Call) -> Reply:
     if copied < size:
         # Every token stays valid, so that a call whose reply was lost can be repeated.
         token = f"rewrite-{call.store.next_id()}"
-        call.store.rewrites[token] = Rewrite(plan, copied)
+        call.store.keep_rewrite(token, Rewrite(plan, copied))
         return json_reply({**answer, "rewriteToken": token})
     item = _write(call, source)
     return json_reply({**answer, "resource": object_resource(item, call.base, full=call.full)})

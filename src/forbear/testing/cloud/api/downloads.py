@@ -10,7 +10,7 @@ from forbear.testing.cloud.outgoing import http_date
 from forbear.testing.cloud.wire import Reply, Request
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.IGNORECASE)
-_MOST_UNPACKED = 512 * 1024 * 1024
+_MOST_UNPACKED = 128 * 1024 * 1024
 
 _UNPACKED = (("Accept-Ranges", "none"), ("Vary", "Accept-Encoding"), ("Warning", "214 UploadServer gunzipped"))
 

@@ -10,7 +10,7 @@ from forbear.testing.cloud.objectlist import list_objects
 from forbear.testing.cloud.predefined import predefined_acl
 from forbear.testing.cloud.resources import listing, object_resource
 from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, Request, json_reply
-from forbear.testing.cloud.writable import acl_field, check_custom_time, merged, object_fields
+from forbear.testing.cloud.writable import acl_field, check_custom_time, check_metadata, merged, object_fields
 
 
 def get(call: Call) -> Reply:
@@ -46,7 +46,9 @@ def patch(call: Call) -> Reply:
     check_match(call.request.headers, item.etag)
     fields = object_fields(body)
     check_custom_time(item.fields, fields)
-    return _changed(call, item, merged(item.fields, fields), body)
+    changed = merged(item.fields, fields)
+    check_metadata(changed)
+    return _changed(call, item, changed, body)
 
 
 def update(call: Call) -> Reply:

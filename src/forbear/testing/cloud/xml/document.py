@@ -10,6 +10,8 @@ from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.wire import Headers, Reply
 
 _DEEPEST = 20
+_MOST_ELEMENTS = 50_000
+_LARGEST = 4 * 1024 * 1024
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 LISTING = "http://doc.s3.amazonaws.com/2006-03-01"
@@ -37,21 +39,29 @@ class Element:
 
 
 def read(body: bytes, root: str) -> Element:
-    """The tree of a body; 400 unless its root has this name."""
+    """Parse a body; 400 unless its root has this name, 413 for one that is too large."""
+    if len(body) > _LARGEST:
+        raise ApiError(413, f"The XML of a request must have at most {_LARGEST} bytes, got {len(body)}.")
     stack = [Element("")]
+    texts: list[list[str]] = [[]]
+    left = _MOST_ELEMENTS
 
     def start(name: str, _: dict[str, str]) -> None:
-        if len(stack) > _DEEPEST:
+        nonlocal left
+        left -= 1
+        if len(stack) > _DEEPEST or left < 0:
             raise _malformed()
         element = Element(name.rpartition(":")[2])
         stack[-1].children.append(element)
         stack.append(element)
+        texts.append([])
 
     def end(_: str) -> None:
-        stack.pop()
+        # Joined once: text that grows piece by piece would be copied with each.
+        stack.pop().text = "".join(texts.pop())
 
     def text(data: str) -> None:
-        stack[-1].text += data
+        texts[-1].append(data)
 
     def refuse(*_: object) -> None:
         raise _malformed()

@@ -1,0 +1,32 @@
+"""How much memory values take, roughly: sizes of texts and bytes, and a flat rate for whatever holds them."""
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from functools import lru_cache
+
+from forbear.testing.cloud.content import Content, Growing
+
+_FLAT = 64
+
+
+def weigh(value: object) -> int:
+    """Return the size in bytes of plain values, content, tables and dataclasses; what it does not know has a flat rate.
+
+    Content weighs what it is long, even where it shares its bytes with a copy: as in the service's bill.
+    """
+    if isinstance(value, str):
+        return _FLAT + len(value)
+    if isinstance(value, Content | Growing):
+        return _FLAT * (1 + value.count) + len(value)
+    if isinstance(value, Mapping):
+        return _FLAT + sum(weigh(key) + weigh(each) for key, each in value.items())
+    if isinstance(value, list | tuple | set | frozenset):
+        return _FLAT + sum(map(weigh, value))
+    if is_dataclass(value) and not isinstance(value, type):
+        return _FLAT + sum(weigh(getattr(value, name)) for name in _names(type(value)))
+    return _FLAT
+
+
+@lru_cache(64)
+def _names(kind: type) -> tuple[str, ...]:
+    return tuple(each.name for each in fields(kind))
