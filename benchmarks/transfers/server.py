@@ -16,7 +16,7 @@ _BODY_LIMIT = 2**32
 
 
 def main() -> None:
-    with Cloud(body_limit=_BODY_LIMIT) as cloud:
+    with Cloud(body_limit=_BODY_LIMIT, memory_limit=4 * _BODY_LIMIT) as cloud:
         print(cloud.url, flush=True)
         for line in sys.stdin:
             print(json.dumps(_obey(cloud, **json.loads(line))), flush=True)

@@ -8,7 +8,7 @@ import urllib.request
 
 import pytest
 
-from tests.cli.conftest import Finish, Start
+from tests.cli.conftest import Finish, Invoke, Start
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
@@ -57,7 +57,7 @@ def test_a_storm(start: Start) -> None:
     assert len(set(seen[0])) > 2
 
 
-def status(url: str) -> int:
+def status(url: str | urllib.request.Request) -> int:
     """The status of the reply, 0 where there is none."""
     try:
         with urllib.request.urlopen(url, timeout=20) as reply:
@@ -81,10 +81,23 @@ def test_a_port_in_use(finish: Finish) -> None:
     )
 
 
-def test_a_host_that_is_not_ours(finish: Finish) -> None:
-    """An address of another machine or a name that is not known is refused in words."""
-    done = finish("cloud", "--host", "no-such-host.invalid")
-    assert done.returncode == 2
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.168.1.1", "no-such-host.invalid", "localhost.evil.example"])
+def test_only_loopback(host: str, invoke: Invoke) -> None:
+    """An address that other machines may reach, or any name but localhost, is refused in words."""
+    done = invoke("cloud", "--host", host)
+    assert done.exit_code == 2
     assert done.stderr == (
-        "error: cannot listen on no-such-host.invalid, port 0: the host is not known\nhint: choose another --host\n"
+        "error: `--host` must be an address of loopback: the embedded cloud is for tests on this machine, "
+        f"got {host!r}\nhint: use 127.0.0.1 or ::1\n"
     )
+
+
+def test_options_reach_the_cloud(start: Start) -> None:
+    """One more host is allowed, and no more is stored than fits."""
+    process = start("cloud", "--bucket", "one", "--allow-host", "gcs.test", "--memory-limit", "1")
+    assert process.stdout is not None
+    url = process.stdout.readline().strip()
+    for host, expected in (("gcs.test:80", 200), ("other.test", 403)):
+        assert status(urllib.request.Request(f"{url}/storage/v1/b/one", headers={"Host": host})) == expected
+    upload = f"{url}/upload/storage/v1/b/one/o?uploadType=media&name=a"
+    assert status(urllib.request.Request(upload, bytes(2 * 1024**2))) == 413

@@ -8,14 +8,38 @@ from forbear.cli.output import EXIT_CODES, BadInput, tell
 
 
 @click.command(epilog=EXIT_CODES)
-@click.option("--host", default="127.0.0.1", show_default=True, help="Address to listen on.")
+@click.option("--host", default="127.0.0.1", show_default=True, help="Loopback address to listen on.")
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 for a free one."
 )
 @click.option("--bucket", "buckets", multiple=True, metavar="NAME", help="Create a bucket; may be given repeatedly.")
+@click.option(
+    "--memory-limit",
+    type=click.IntRange(1),
+    default=1024,
+    show_default=True,
+    metavar="MIB",
+    help="Refuse with 413 what does not fit into so many MiB.",
+)
+@click.option(
+    "--allow-host",
+    "allowed_hosts",
+    multiple=True,
+    metavar="NAME",
+    help="Serve requests that name this host, too; may be given repeatedly.",
+)
 @click.option("--storm", type=int, metavar="SEED", help="Fail some requests; the same ones for the same seed.")
-def command(host: str, port: int, buckets: tuple[str, ...], storm: int | None) -> None:
+def command(
+    host: str,
+    port: int,
+    buckets: tuple[str, ...],
+    memory_limit: int,
+    allowed_hosts: tuple[str, ...],
+    storm: int | None,
+) -> None:
     """Serve an embedded Cloud Storage on this machine, until Ctrl-C.
+
+    For tests only: it checks no credentials. Never expose it, also not through a proxy or a tunnel.
 
     It keeps everything in memory, enforces preconditions, and counts effects (GET /_cloud/effects). Faults can be
     planned (POST /_cloud/faults). Its URL goes to stdout.
@@ -23,8 +47,12 @@ def command(host: str, port: int, buckets: tuple[str, ...], storm: int | None) -
     from forbear.testing import cloud  # needs h11 and google-crc32c
     from forbear.testing.cloud.api.buckets import check_bucket_name
     from forbear.testing.cloud.errors import ApiError
+    from forbear.testing.cloud.hosts import is_loopback
     from forbear.testing.cloud.serve import serve
 
+    if not is_loopback(host):
+        rule = "an address of loopback: the embedded cloud is for tests on this machine"
+        raise BadInput(f"`--host` must be {rule}, got {host!r}", "use 127.0.0.1 or ::1")
     for bucket in buckets:
         try:
             check_bucket_name(bucket)
@@ -39,10 +67,11 @@ def command(host: str, port: int, buckets: tuple[str, ...], storm: int | None) -
             running.fault(cloud.storm(storm))
         click.echo(running.url)
         tell(f"point clients at it: export STORAGE_EMULATOR_HOST={running.url}")
+        tell("for tests only: it checks no credentials, never expose it")
         tell("stop it with Ctrl-C")
 
     try:
-        serve(host, port, on_ready=announce)
+        serve(host, port, memory_limit=memory_limit * 1024**2, allowed_hosts=allowed_hosts, on_ready=announce)
     except BrokenPipeError:
         raise
     except OSError as error:

@@ -11,6 +11,7 @@ from forbear.transfer.cloud.address import Url, is_cloud
 
 _SHOWN = 10
 _LARGEST_BODY = 256 * 1024 * 1024
+_MOST_STORED = 8 * 1024**3
 
 
 @contextmanager
@@ -19,7 +20,7 @@ def embedded(places: Sequence[str], storm: int | None, *, quiet: bool) -> Genera
     buckets = sorted({_bucket(place) for place in places if is_cloud(place)})
     if not buckets:
         raise BadInput("`--embedded` needs a bucket to create", "name one, such as gs://demo/")
-    with cloud.Cloud(body_limit=_LARGEST_BODY) as running:
+    with cloud.Cloud(body_limit=_LARGEST_BODY, memory_limit=_MOST_STORED) as running:
         for bucket in buckets:
             running.store.create_bucket(bucket)
         if storm is not None:

@@ -116,6 +116,7 @@ class Connection:
     async def _refuse(self, error: ApiError) -> None:
         """Answer what could not be understood, and close once the client has had the chance to read it."""
         self._stream.allow(None)
+        self._incoming.lasting = False
         reply = storage_error(error)
         await self._send(reply, Delivery(reply))
         # Closing with unread data would reset the connection, and the client would lose the answer.

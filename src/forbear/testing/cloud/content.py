@@ -55,6 +55,12 @@ class Content:
             found.append(memoryview(piece)[skipped:wanted] if skipped or wanted < len(piece) else piece)
         return Content(found)
 
+    def without_bytes(self) -> "Content":
+        """Return the length and the hashes alone: to remember something that may be deleted."""
+        rest = Content((), self.crc32c, self.md5)
+        rest._ends = [len(self)]
+        return rest
+
     @property
     def crc32c(self) -> str:
         """CRC32C as the API writes it: base64 of the big-endian bytes."""

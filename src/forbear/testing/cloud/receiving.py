@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import Conditions
@@ -87,7 +88,7 @@ def proceed(call: Call, operation: str) -> Session:
     if session.complete:
         data = session.data.content()
         try:
-            session.finished = commit(
+            item = commit(
                 call, session.bucket, session.name, data, session.fields, session.conditions, session.acl, operation
             )
         except ApiError as error:
@@ -96,6 +97,8 @@ def proceed(call: Call, operation: str) -> Session:
                 session.gone = 410
                 session.data = Growing()
             raise
+        # Another query gets the same answer, but must not keep the bytes of an object that is deleted by then.
+        session.finished = replace(item, content=item.content.without_bytes())
         session.data = Growing()
     return session
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import itemgetter
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeAlias
 
 from forbear.testing.cloud.app import App
 from forbear.testing.cloud.check import whole
@@ -79,6 +79,11 @@ class Cloud:
     def requests(self) -> Requests:
         """Every request, with what it was told."""
         return self._state.requests
+
+    @property
+    def connections(self) -> int:
+        """How many connections clients have open."""
+        return 0 if self._server is None else len(self._server.connections)
 
     @property
     def pending_faults(self) -> int:
@@ -155,13 +160,17 @@ class Limits:
     connections: int
 
 
-async def serve_until(stop: asyncio.Event, app: App, sock: socket.socket, limits: Limits) -> None:
-    """Serve connections on `sock` until `stop` is set, then end them all.
+Connections: TypeAlias = "dict[asyncio.Task[None], Stream]"
+
+
+async def serve_until(
+    stop: asyncio.Event, app: App, sock: socket.socket, limits: Limits, connections: Connections
+) -> None:
+    """Serve `connections` on `sock` until `stop` is set, then end them all.
 
     One connection too many takes the place of the one that has waited longest for a request, if there is one.
     """
     loop = asyncio.get_running_loop()
-    connections: dict[asyncio.Task[None], Stream] = {}
     served: dict[asyncio.Task[None], Connection] = {}
 
     def connected(stream: Stream) -> None:
@@ -211,6 +220,7 @@ class _Server:
         self._app = app
         self._sock = sock
         self._limits = limits
+        self.connections: Connections = {}
         self._loop = asyncio.SelectorEventLoop()  # on Windows too: the other kind cannot stop accepting
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="forbear-cloud", daemon=True)
@@ -218,7 +228,7 @@ class _Server:
 
     def _run(self) -> None:
         with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(serve_until(self._stop, self._app, self._sock, self._limits))
+            runner.run(serve_until(self._stop, self._app, self._sock, self._limits, self.connections))
 
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)

@@ -4,7 +4,7 @@ import base64
 import hashlib
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
@@ -139,6 +139,10 @@ class Store:
             if not versions:
                 del home.objects[item.name]
 
+    def claim(self, contents: Iterable[Content]) -> None:
+        """Count what is to be copied; 413 when it does not fit. Copies share their bytes, and count all the same."""
+        self.space.claim(sum(map(weigh, contents)))
+
     def open_session(self, session: Session) -> None:
         """Keep an upload session; of very many, the oldest that are over are forgotten."""
         _make_room(self.sessions, lambda old: old.finished is not None or old.gone is not None)
@@ -177,11 +181,9 @@ class Store:
 
 
     def _weigh(self) -> int:
-        """Return how much memory all of it takes; an object that an upload session remembers counts once."""
+        """Return how much memory all of it takes."""
         with self.lock:
-            items = {id(item): item for bucket in self.buckets.values() for item in bucket.versions()}
-            finished = [session.finished for session in self.sessions.values() if session.finished is not None]
-            items.update((id(item), item) for item in finished)
+            items = [item for bucket in self.buckets.values() for item in bucket.versions()]
             metadata = [
                 (bucket.name, bucket.fields, bucket.acl, bucket.default_acl, bucket.policy, bucket.notifications)
                 for bucket in self.buckets.values()
@@ -193,7 +195,7 @@ class Store:
             iam = (self.iam.accounts, self.iam.roles, self.iam.policies, self.iam.unseen)
             fields = [resource.fields for resource in self.memorystore.resources.values()]
             jobs = [(job.name, job.fields) for job in self.memorystore.jobs.values()]
-            kept = (list(items.values()), metadata, uploads, self.rewrites, self.hmac_keys, self.multiparts)
+            kept = (items, metadata, uploads, self.rewrites, self.hmac_keys, self.multiparts)
             return weigh(kept) + weigh((iam, fields, jobs))
 
 

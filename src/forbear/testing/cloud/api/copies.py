@@ -39,6 +39,7 @@ def compose(call: Call) -> Reply:
     fields = merged({}, object_fields(mapping(body, "destination")))
     components = sum(source.components or 1 for source in sources)
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
+    call.store.claim(source.content for source in sources)
     data = joined(source.content for source in sources)
     item = call.store.put(bucket.name, name, data, fields, acl=acl, components=components)
     call.committed(item.resource, item.generation)
@@ -117,6 +118,7 @@ def _write(call: Call, source: StoredObject) -> StoredObject:
     body = call.body()
     fields = merged({}, object_fields(body)) if body else source.fields
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
+    call.store.claim([source.content])
     item = call.store.put(
         bucket.name, call.names["destinationObject"], source.content, fields, acl=acl, components=source.components
     )

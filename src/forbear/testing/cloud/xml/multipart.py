@@ -47,6 +47,7 @@ def copy_part(call: Call) -> Reply:
         if found is None or not int(found[1]) <= int(found[2]) < len(data):
             raise ApiError(416, "The range of the source is not satisfiable.")
         data = data.cut(int(found[1]), int(found[2]) + 1)
+    call.store.claim([data])
     return xml_reply(Element("CopyPartResult", "", [leaf("ETag", f'"{_store(call, data)}"')]), namespace=MULTIPART)
 
 

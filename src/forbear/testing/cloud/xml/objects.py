@@ -62,6 +62,7 @@ def copy(call: Call) -> Reply:
     replaces = (headers.goog(given, "metadata-directive") or "COPY").upper() == "REPLACE"
     fields = headers.fields(given) if replaces else original.fields
     acl = headers.acl(given, bucket.project)
+    call.store.claim([original.content])
     item = call.store.put(bucket.name, name, original.content, fields, acl=acl, components=original.components)
     call.committed(item.resource, item.generation)
     result = [leaf("ETag", f'"{etag_of(item)}"'), leaf("LastModified", moment(item.updated))]
@@ -77,6 +78,7 @@ def compose(call: Call) -> Reply:
         raise invalid(f"The number of components must be from 1 to {_MOST_COMPONENTS}, got {len(components)}.")
     sources = [_component(call, component) for component in components]
     headers.conditions(given).check_write(bucket.live(name))
+    call.store.claim(each.content for each in sources)
     data, count = joined(each.content for each in sources), sum(each.components or 1 for each in sources)
     acl = headers.acl(given, bucket.project)
     item = call.store.put(bucket.name, name, data, headers.fields(given), acl=acl, components=count)
