@@ -79,9 +79,7 @@ def composes(http: httpx.Client, name: str, data: bytes) -> int:
 
 
 @pytest.mark.parametrize("write", [uploads, chunked, resumes, parts, puts, copies, copies_xml, composes])
-def test_memory_is_bounded(
-    small: tuple[Cloud, httpx.Client], write: Callable[[httpx.Client, str, bytes], int]
-) -> None:
+def test_memory_is_bounded(small: tuple[Cloud, httpx.Client], write: Callable[[httpx.Client, str, bytes], int]) -> None:
     """Each way to store something ends with 413 when it is full; after a reset there is room again."""
     cloud, http = small
     for round_ in range(2):
@@ -256,7 +254,9 @@ def test_header_floods(cloud: Cloud, flood: bytes) -> None:
     assert talk(cloud, HEAD + b"a: b\r\n" * 190 + b"\r\n").startswith(b"HTTP/1.1 200 ")
 
 
-@pytest.mark.parametrize("body", [b"[" * 200_000, b'{"a":' * 100_000, b"[" + b"9" * 200_000 + b"]", b"[0]" + b" " * 300_000])
+@pytest.mark.parametrize(
+    "body", [b"[" * 200_000, b'{"a":' * 100_000, b"[" + b"9" * 200_000 + b"]", b"[0]" + b" " * 300_000]
+)
 def test_hostile_json(http: httpx.Client, body: bytes) -> None:
     """JSON that is nested, has a number without end or is just too large is refused."""
     reply = http.patch("/storage/v1/b/bkt", content=body)

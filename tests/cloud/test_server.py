@@ -47,7 +47,9 @@ def test_a_taken_port_is_an_error(cloud: Cloud) -> None:
         Cloud(port=port).start()
 
 
-@pytest.mark.parametrize("busy", [b"", b"GET /_cloud/health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST /x HTTP/1.1\r\nHost"])
+@pytest.mark.parametrize(
+    "busy", [b"", b"GET /_cloud/health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST /x HTTP/1.1\r\nHost"]
+)
 def test_stopping_leaves_nothing_open(busy: bytes) -> None:
     """Connections that are only just being accepted, served or read are closed with the rest."""
     for _ in range(20):

@@ -63,7 +63,9 @@ def test_large_bodies_are_refused(chunked: bool) -> None:
         assert reply.status_code == 413
         assert "100000" in reply.json()["error"]["message"]
         with connect(cloud) as sock:
-            sock.sendall(b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\nExpect: 100-continue\r\n\r\n")
+            sock.sendall(
+                b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\nExpect: 100-continue\r\n\r\n"
+            )
             assert sock.recv(65_536).startswith(b"HTTP/1.1 413 ")
         assert http.get("/_cloud/health").status_code == 200
 
@@ -219,9 +221,7 @@ def test_bodies_share_a_connection(cloud: Cloud, framing: str) -> None:
 def test_a_body_that_came_along_needs_no_word(cloud: Cloud) -> None:
     """A client that asked to be waited for and did not wait is not told to go on; one with nothing to send neither."""
     assert talk(cloud, SMALL_UPLOAD + b"Expect: 100-continue\r\n\r\nhello").startswith(b"HTTP/1.1 200 ")
-    chunked = (
-        f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n".encode()
-    )
+    chunked = f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n".encode()
     assert talk(cloud, chunked + b"1\r\nx\r\n0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
     empty = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\r\n"
     assert talk(cloud, empty).startswith(b"HTTP/1.1 200 ")

@@ -1,7 +1,10 @@
 """Which API a request is for, and what it asks of it; knows where the APIs lie, but not what they do."""
 
-from dataclasses import dataclass
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
+from forbear.testing.cloud import batch
 from forbear.testing.cloud.api import uploads
 from forbear.testing.cloud.api.handlers import HANDLERS as STORAGE_HANDLERS
 from forbear.testing.cloud.api.objects import wants_media
@@ -11,7 +14,7 @@ from forbear.testing.cloud.iam.handlers import HANDLERS as IAM_HANDLERS
 from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
 from forbear.testing.cloud.memorystore.handlers import HANDLERS as MEMORYSTORE_HANDLERS
 from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
-from forbear.testing.cloud.operations import INSERT, STORAGE_ROUTES
+from forbear.testing.cloud.operations import BATCH, GET, INSERT, STORAGE_ROUTES
 from forbear.testing.cloud.partial import read_fields, select
 from forbear.testing.cloud.router import Router
 from forbear.testing.cloud.wire import Reply, Request
@@ -30,6 +33,7 @@ class Asked:
     error_form: ErrorForm
 
 
+_log = logging.getLogger(__name__)
 _STORAGE = Router(STORAGE_ROUTES)
 _GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
 _GOOGLE_HANDLERS = {**IAM_HANDLERS, **MEMORYSTORE_HANDLERS}
@@ -53,8 +57,26 @@ def _json(request: Request, error_form: ErrorForm) -> Asked:
     if not storage:
         return Asked(operation, names, _GOOGLE_HANDLERS[operation], error_form)
     step = uploads.step(request) if operation == INSERT else operation
-    handler = STORAGE_HANDLERS[operation]
+    handler = _batch if operation == BATCH else STORAGE_HANDLERS[operation]
     return Asked(step, names, _partial(handler) if "fields" in request.query else handler, error_form)
+
+
+def _batch(call: Call) -> Reply:
+    """Perform each request of a batch; bytes of objects, and other batches, are no part of one."""
+
+    def perform(request: Request) -> Reply:
+        asked = resolve(request)
+        if asked.operation is None or asked.error_form is not storage_error or _moves_bytes(request, asked.operation):
+            error = ApiError(400, "A part of a batch is one request of the JSON API, without bytes of objects.")
+            return asked.handler(call) if asked.operation is None else storage_error(error)
+        inner = replace(call, request=request, operation=asked.operation, names=asked.names)
+        return guarded(lambda: asked.handler(inner), asked.error_form)
+
+    return batch.answer(call.request, perform)
+
+
+def _moves_bytes(request: Request, operation: str) -> bool:
+    return operation == BATCH or operation.startswith(INSERT) or (operation == GET and wants_media(request))
 
 
 def _partial(handler: Handler) -> Handler:
@@ -75,6 +97,17 @@ def _xml(request: Request) -> Asked:
         error = ApiError(501, f"The embedded cloud does not serve {request.method} of this kind in the XML API.")
         return _refused(xml_error(error), xml_error)
     return Asked(operation, names, handler, xml_error)
+
+
+def guarded(act: Callable[[], Reply], error_form: ErrorForm) -> Reply:
+    """Return errors as responses, the unexpected ones too: no traceback ever reaches a client."""
+    try:
+        return act()
+    except ApiError as error:
+        return error_form(error)
+    except Exception:
+        _log.exception("the embedded cloud failed to answer")
+        return error_form(ApiError(500, "Backend Error"))
 
 
 def _refused(reply: Reply, error_form: ErrorForm) -> Asked:

@@ -1,14 +1,12 @@
 """From a request to a delivery: lets a fault strike at its moment, keeps the log; knows no operation and no sockets."""
 
-import logging
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from forbear.testing.cloud import admin, receiving
-from forbear.testing.cloud.apis import Asked, resolve
+from forbear.testing.cloud.apis import Asked, guarded, resolve
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.delivery import Delivery, Ending
-from forbear.testing.cloud.errors import ApiError, ErrorForm, storage_error
+from forbear.testing.cloud.errors import storage_error
 from forbear.testing.cloud.faults import Fault
 from forbear.testing.cloud.journal import LoggedRequest
 from forbear.testing.cloud.operations import SENDS
@@ -18,7 +16,6 @@ from forbear.testing.cloud.state import State
 from forbear.testing.cloud.strike import strike, wait_before
 from forbear.testing.cloud.wire import Reply, Request
 
-_log = logging.getLogger(__name__)
 _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
@@ -55,7 +52,7 @@ class App:
     def administer(self, request: Request) -> Delivery:
         """Answer a request for the administration."""
         with self._state.store.lock:
-            return Delivery(_guarded(lambda: admin.administer(self._state, request), storage_error))
+            return Delivery(guarded(lambda: admin.administer(self._state, request), storage_error))
 
     def admit(self, request: Request) -> Admitted:
         """Number the request, find its operation and draw its fault."""
@@ -74,7 +71,7 @@ class App:
             call = self._call(admitted.request, asked, admitted.number)
 
             def act(call: Call) -> Reply:
-                return _guarded(lambda: asked.handler(call), asked.error_form)
+                return guarded(lambda: asked.handler(call), asked.error_form)
 
             delivery = Delivery(act(call)) if fault is None else strike(fault, call, act)
             self._note(admitted.request, admitted.number, asked.operation, delivery.reply, fault)
@@ -115,14 +112,3 @@ class App:
                 "authorization" in request.headers,
             )
         )
-
-
-def _guarded(act: Callable[[], Reply], error_form: ErrorForm) -> Reply:
-    """Errors as replies, the unexpected ones too: no traceback ever reaches a client."""
-    try:
-        return act()
-    except ApiError as error:
-        return error_form(error)
-    except Exception:
-        _log.exception("the embedded cloud failed to answer")
-        return error_form(ApiError(500, "Backend Error"))

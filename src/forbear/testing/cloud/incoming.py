@@ -46,9 +46,7 @@ class Incoming:
     and `lasting` whether the connection may serve another. `waiting_since` is when the wait for the next one began.
     """
 
-    def __init__(
-        self, stream: Stream, hosts: Hosts, body_limit: int, interrupted: Callable[[Request], None]
-    ) -> None:
+    def __init__(self, stream: Stream, hosts: Hosts, body_limit: int, interrupted: Callable[[Request], None]) -> None:
         self._stream = stream
         self._hosts = hosts
         self._body_limit = body_limit

@@ -47,6 +47,12 @@ class StoredObject:
     deleted: float | None = None
     components: int | None = None
     policy: Policy = field(default_factory=Policy)
+    key_sha256: str | None = None
+    """The hash of the customer's key that it was written with."""
+    released: float | None = None
+    """When its event-based hold was released."""
+    soft_deleted: tuple[float, float] | None = None
+    """When it was deleted, and until when it can be restored."""
 
     @property
     def data(self) -> bytes:
@@ -80,6 +86,23 @@ class StoredObject:
 
 
 @dataclass(slots=True)
+class Folder:
+    """A folder, of a bucket with a hierarchical namespace or a managed one; its name ends with a slash."""
+
+    name: str
+    created: float
+    updated: float
+    metageneration: int = 1
+    policy: Policy = field(default_factory=Policy)
+    generation: int = 0
+
+    @property
+    def etag(self) -> str:
+        """Changes with every metageneration."""
+        return etag_of(int(self.created * 1_000_000), self.metageneration)
+
+
+@dataclass(slots=True)
 class Bucket:
     """A bucket with the versions of its objects, oldest version first."""
 
@@ -95,6 +118,14 @@ class Bucket:
     policy: Policy = field(default_factory=Policy)
     notifications: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     objects: dict[str, list[StoredObject]] = field(default_factory=dict[str, list[StoredObject]])
+    deleted_objects: list[StoredObject] = field(default_factory=list[StoredObject])
+    """Those that can be restored, oldest deletion first."""
+    soft_deleted: tuple[float, float] | None = None
+    """When it was deleted, and until when it can be restored."""
+    folders: dict[str, Folder] = field(default_factory=dict[str, Folder])
+    managed_folders: dict[str, Folder] = field(default_factory=dict[str, Folder])
+    operations: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
+    """What took long, by id; here it is always done."""
 
     @property
     def etag(self) -> str:
@@ -105,6 +136,17 @@ class Bucket:
     def versioned(self) -> bool:
         """Whether overwritten and deleted versions stay."""
         return nested(self.fields, "versioning").get("enabled") is True
+
+    @property
+    def hierarchical(self) -> bool:
+        """Whether it has folders that are resources of their own."""
+        return nested(self.fields, "hierarchicalNamespace").get("enabled") is True
+
+    @property
+    def soft_delete_seconds(self) -> int:
+        """For how long what is deleted for good can be restored."""
+        seconds = nested(self.fields, "softDeletePolicy").get("retentionDurationSeconds", 0)
+        return int(seconds) if isinstance(seconds, str | int) else 0
 
     def live(self, name: str) -> StoredObject | None:
         """The current version of an object, if there is one."""

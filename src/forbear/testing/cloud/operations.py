@@ -11,6 +11,8 @@ _STORAGE = "/storage/v1"
 _BUCKET = f"{_STORAGE}/b/{{bucket}}"
 _OBJECT = f"{_BUCKET}/o/{{object}}"
 _TARGET = "b/{destinationBucket}/o/{destinationObject}"
+_FOLDER = f"{_BUCKET}/folders/{{folder}}"
+_MANAGED_FOLDER = f"{_BUCKET}/managedFolders/{{managedFolder}}"
 _PROJECT = f"{_STORAGE}/projects/{{project}}"
 _KEY = f"{_PROJECT}/hmacKeys/{{accessId}}"
 _UPLOAD = "/upload/storage/v1/b/{bucket}/o"
@@ -36,6 +38,10 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.buckets.update", "PUT", _BUCKET),
     ("storage.buckets.delete", "DELETE", _BUCKET),
     ("storage.buckets.lockRetentionPolicy", "POST", f"{_BUCKET}/lockRetentionPolicy"),
+    ("storage.buckets.getStorageLayout", "GET", f"{_BUCKET}/storageLayout"),
+    ("storage.buckets.restore", "POST", f"{_BUCKET}/restore"),
+    ("storage.buckets.operations.list", "GET", f"{_BUCKET}/operations"),
+    ("storage.buckets.operations.get", "GET", f"{_BUCKET}/operations/{{operationId}}"),
     ("storage.buckets.getIamPolicy", "GET", f"{_BUCKET}/iam"),
     ("storage.buckets.setIamPolicy", "PUT", f"{_BUCKET}/iam"),
     ("storage.buckets.testIamPermissions", "GET", f"{_BUCKET}/iam/testPermissions"),
@@ -54,9 +60,25 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.objects.copy", "POST", f"{_OBJECT}/copyTo/{_TARGET}"),
     ("storage.objects.rewrite", "POST", f"{_OBJECT}/rewriteTo/{_TARGET}"),
     ("storage.objects.move", "POST", f"{_OBJECT}/moveTo/o/{{destinationObject}}"),
+    ("storage.objects.restore", "POST", f"{_OBJECT}/restore"),
+    ("storage.objects.bulkRestore", "POST", f"{_BUCKET}/o/bulkRestore"),
     ("storage.objects.getIamPolicy", "GET", f"{_OBJECT}/iam"),
     ("storage.objects.setIamPolicy", "PUT", f"{_OBJECT}/iam"),
     ("storage.objects.testIamPermissions", "GET", f"{_OBJECT}/iam/testPermissions"),
+    ("storage.folders.list", "GET", f"{_BUCKET}/folders"),
+    ("storage.folders.insert", "POST", f"{_BUCKET}/folders"),
+    ("storage.folders.get", "GET", _FOLDER),
+    ("storage.folders.delete", "DELETE", _FOLDER),
+    ("storage.folders.deleteRecursive", "POST", f"{_FOLDER}/deleteRecursive"),
+    ("storage.folders.rename", "POST", f"{_FOLDER}/renameTo/folders/{{destinationFolder}}"),
+    ("storage.managedFolders.list", "GET", f"{_BUCKET}/managedFolders"),
+    ("storage.managedFolders.insert", "POST", f"{_BUCKET}/managedFolders"),
+    ("storage.managedFolders.get", "GET", _MANAGED_FOLDER),
+    ("storage.managedFolders.update", "PATCH", _MANAGED_FOLDER),
+    ("storage.managedFolders.delete", "DELETE", _MANAGED_FOLDER),
+    ("storage.managedFolders.getIamPolicy", "GET", f"{_MANAGED_FOLDER}/iam"),
+    ("storage.managedFolders.setIamPolicy", "PUT", f"{_MANAGED_FOLDER}/iam"),
+    ("storage.managedFolders.testIamPermissions", "GET", f"{_MANAGED_FOLDER}/iam/testPermissions"),
     *_entries("bucketAccessControls", f"{_BUCKET}/acl"),
     *_entries("defaultObjectAccessControls", f"{_BUCKET}/defaultObjectAcl"),
     *_entries("objectAccessControls", f"{_OBJECT}/acl"),
@@ -70,10 +92,11 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.projects.hmacKeys.update", "PUT", _KEY),
     ("storage.projects.hmacKeys.delete", "DELETE", _KEY),
     ("storage.projects.serviceAccount.get", "GET", f"{_PROJECT}/serviceAccount"),
+    ("storage.batch", "POST", "/batch"),
     ("storage.batch", "POST", "/batch/storage/v1"),
 )
 
-INSERT = "storage.objects.insert"
+INSERT, GET, BATCH = "storage.objects.insert", "storage.objects.get", "storage.batch"
 START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
 SENDS, QUERIES = (SEND, xml.SESSION), (QUERY, xml.STATUS)
 """The steps of a resumable upload that bring bytes, and those that ask, in either API."""

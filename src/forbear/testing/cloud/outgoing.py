@@ -5,7 +5,7 @@ from email.utils import formatdate
 from functools import lru_cache
 
 from forbear.testing.cloud.content import NOTHING, Content, content_of
-from forbear.testing.cloud.wire import Reply
+from forbear.testing.cloud.wire import Headers, Reply
 
 _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = (204, 304)
@@ -25,12 +25,17 @@ def framed(reply: Reply, now: float, *, lasting: bool, chunked: bool, head_only:
 
 def _head(reply: Reply, size: int, now: float, *, lasting: bool, chunked: bool) -> bytes:
     lines = [f"HTTP/1.1 {reply.status} ", f"Date: {http_date(int(now))}", "Server: forbear-cloud"]
-    lines += [f"{name}: {_sendable(value)}" for name, value in reply.headers]
+    lines += headers_of(reply.headers)
     if reply.status not in _BODILESS:
         lines.append("Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}")
     if not lasting:
         lines.append("Connection: close")
     return "\r\n".join((*lines, "\r\n")).encode("ascii")
+
+
+def headers_of(headers: Headers) -> list[str]:
+    """Return the lines of headers, whatever their values hold."""
+    return [f"{name}: {_sendable(value)}" for name, value in headers]
 
 
 @lru_cache(1024)

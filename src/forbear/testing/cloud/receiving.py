@@ -7,6 +7,7 @@ from dataclasses import replace
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import Conditions
 from forbear.testing.cloud.content import Content, Growing
+from forbear.testing.cloud.encryption import read_key
 from forbear.testing.cloud.errors import ApiError, invalid, not_found
 from forbear.testing.cloud.fields import integer
 from forbear.testing.cloud.model import StoredObject
@@ -16,7 +17,7 @@ from forbear.testing.cloud.wire import Json, JsonObject, Reply, Request
 HASHES = ("crc32c", "md5Hash")
 """The fields by which a client says what it means to send; they are checked, and not kept as it wrote them."""
 
-_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18})|\*)/(\d{1,18}|\*)")
+_CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18}|\*)|\*)/(\d{1,18}|\*)")
 
 
 def commit(
@@ -28,12 +29,13 @@ def commit(
     conditions: Conditions,
     acl: dict[str, str] | None,
     operation: str,
+    key: str | None,
 ) -> StoredObject:
-    """Make the object, if the hashes agree and the conditions hold at this moment."""
+    """Make the object, if the hashes agree and the conditions hold at this moment; `key` is the hash of its key."""
     conditions.check_write(call.store.bucket(bucket).live(name))
     _check_hashes(data, {**{key: fields[key] for key in HASHES if key in fields}, **_header_hashes(call.request)})
     kept = {key: value for key, value in fields.items() if key not in HASHES}
-    item = call.store.put(bucket, name, data, kept, acl=acl)
+    item = call.store.put(bucket, name, data, kept, acl=acl, key_sha256=key)
     call.committed(item.resource, item.generation, operation)
     return item
 
@@ -68,7 +70,8 @@ def start(
     total = None if length is None else integer(length, "X-Upload-Content-Length")
     if total is not None and total < 0:
         raise invalid("Invalid value for X-Upload-Content-Length: it must not be negative.")
-    session = Session(f"upload-{call.store.next_id()}", bucket, name, fields, conditions, total, acl)
+    key = read_key(call.request.headers)
+    session = Session(f"upload-{call.store.next_id()}", bucket, name, fields, conditions, total, acl, key)
     call.store.open_session(session)
     return session
 
@@ -76,6 +79,9 @@ def start(
 def proceed(call: Call, operation: str) -> Session:
     """Take a chunk or a status query, and commit once everything is here: then the session is `finished`."""
     session = _session(call)
+    if read_key(call.request.headers) not in {None, session.key_sha256}:
+        text = "The encryption key is not the one that the upload began with."
+        raise ApiError(400, text, "customerEncryptionKeyIsIncorrect")
     if session.finished is not None:
         return session
     offset, length, total = _content_range(call.request)
@@ -89,7 +95,15 @@ def proceed(call: Call, operation: str) -> Session:
         data = session.data.content()
         try:
             item = commit(
-                call, session.bucket, session.name, data, session.fields, session.conditions, session.acl, operation
+                call,
+                session.bucket,
+                session.name,
+                data,
+                session.fields,
+                session.conditions,
+                session.acl,
+                operation,
+                session.key_sha256,
             )
         except ApiError as error:
             # Wrong bytes stay wrong: a later query, which brings no hash, must not make an object of them.
@@ -115,7 +129,7 @@ def incomplete(call: Call, session: Session) -> Reply:
 def cancel(call: Call) -> Reply:
     """Forget a session at its owner's wish, which is answered with 499."""
     session = _session(call)
-    session.gone = 410
+    session.gone = 499
     session.data = Growing()
     raise ApiError(499, "Client Closed Request: the upload was cancelled.")
 
@@ -124,7 +138,7 @@ def keep_part(call: Call, body: Content) -> Session | None:
     """Store what arrived of a chunk whose connection broke; None where it does not fit an open session: dropped."""
     try:
         session = _session(call)
-        offset, _, total = _content_range(call.request)
+        offset, _, total = _content_range(call.request, whole=False)
         if offset is None or session.finished is not None:
             return None
         if total is not None:
@@ -161,8 +175,11 @@ def _session(call: Call) -> Session:
     return session
 
 
-def _content_range(request: Request) -> tuple[int | None, int, int | None]:
-    """Where the chunk starts (None: a query, no chunk), how long it claims to be, and the total size if known."""
+def _content_range(request: Request, *, whole: bool = True) -> tuple[int | None, int, int | None]:
+    """Return where the chunk starts (None: a query, no chunk), how long it claims to be, and the total size if known.
+
+    `bytes N-*/*` is a chunk that ends with the upload: if it came as a `whole`, it tells the size.
+    """
     header = request.headers.get("content-range")
     if header is None:
         length = integer(request.headers.get("content-length", str(len(request.content))), "Content-Length")
@@ -172,4 +189,9 @@ def _content_range(request: Request) -> tuple[int | None, int, int | None]:
         raise invalid(f"Invalid Content-Range header: '{header[:80]}'. Use bytes FIRST-LAST/TOTAL or bytes */TOTAL.")
     first, last, size = found.groups()
     total = None if size == "*" else int(size)
-    return (None, 0, total) if first is None else (int(first), int(last) - int(first) + 1, total)
+    if first is None:
+        return None, 0, total
+    if last == "*":
+        length = len(request.content)
+        return int(first), length, int(first) + length if whole and total is None else total
+    return int(first), int(last) - int(first) + 1, total

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from urllib.parse import quote
 
-from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject, etag_of
+from forbear.testing.cloud.model import Bucket, Folder, HmacKey, StoredObject, etag_of
 from forbear.testing.cloud.wire import Json, JsonObject
 
 
@@ -32,6 +32,8 @@ def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
         "updated": moment(bucket.updated),
         "etag": bucket.etag,
     }
+    if bucket.soft_deleted is not None:
+        resource["softDeleteTime"], resource["hardDeleteTime"] = map(moment, bucket.soft_deleted)
     if full:
         resource["acl"] = acl_resources("bucketAccessControl", bucket.acl, bucket.metageneration, bucket.name)
         resource["defaultObjectAcl"] = acl_resources(
@@ -40,8 +42,8 @@ def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
     return resource
 
 
-def object_resource(item: StoredObject, base: str, *, full: bool = False) -> JsonObject:
-    """One version of an object; access controls only when `full`."""
+def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes: bool = True) -> JsonObject:
+    """One version of an object; access controls only when `full`, and hashes unless somebody else has the key."""
     name = quote(item.name, safe="")
     link = f"storage/v1/b/{item.bucket}/o/{name}"
     resource: JsonObject = {
@@ -56,13 +58,18 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False) -> Jso
         "generation": str(item.generation),
         "metageneration": str(item.metageneration),
         "size": str(len(item.content)),
-        "crc32c": item.crc32c,
         "etag": item.etag,
         "timeCreated": moment(item.created),
         "updated": moment(item.updated),
     }
-    if item.md5 is not None:
-        resource["md5Hash"] = item.md5
+    if hashes:
+        resource["crc32c"] = item.crc32c
+        if item.md5 is not None:
+            resource["md5Hash"] = item.md5
+    if item.key_sha256 is not None:
+        resource["customerEncryption"] = {"encryptionAlgorithm": "AES256", "keySha256": item.key_sha256}
+    if item.soft_deleted is not None:
+        resource["softDeleteTime"], resource["hardDeleteTime"] = map(moment, item.soft_deleted)
     if item.components is not None:
         resource["componentCount"] = item.components
     if item.deleted is not None:
@@ -72,6 +79,20 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False) -> Jso
             "objectAccessControl", item.acl, item.metageneration, item.bucket, item.name, item.generation
         )
     return resource
+
+
+def folder_resource(kind: str, bucket: str, folder: Folder, base: str) -> JsonObject:
+    """A folder or a managed folder."""
+    return {
+        "kind": f"storage#{kind}",
+        "id": f"{bucket}/{folder.name}",
+        "selfLink": f"{base}/storage/v1/b/{bucket}/{kind}s/{quote(folder.name, safe='')}",
+        "name": folder.name,
+        "bucket": bucket,
+        "metageneration": str(folder.metageneration),
+        "createTime": moment(folder.created),
+        "updateTime": moment(folder.updated),
+    }
 
 
 def acl_resource(

@@ -22,6 +22,7 @@ class Session:
     conditions: Conditions
     total: int | None
     acl: dict[str, str] | None = None
+    key_sha256: str | None = None
     data: Growing = field(default_factory=Growing)
     finished: StoredObject | None = None
     gone: int | None = None

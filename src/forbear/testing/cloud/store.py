@@ -13,11 +13,12 @@ from forbear.testing.cloud.content import Content, content_of
 from forbear.testing.cloud.errors import conflict, invalid, not_found
 from forbear.testing.cloud.iam.model import Iam
 from forbear.testing.cloud.memorystore.model import Memorystore
-from forbear.testing.cloud.model import Bucket, HmacKey, StoredObject
+from forbear.testing.cloud.model import Bucket, Folder, HmacKey, StoredObject
+from forbear.testing.cloud.retention import check_unprotected
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.space import Space
 from forbear.testing.cloud.weight import weigh
-from forbear.testing.cloud.wire import Json
+from forbear.testing.cloud.wire import Json, JsonObject
 from forbear.testing.cloud.xml.model import Upload
 
 _RESERVED = ".well-known/acme-challenge/"
@@ -41,6 +42,8 @@ class Store:
         self.space = Space(memory_limit, self._weigh)
         self.now = clock
         self.buckets: dict[str, Bucket] = {}
+        self.deleted_buckets: list[Bucket] = []
+        """Those that can be restored, oldest deletion first."""
         self.sessions: dict[str, Session] = {}
         self.rewrites: dict[str, Rewrite] = {}
         self.hmac_keys: dict[str, HmacKey] = {}
@@ -55,6 +58,7 @@ class Store:
         with self.lock:
             for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys, self.multiparts):
                 table.clear()
+            self.deleted_buckets.clear()
             self.iam.clear()
             self.memorystore.clear()
             self.space.changed()
@@ -94,6 +98,10 @@ class Store:
             if bucket.objects:
                 raise conflict("The bucket you tried to delete is not empty.")
             del self.buckets[bucket.name]
+            kept = bucket.soft_delete_seconds
+            if kept:
+                bucket.soft_deleted = self.now(), self.now() + kept
+                self.deleted_buckets.append(bucket)
             self.space.changed()
 
     def object(self, bucket: str, name: str, generation: int | None = None) -> StoredObject:
@@ -112,8 +120,12 @@ class Store:
         *,
         acl: Mapping[str, str] | None = None,
         components: int | None = None,
+        key_sha256: str | None = None,
     ) -> StoredObject:
-        """Write an object: a new generation becomes live, the one before stays only in a versioned bucket."""
+        """Write an object: a new generation becomes live, the one before stays only in a versioned bucket.
+
+        403 while a hold or a retention period protects the one before.
+        """
         check_object_name(name)
         with self.lock:
             home = self.bucket(bucket)
@@ -122,22 +134,26 @@ class Store:
             grants = dict(home.default_acl if acl is None else acl)
             generation = self.next_generation()
             item = StoredObject(bucket, name, generation, content_of(data), now, now, dict(fields or {}), grants)
-            item.components = components
+            item.components, item.key_sha256 = components, key_sha256
+            if home.fields.get("defaultEventBasedHold") is True:
+                item.fields.setdefault("eventBasedHold", True)
             home.objects.setdefault(name, []).append(item)
+            if home.hierarchical:
+                self.create_folders(home, name)
             return item
 
     def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
-        """Delete a version: for good, or (versioned bucket) by making it noncurrent."""
+        """Delete a version: for good, or (versioned bucket) by making it noncurrent.
+
+        403 while a hold or a retention period protects it.
+        """
         with self.lock:
             home = self.bucket(item.bucket)
             self.space.changed()
-            if not for_good:
+            if for_good:
+                self._drop(home, item)
+            else:
                 self._retire(home, item.name)
-                return
-            versions = home.objects[item.name]
-            versions.remove(item)
-            if not versions:
-                del home.objects[item.name]
 
     def claim(self, contents: Iterable[Content]) -> None:
         """Count what is to be copied; 413 when it does not fit. Copies share their bytes, and count all the same."""
@@ -153,7 +169,18 @@ class Store:
         _make_room(self.rewrites, lambda _: True)
         self.rewrites[token] = rewrite
 
-    def touch(self, thing: Bucket | StoredObject) -> None:
+    def create_folders(self, bucket: Bucket, name: str) -> None:
+        """Make the folders that a name leads through, as far as they are missing."""
+        for parent in parents(name):
+            if parent not in bucket.folders:
+                bucket.folders[parent] = Folder(parent, self.now(), self.now())
+
+    def keep_operation(self, bucket: Bucket, number: str, operation: JsonObject) -> None:
+        """Keep an operation that is done; of very many, the oldest are forgotten."""
+        _make_room(bucket.operations, lambda _: True)
+        bucket.operations[number] = operation
+
+    def touch(self, thing: Bucket | StoredObject | Folder) -> None:
         """Note that metadata has changed."""
         thing.metageneration += 1
         thing.updated = self.now()
@@ -175,19 +202,30 @@ class Store:
         if home.versioned:
             live.deleted = self.now()
             return
-        home.objects[name].pop()
-        if not home.objects[name]:
-            del home.objects[name]
+        self._drop(home, live)
 
+    def _drop(self, home: Bucket, item: StoredObject) -> None:
+        """Delete a version; it can be restored for as long as the bucket says."""
+        now = self.now()
+        check_unprotected(home, item, now)
+        versions = home.objects[item.name]
+        versions.remove(item)
+        if not versions:
+            del home.objects[item.name]
+        kept = home.soft_delete_seconds
+        if kept:
+            item.soft_deleted = now, now + kept
+            home.deleted_objects.append(item)
 
     def _weigh(self) -> int:
         """Return how much memory all of it takes."""
         with self.lock:
-            items = [item for bucket in self.buckets.values() for item in bucket.versions()]
+            buckets = [*self.buckets.values(), *self.deleted_buckets]
+            items = [item for bucket in buckets for item in (*bucket.versions(), *bucket.deleted_objects)]
             metadata = [
                 (bucket.name, bucket.fields, bucket.acl, bucket.default_acl, bucket.policy, bucket.notifications)
-                for bucket in self.buckets.values()
-            ]
+                for bucket in buckets
+            ] + [(bucket.folders, bucket.managed_folders, bucket.operations) for bucket in buckets]
             uploads = [
                 (session.id, session.name, session.fields, session.acl, session.data)
                 for session in self.sessions.values()
@@ -208,6 +246,11 @@ def _make_room(tickets: dict[str, _Ticket], over: Callable[[_Ticket], bool]) -> 
         oldest = next((name for name, ticket in islice(tickets.items(), 100) if over(ticket)), None)
         if oldest is not None:
             del tickets[oldest]
+
+
+def parents(name: str) -> list[str]:
+    """Return the folders that a name lies in, outermost first."""
+    return [name[: place + 1] for place, char in enumerate(name) if char == "/" and place]
 
 
 def check_object_name(name: str) -> None:

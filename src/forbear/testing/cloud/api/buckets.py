@@ -5,13 +5,18 @@ import re
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import check_etag, check_match
 from forbear.testing.cloud.errors import ApiError, invalid, required
-from forbear.testing.cloud.fields import query_integer, text
+from forbear.testing.cloud.fields import query_flag, query_integer, text
 from forbear.testing.cloud.model import Bucket, nested
 from forbear.testing.cloud.paging import page
 from forbear.testing.cloud.predefined import predefined_acl
 from forbear.testing.cloud.resources import bucket_resource, listing, moment
+from forbear.testing.cloud.retention import check_policy
+from forbear.testing.cloud.softdelete import check_soft_delete, deleted_bucket, deleted_buckets
 from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, json_reply
 from forbear.testing.cloud.writable import acl_field, bucket_fields, merged
+
+_FIXED = ("hierarchicalNamespace", "objectRetention")
+"""What a bucket has from its beginning."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 
@@ -22,7 +27,12 @@ def insert(call: Call) -> Reply:
     name, project = text(body, "name"), _project(call)
     check_bucket_name(name)
     acl, default_acl = _acls(call, project, body)
-    bucket = call.store.create_bucket(name, project, merged({}, bucket_fields(body)))
+    fields = merged({}, bucket_fields(body))
+    check_policy({}, fields, call.store.now())
+    check_soft_delete(fields)
+    if query_flag(call.query, "enableObjectRetention"):
+        fields["objectRetention"] = {"mode": "Enabled"}
+    bucket = call.store.create_bucket(name, project, fields)
     bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
     call.committed(name, bucket.generation)
     return _reply(call, bucket)
@@ -30,7 +40,13 @@ def insert(call: Call) -> Reply:
 
 def get(call: Call) -> Reply:
     """Read the metadata of a bucket."""
-    bucket = call.bucket()
+    if query_flag(call.query, "softDeleted"):
+        generation = query_integer(call.query, "generation")
+        if generation is None:
+            raise required("generation")
+        bucket = deleted_bucket(call.store, call.names["bucket"], generation)
+    else:
+        bucket = call.bucket()
     call.conditions().check_read(bucket)
     check_etag(call.request.headers, bucket.etag)
     return _reply(call, bucket)
@@ -39,9 +55,13 @@ def get(call: Call) -> Reply:
 def list_(call: Call) -> Reply:
     """List the buckets of a project, by name."""
     project, prefix = _project(call), call.query.get("prefix", "")
-    names = sorted(b.name for b in call.store.buckets.values() if b.project == project and b.name.startswith(prefix))
+    deleted = query_flag(call.query, "softDeleted")
+    some = deleted_buckets(call.store) if deleted else call.store.buckets.values()
+    # A name may have been deleted more than once: the generation tells which.
+    named = {(f"{each.name}#{each.generation}" if deleted else each.name): each for each in some}
+    names = sorted(key for key, each in named.items() if each.project == project and each.name.startswith(prefix))
     shown, token = page(names, call.query)
-    found = [bucket_resource(call.store.buckets[name], call.base, full=call.full) for name in shown]
+    found = [bucket_resource(named[key], call.base, full=call.full) for key in shown]
     return json_reply(listing("buckets", found, token))
 
 
@@ -58,7 +78,8 @@ def update(call: Call) -> Reply:
     bucket, body = call.bucket(), call.body()
     call.conditions().check_write(bucket)
     check_match(call.request.headers, bucket.etag)
-    return _changed(call, bucket, merged({}, bucket_fields(body)), body)
+    kept = {name: bucket.fields[name] for name in _FIXED if name in bucket.fields}
+    return _changed(call, bucket, {**merged({}, bucket_fields(body)), **kept}, body)
 
 
 def delete(call: Call) -> Reply:
@@ -91,6 +112,21 @@ def check_bucket_name(name: str) -> None:
         raise invalid(f"Invalid bucket name: '{name[:80]}'.")
 
 
+def get_storage_layout(call: Call) -> Reply:
+    """Say where a bucket lies, and whether it has folders; clients ask before they move objects."""
+    bucket = call.bucket()
+    location = str(bucket.fields.get("location") or "US").upper()
+    layout: JsonObject = {
+        "kind": "storage#storageLayout",
+        "bucket": bucket.name,
+        "location": location,
+        "locationType": "multi-region" if location in {"US", "EU", "ASIA"} else "region",
+        "hierarchicalNamespace": {"enabled": bucket.hierarchical},
+    }
+    placement = nested(bucket.fields, "customPlacementConfig")
+    return json_reply({**layout, "customPlacementConfig": placement} if placement else layout)
+
+
 def _project(call: Call) -> str:
     project = call.query.get("project")
     if not project:
@@ -107,6 +143,8 @@ def _acls(call: Call, project: str, body: JsonObject) -> tuple[dict[str, str] | 
 
 def _changed(call: Call, bucket: Bucket, fields: JsonObject, body: JsonObject) -> Reply:
     acl, default_acl = _acls(call, bucket.project, body)
+    check_policy(bucket.fields, fields, call.store.now())
+    check_soft_delete(fields)
     bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
     bucket.fields = fields
     call.store.touch(bucket)

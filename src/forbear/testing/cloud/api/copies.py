@@ -1,20 +1,23 @@
 """objects.compose, copy, rewrite and move: new objects out of old ones; the bytes never leave the cloud."""
 
-from forbear.testing.cloud.api.objects import object_reply
+from forbear.testing.cloud.api.objects import object_reply, resource_of
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import read_conditions
 from forbear.testing.cloud.content import joined
+from forbear.testing.cloud.encryption import check_key, check_source_key, read_key
 from forbear.testing.cloud.errors import invalid, required
 from forbear.testing.cloud.fields import integer, items, mapping, query_integer, text
 from forbear.testing.cloud.model import StoredObject
 from forbear.testing.cloud.predefined import predefined_acl
-from forbear.testing.cloud.resources import object_resource
+from forbear.testing.cloud.retention import check_unprotected
 from forbear.testing.cloud.store import Rewrite, check_object_name
 from forbear.testing.cloud.wire import JsonObject, Reply, json_reply
 from forbear.testing.cloud.writable import merged, object_fields
 
 _MOST_SOURCES = 32
 _MEBIBYTE = 1_048_576
+_HOLDS = ("temporaryHold", "eventBasedHold", "retention")
+"""What protects one object, and not its copies."""
 
 
 def compose(call: Call) -> Reply:
@@ -34,6 +37,7 @@ def compose(call: Call) -> Reply:
         wanted = conditions.get("ifGenerationMatch")
         if wanted is not None:
             read_conditions({"ifGenerationMatch": str(integer(wanted, "ifGenerationMatch"))}).check_write(source)
+        check_key(source, call.request.headers)
         sources.append(source)
     call.conditions().check_write(bucket.live(name))
     fields = merged({}, object_fields(mapping(body, "destination")))
@@ -41,7 +45,8 @@ def compose(call: Call) -> Reply:
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
     call.store.claim(source.content for source in sources)
     data = joined(source.content for source in sources)
-    item = call.store.put(bucket.name, name, data, fields, acl=acl, components=components)
+    key = read_key(call.request.headers)
+    item = call.store.put(bucket.name, name, data, fields, acl=acl, components=components, key_sha256=key)
     call.committed(item.resource, item.generation)
     return object_reply(call, item)
 
@@ -80,19 +85,26 @@ def rewrite(call: Call) -> Reply:
         call.store.keep_rewrite(token, Rewrite(plan, copied))
         return json_reply({**answer, "rewriteToken": token})
     item = _write(call, source)
-    return json_reply({**answer, "resource": object_resource(item, call.base, full=call.full)})
+    return json_reply({**answer, "resource": resource_of(call, item)})
 
 
 def move(call: Call) -> Reply:
     """Rename an object within its bucket: one change, after which the source is gone."""
     bucket, name = call.bucket(), call.names["destinationObject"]
     source = _source(call, None)
+    check_unprotected(bucket, source, call.store.now())
     check_object_name(name)
     if name == source.name:
         raise invalid("The source and the destination of a move must differ.")
     call.conditions().check_write(bucket.live(name))
     item = call.store.put(
-        bucket.name, name, source.content, source.fields, acl=source.acl, components=source.components
+        bucket.name,
+        name,
+        source.content,
+        source.fields,
+        acl=source.acl,
+        components=source.components,
+        key_sha256=source.key_sha256,
     )
     call.store.delete_object(source, for_good=not bucket.versioned)
     call.committed(item.resource, item.generation)
@@ -113,14 +125,23 @@ def _check_destination(call: Call) -> None:
 
 def _write(call: Call, source: StoredObject) -> StoredObject:
     """Make the copy; metadata in the request replaces the source's as a whole."""
+    check_source_key(source, call.request.headers)
     _check_destination(call)
     bucket = call.store.bucket(call.names["destinationBucket"])
     body = call.body()
-    fields = merged({}, object_fields(body)) if body else source.fields
+    fields = merged({}, object_fields(body)) if body else {**source.fields}
+    for hold in _HOLDS if not body else ():
+        fields.pop(hold, None)
     acl = predefined_acl(call.query, "destinationPredefinedAcl", bucket.project)
     call.store.claim([source.content])
     item = call.store.put(
-        bucket.name, call.names["destinationObject"], source.content, fields, acl=acl, components=source.components
+        bucket.name,
+        call.names["destinationObject"],
+        source.content,
+        fields,
+        acl=acl,
+        components=source.components,
+        key_sha256=read_key(call.request.headers),
     )
     call.committed(item.resource, item.generation)
     return item

@@ -4,6 +4,7 @@ import re
 import zlib
 
 from forbear.testing.cloud.conditions import same_etag
+from forbear.testing.cloud.encryption import check_key, encryption_headers
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.model import StoredObject
 from forbear.testing.cloud.outgoing import http_date
@@ -20,6 +21,7 @@ def media(item: StoredObject, request: Request, etag: str | None = None) -> Repl
 
     `etag` is the object's in an API that has others than its own.
     """
+    check_key(item, request.headers)
     etag = etag or item.etag
     headers = _headers(item, etag)
     encoding = item.string("contentEncoding")
@@ -62,6 +64,7 @@ def _headers(item: StoredObject, etag: str) -> tuple[tuple[str, str], ...]:
     headers += [(header, value) for name, header in named.items() if (value := item.string(name))]
     return (
         *headers,
+        *encryption_headers(item),
         ("Cache-Control", item.string("cacheControl") or "no-cache, no-store, max-age=0, must-revalidate"),
     )
 

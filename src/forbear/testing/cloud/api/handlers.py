@@ -2,14 +2,19 @@
 
 from collections.abc import Mapping
 
-from forbear.testing.cloud.api import acls, buckets, copies, iam, notifications, objects, projects, uploads
-from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.errors import ApiError
-from forbear.testing.cloud.wire import Reply
-
-
-def _batch(_: Call) -> Reply:
-    raise ApiError(400, "Batch requests are not supported: send the requests one by one.", "notImplemented")
+from forbear.testing.cloud.api import (
+    acls,
+    buckets,
+    copies,
+    folders,
+    iam,
+    notifications,
+    objects,
+    projects,
+    restore,
+    uploads,
+)
+from forbear.testing.cloud.call import Handler
 
 
 def _under(prefix: str, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
@@ -24,7 +29,13 @@ HANDLERS: Mapping[str, Handler] = {
     "storage.buckets.update": buckets.update,
     "storage.buckets.delete": buckets.delete,
     "storage.buckets.lockRetentionPolicy": buckets.lock_retention_policy,
+    "storage.buckets.getStorageLayout": buckets.get_storage_layout,
+    "storage.buckets.restore": restore.restore_bucket,
+    **_under("storage.buckets.operations", folders.OPERATIONS),
     **_under("storage.buckets", iam.BUCKET),
+    **_under("storage.folders", folders.FOLDERS),
+    **_under("storage.managedFolders", folders.MANAGED),
+    **_under("storage.managedFolders", iam.MANAGED_FOLDER),
     "storage.objects.list": objects.list_,
     "storage.objects.insert": uploads.insert,
     "storage.objects.get": objects.get,
@@ -35,6 +46,8 @@ HANDLERS: Mapping[str, Handler] = {
     "storage.objects.copy": copies.copy,
     "storage.objects.rewrite": copies.rewrite,
     "storage.objects.move": copies.move,
+    "storage.objects.restore": restore.restore_object,
+    "storage.objects.bulkRestore": restore.restore_objects,
     **_under("storage.objects", iam.OBJECT),
     **_under("storage.bucketAccessControls", acls.BUCKET),
     **_under("storage.defaultObjectAccessControls", acls.DEFAULT_OBJECT),
@@ -49,5 +62,4 @@ HANDLERS: Mapping[str, Handler] = {
     "storage.projects.hmacKeys.update": projects.update_key,
     "storage.projects.hmacKeys.delete": projects.delete_key,
     "storage.projects.serviceAccount.get": projects.service_account,
-    "storage.batch": _batch,
 }

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from forbear.testing.cloud.api.folders import find_folder
 from forbear.testing.cloud.call import Call, Handler
 from forbear.testing.cloud.conditions import check_match, same_etag
 from forbear.testing.cloud.errors import condition_not_met, invalid, required
@@ -18,7 +19,7 @@ class _Place:
     policy: Policy
     resource_id: str
     resource: str
-    generation: int
+    generation: int | None
 
     def reply(self) -> Reply:
         body: JsonObject = {
@@ -39,6 +40,12 @@ def _of_object(call: Call) -> _Place:
     item = call.item()
     resource_id = f"projects/_/buckets/{item.bucket}/objects/{item.name}"
     return _Place(item.policy, resource_id, item.resource, item.generation)
+
+
+def _of_managed_folder(call: Call) -> _Place:
+    bucket, folder = call.bucket(), find_folder(call, call.bucket().managed_folders, "managedFolder")
+    resource_id = f"projects/_/buckets/{bucket.name}/managedFolders/{folder.name}"
+    return _Place(folder.policy, resource_id, f"{bucket.name}/managedFolders/{folder.name}", None)
 
 
 def _handlers(find: Callable[[Call], _Place]) -> Mapping[str, Handler]:
@@ -73,3 +80,4 @@ def _handlers(find: Callable[[Call], _Place]) -> Mapping[str, Handler]:
 
 BUCKET = _handlers(_of_bucket)
 OBJECT = _handlers(_of_object)
+MANAGED_FOLDER = _handlers(_of_managed_folder)

@@ -3,12 +3,15 @@
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import check_etag, check_match
-from forbear.testing.cloud.errors import invalid
-from forbear.testing.cloud.fields import query_flag
+from forbear.testing.cloud.encryption import is_readable
+from forbear.testing.cloud.errors import invalid, required
+from forbear.testing.cloud.fields import query_flag, query_integer
 from forbear.testing.cloud.model import StoredObject
 from forbear.testing.cloud.objectlist import list_objects
 from forbear.testing.cloud.predefined import predefined_acl
-from forbear.testing.cloud.resources import listing, object_resource
+from forbear.testing.cloud.resources import listing, moment, object_resource
+from forbear.testing.cloud.retention import check_object_retention, expiration
+from forbear.testing.cloud.softdelete import deleted_object, forget_expired
 from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, Request, json_reply
 from forbear.testing.cloud.writable import acl_field, check_custom_time, check_metadata, merged, object_fields
 
@@ -18,12 +21,21 @@ def get(call: Call) -> Reply:
     alt = call.query.get("alt", "json")
     if alt not in {"json", "media"}:
         raise invalid(f"Invalid value for alt: '{alt[:80]}'. It must be json or media.")
-    item = call.item()
+    item = _deleted(call) if query_flag(call.query, "softDeleted") else call.item()
     call.conditions().check_read(item)
     check_etag(call.request.headers, item.etag)
     if wants_media(call.request):
         return media(item, call.request)
     return object_reply(call, item)
+
+
+def _deleted(call: Call) -> StoredObject:
+    generation = query_integer(call.query, "generation")
+    if generation is None:
+        raise required("generation")
+    if wants_media(call.request):
+        raise invalid("The content of a soft-deleted object cannot be read: restore it first.")
+    return deleted_object(call.store, call.bucket(), call.names["object"], generation)
 
 
 def wants_media(request: Request) -> bool:
@@ -33,9 +45,10 @@ def wants_media(request: Request) -> bool:
 
 def list_(call: Call) -> Reply:
     """List objects by name, folded at a delimiter; all versions with versions=true."""
-    query = call.query
-    found = list_objects(call.bucket(), query, versions=query_flag(query, "versions"))
-    resources = [object_resource(item, call.base, full=call.full) for item in found.items]
+    query, bucket = call.query, call.bucket()
+    forget_expired(call.store, bucket)
+    found = list_objects(bucket, query, versions=query_flag(query, "versions"))
+    resources = [resource_of(call, item) for item in found.items]
     return json_reply(listing("objects", resources, found.token, prefixes=found.prefixes))
 
 
@@ -46,7 +59,7 @@ def patch(call: Call) -> Reply:
     check_match(call.request.headers, item.etag)
     fields = object_fields(body)
     check_custom_time(item.fields, fields)
-    changed = merged(item.fields, fields)
+    changed = merged(item.fields, {**fields, **({"retention": None} if fields.get("retention") == {} else {})})
     check_metadata(changed)
     return _changed(call, item, changed, body)
 
@@ -71,13 +84,26 @@ def delete(call: Call) -> Reply:
 
 def object_reply(call: Call, item: StoredObject) -> Reply:
     """The resource of an object, as most operations answer."""
-    return json_reply(object_resource(item, call.base, full=call.full), headers=(("ETag", item.etag),))
+    return json_reply(resource_of(call, item), headers=(("ETag", item.etag),))
+
+
+def resource_of(call: Call, item: StoredObject) -> JsonObject:
+    """Return the resource of an object as this request may see it."""
+    hashes = is_readable(item, call.request.headers)
+    resource = object_resource(item, call.base, full=call.full, hashes=hashes)
+    home = call.store.buckets.get(item.bucket)
+    end = None if home is None else expiration(home, item)
+    return resource if end is None else {**resource, "retentionExpirationTime": moment(end)}
 
 
 def _changed(call: Call, item: StoredObject, fields: JsonObject, body: JsonObject) -> Reply:
     acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", call.bucket().project)
+    override = query_flag(call.query, "overrideUnlockedRetention")
+    check_object_retention(call.bucket(), item.fields, fields, override=override)
     if acl is not None:
         item.acl = acl
+    if item.fields.get("eventBasedHold") is True and fields.get("eventBasedHold") is not True:
+        item.released = call.store.now()
     item.fields = fields
     call.store.touch(item)
     call.committed(item.resource, item.generation)

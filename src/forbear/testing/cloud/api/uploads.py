@@ -5,12 +5,14 @@ from urllib.parse import quote, urlencode
 from forbear.testing.cloud.api.objects import object_reply
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.content import Content
+from forbear.testing.cloud.encryption import read_key
 from forbear.testing.cloud.errors import ApiError, invalid, required
 from forbear.testing.cloud.fields import text
 from forbear.testing.cloud.multipart import read_multipart
 from forbear.testing.cloud.operations import CANCEL, INSERT, QUERY, SEND, START
 from forbear.testing.cloud.predefined import predefined_acl
 from forbear.testing.cloud.receiving import HASHES, asks, cancel, commit, incomplete, proceed, start
+from forbear.testing.cloud.retention import check_object_retention
 from forbear.testing.cloud.store import check_object_name
 from forbear.testing.cloud.wire import JsonObject, Reply, Request
 from forbear.testing.cloud.writable import acl_field, merged, object_fields
@@ -74,7 +76,20 @@ def _read_multipart(request: Request) -> tuple[JsonObject, str | None, slice]:
 
 def _insert_at_once(call: Call, metadata: JsonObject, content_type: str | None, data: Content) -> Reply:
     name, fields, acl = _described(call, metadata, content_type)
-    return object_reply(call, commit(call, call.names["bucket"], name, data, fields, call.conditions(), acl, INSERT))
+    return object_reply(
+        call,
+        commit(
+            call,
+            call.names["bucket"],
+            name,
+            data,
+            fields,
+            call.conditions(),
+            acl,
+            INSERT,
+            read_key(call.request.headers),
+        ),
+    )
 
 
 def _described(
@@ -87,6 +102,7 @@ def _described(
     if "contentEncoding" in call.query:
         fields["contentEncoding"] = call.query["contentEncoding"]
     fields.update({key: metadata[key] for key in HASHES if metadata.get(key)})
+    check_object_retention(call.bucket(), {}, fields, override=False)
     acl = acl_field(metadata, "acl") or predefined_acl(call.query, "predefinedAcl", call.bucket().project)
     return name, fields, acl
 

@@ -19,6 +19,7 @@ _CODES = {
     416: "InvalidRange",
     429: "SlowDown",
     500: "InternalError",
+    499: "ClientClosedRequest",
     501: "NotImplemented",
     503: "ServiceUnavailable",
 }

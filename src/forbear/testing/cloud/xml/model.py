@@ -14,4 +14,5 @@ class Upload:
     name: str
     fields: JsonObject
     acl: dict[str, str] | None
+    key_sha256: str | None = None
     parts: dict[int, Content] = field(default_factory=dict[int, Content])

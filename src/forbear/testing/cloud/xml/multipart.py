@@ -4,6 +4,7 @@ import re
 
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.content import Content, joined
+from forbear.testing.cloud.encryption import check_source_key, read_key
 from forbear.testing.cloud.errors import ApiError, invalid
 from forbear.testing.cloud.fields import integer
 from forbear.testing.cloud.store import check_object_name
@@ -26,7 +27,7 @@ def start(call: Call) -> Reply:
     check_object_name(name)
     upload_id = f"multipart-{call.store.next_id()}"
     acl = headers.acl(given, bucket.project)
-    call.store.multiparts[upload_id] = Upload(bucket.name, name, headers.fields(given), acl)
+    call.store.multiparts[upload_id] = Upload(bucket.name, name, headers.fields(given), acl, read_key(given))
     call.committed(f"{bucket.name}/{name}")
     return xml_reply(Element("InitiateMultipartUploadResult", "", _names(call, upload_id)), namespace=MULTIPART)
 
@@ -41,6 +42,7 @@ def put_part(call: Call) -> Reply:
 def copy_part(call: Call) -> Reply:
     """Store a part that is copied from an object, or from a range of one."""
     item = copied(call)
+    check_source_key(item, call.request.headers)
     data, wanted = item.content, headers.goog(call.request.headers, "copy-source-range")
     if wanted is not None:
         found = _RANGE.fullmatch(wanted.strip())
@@ -93,7 +95,15 @@ def complete(call: Call) -> Reply:
     data = [_part(upload, number, etag) for number, etag in wanted]
     if any(len(each) < _SMALLEST for each in data[:-1]):
         raise ApiError(400, f"A part other than the last must have at least {_SMALLEST} bytes.", "EntityTooSmall")
-    item = call.store.put(upload.bucket, upload.name, joined(data), upload.fields, acl=upload.acl, components=len(data))
+    item = call.store.put(
+        upload.bucket,
+        upload.name,
+        joined(data),
+        upload.fields,
+        acl=upload.acl,
+        components=len(data),
+        key_sha256=upload.key_sha256,
+    )
     del call.store.multiparts[call.query["uploadId"]]
     call.committed(item.resource, item.generation)
     result = [leaf("Bucket", item.bucket), leaf("Key", item.name), leaf("ETag", f'"{etag_of(item)}"')]
@@ -121,6 +131,9 @@ def _store(call: Call, data: Content) -> str:
     number = integer(call.query.get("partNumber"), "partNumber")
     if not 1 <= number <= _MOST_PARTS:
         raise invalid(f"Invalid value for partNumber: it must be from 1 to {_MOST_PARTS}, got {number}.")
+    if read_key(call.request.headers) != upload.key_sha256:
+        text = "A part needs the encryption key that its upload began with."
+        raise ApiError(400, text, "customerEncryptionKeyIsIncorrect")
     upload.parts[number] = data
     call.committed(f"{upload.bucket}/{upload.name}?partNumber={number}")
     return etag_of_part(data)

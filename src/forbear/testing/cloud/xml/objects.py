@@ -6,6 +6,7 @@ from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.conditions import check_etag
 from forbear.testing.cloud.content import joined
+from forbear.testing.cloud.encryption import check_key, check_source_key, read_key
 from forbear.testing.cloud.errors import ApiError, invalid
 from forbear.testing.cloud.fields import integer, query_integer
 from forbear.testing.cloud.model import StoredObject
@@ -40,7 +41,9 @@ def put(call: Call) -> Reply:
     if md5 is not None and md5 != body.md5:
         raise ApiError(400, "The Content-MD5 you specified did not match what we received.", "BadDigest")
     conditions, acl = headers.conditions(given), headers.acl(given, bucket.project)
-    item = commit(call, bucket.name, name, body, headers.fields(given), conditions, acl, call.operation)
+    item = commit(
+        call, bucket.name, name, body, headers.fields(given), conditions, acl, call.operation, read_key(given)
+    )
     return Reply(200, headers.version(item))
 
 
@@ -57,13 +60,15 @@ def copy(call: Call) -> Reply:
     """Copy an object; its metadata comes along, or is replaced by that in the headers."""
     given, name, bucket = call.request.headers, call.names["object"], buckets.found(call)
     original = copied(call)
+    check_source_key(original, given)
     check_object_name(name)
     headers.conditions(given).check_write(bucket.live(name))
     replaces = (headers.goog(given, "metadata-directive") or "COPY").upper() == "REPLACE"
     fields = headers.fields(given) if replaces else original.fields
     acl = headers.acl(given, bucket.project)
     call.store.claim([original.content])
-    item = call.store.put(bucket.name, name, original.content, fields, acl=acl, components=original.components)
+    key, count = read_key(given), original.components
+    item = call.store.put(bucket.name, name, original.content, fields, acl=acl, components=count, key_sha256=key)
     call.committed(item.resource, item.generation)
     result = [leaf("ETag", f'"{etag_of(item)}"'), leaf("LastModified", moment(item.updated))]
     return xml_reply(Element("CopyObjectResult", "", result), headers=headers.version(item)[1:])
@@ -81,7 +86,10 @@ def compose(call: Call) -> Reply:
     call.store.claim(each.content for each in sources)
     data, count = joined(each.content for each in sources), sum(each.components or 1 for each in sources)
     acl = headers.acl(given, bucket.project)
-    item = call.store.put(bucket.name, name, data, headers.fields(given), acl=acl, components=count)
+    for each in sources:
+        check_key(each, given)
+    key = read_key(given)
+    item = call.store.put(bucket.name, name, data, headers.fields(given), acl=acl, components=count, key_sha256=key)
     call.committed(item.resource, item.generation)
     return Reply(200, headers.version(item))
 
