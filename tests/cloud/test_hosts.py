@@ -61,5 +61,5 @@ def test_no_page_administers(cloud: Cloud, http: httpx.Client, origin: str, meth
 
 def test_allowed_hosts_is_a_list() -> None:
     """One string would be taken for a list of letters."""
-    with pytest.raises(TypeError, match="`allowed_hosts` must be a sequence of names, got 'gcs.test': write it as"):
+    with pytest.raises(TypeError, match=r"`allowed_hosts` must be a sequence of names, got 'gcs\.test': write it as"):
         Cloud(allowed_hosts="gcs.test")

@@ -71,10 +71,3 @@ def test_notifications(cloud: Cloud, http: httpx.Client) -> None:
 def test_bad_notifications(http: httpx.Client, body: object) -> None:
     """A configuration needs a topic and a format."""
     assert http.post("/storage/v1/b/bkt/notificationConfigs", json=body).status_code == 400
-
-
-def test_batches_are_refused(http: httpx.Client) -> None:
-    """A batch is refused with the reason and the cure."""
-    reply = http.post("/batch/storage/v1", content=b"--x")
-    assert reply.status_code == 400
-    assert "one by one" in reply.json()["error"]["message"]

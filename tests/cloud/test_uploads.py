@@ -216,11 +216,60 @@ def test_bytes_already_there_are_skipped(cloud: Cloud, http: httpx.Client) -> No
 
 
 def test_cancel(cloud: Cloud, http: httpx.Client) -> None:
-    """A cancelled session answers 499 once, and is gone."""
+    """A cancelled session answers 499, to whatever comes after, too."""
     session = start(http)
     assert http.delete(session).status_code == 499
-    assert send(http, session, b"x", None).status_code == 410
+    assert send(http, session, b"x", None).status_code == 499
+    assert send(http, session, b"", "bytes */*").status_code == 499
+    assert http.delete(session).status_code == 499
     assert len(cloud.effects) == 0
+
+
+@pytest.mark.parametrize(
+    ("ranges", "stored"),
+    [
+        (["0-*/*"], True),
+        ([f"0-*/{len(DATA)}"], True),
+        ([f"0-{CHUNK - 1}/*", f"{CHUNK}-*/*"], True),
+        ([f"0-{CHUNK - 1}/{len(DATA)}", f"{CHUNK}-*/{len(DATA)}"], True),
+        ([f"0-{CHUNK - 1}/{len(DATA)}", f"{CHUNK}-*/*"], True),
+        ([f"{CHUNK}-*/*"], False),
+        ([f"0-*/{len(DATA) - 1}"], False),
+    ],
+)
+def test_chunks_without_an_end(cloud: Cloud, http: httpx.Client, ranges: list[str], stored: bool) -> None:
+    """A chunk can end where its body does, and the upload with it: so the Node.js client uploads what it streams."""
+    session = start(http)
+    status = 0
+    for each in ranges:
+        first, end = each.partition("-")[0], CHUNK if each.partition("-")[2].startswith(str(CHUNK - 1)) else len(DATA)
+        status = send(http, session, DATA[int(first) : end], f"bytes {each}").status_code
+    assert status == (200 if stored else 400)
+    assert cloud.effects.count("storage.objects.insert") == stored
+    if stored:
+        assert cloud.store.object("bkt", "o").data == DATA
+
+
+def test_a_chunk_without_an_end_that_breaks_off(cloud: Cloud, http: httpx.Client) -> None:
+    """Where the connection breaks the upload is not over: what came is kept, and it goes on from there."""
+    session = start(http)
+    cloud.fault(Fault.partial(CHUNK))
+    with pytest.raises(httpx.ReadError):
+        send(http, session, DATA, "bytes 0-*/*")
+    assert send(http, session, b"", "bytes */*").headers["range"] == f"bytes=0-{CHUNK - 1}"
+    assert cloud.effects.count() == 0
+    assert send(http, session, DATA[CHUNK:], f"bytes {CHUNK}-*/*").status_code == 200
+    assert cloud.store.object("bkt", "o").data == DATA
+
+
+@pytest.mark.parametrize("body", [b"", b"null", b" null ", b"{}"])
+def test_a_body_of_null(cloud: Cloud, http: httpx.Client, body: bytes) -> None:
+    """Clients in Go send null where they have nothing to say."""
+    http.post("/upload/storage/v1/b/bkt/o?uploadType=media&name=o", content=b"x")
+    for path in ("rewriteTo/b/bkt/o/c", "copyTo/b/bkt/o/d"):
+        assert http.post(f"/storage/v1/b/bkt/o/o/{path}", content=body).status_code == 200
+    assert http.post(f"{BASE}?uploadType=resumable&name=n", content=body).status_code == 200
+    assert cloud.effects.count() == 3
 
 
 def test_unknown_sessions(http: httpx.Client) -> None:

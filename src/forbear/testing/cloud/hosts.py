@@ -28,7 +28,7 @@ class Hosts:
                 raise ApiError(
                     403,
                     f"The host '{authority[:80]}' is not one of this server, which is for tests on this machine. Use "
-                    "localhost, 127.0.0.1 or a host of Google's APIs, or allow the name: `allowed_hosts`, --allow-host.",
+                    "localhost, 127.0.0.1 or a host of Google's APIs, or allow it: `allowed_hosts`, --allow-host.",
                     "hostNotAllowed",
                 )
 

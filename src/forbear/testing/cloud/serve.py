@@ -20,7 +20,8 @@ def serve(
 ) -> None:
     """Serve until SIGINT or SIGTERM; `on_ready` gets the running cloud once, to announce its URL and arm faults.
 
-    The other arguments are those of `Cloud`. For tests only: never expose it. Only in the main thread (ValueError elsewhere: signals arrive there). OSError when the port is taken.
+    The other arguments are those of `Cloud`. For tests only: never expose it. Only in the main thread (ValueError
+    elsewhere: signals arrive there). OSError when the port is taken.
     """
     stop = threading.Event()
 

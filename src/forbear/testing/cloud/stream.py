@@ -99,7 +99,7 @@ class Stream(asyncio.BufferedProtocol):
         self._silence = silence
 
     async def read(self) -> bytes:
-        """Return the next piece, b"" at the end; OSError when the connection broke, TimeoutError when it takes too long."""
+        """Return the next piece, b"" at the end; OSError when the connection broke or, TimeoutError, was too slow."""
         await self._until(1)
         if not self._pieces:
             return b""

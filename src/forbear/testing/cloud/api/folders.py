@@ -125,25 +125,25 @@ def rename(call: Call) -> Reply:
     """Give a folder and all that is in it another name, in one change; generations stay."""
     bucket = _hierarchical(call)
     folder = find_folder(call, bucket.folders, "folder")
-    target = _slashed(call.names["destinationFolder"])
+    old, target = folder.name, _slashed(call.names["destinationFolder"])
     check_object_name(target)
     read_conditions(call.query, "ifSource").check_write(folder)
     if target in bucket.folders:
         raise conflict(f"The folder {target} already exists.")
-    if target.startswith(folder.name):
+    if target.startswith(old):
         raise invalid("A folder cannot be moved into itself.")
-    items = list(_contents(bucket, folder.name))
+    items = list(_contents(bucket, old))
     for item in items:
         check_unprotected(bucket, item, call.store.now())
-        check_object_name(target + item.name.removeprefix(folder.name))
+        check_object_name(target + item.name.removeprefix(old))
     for name in dict.fromkeys(item.name for item in items):
-        new = target + name.removeprefix(folder.name)
+        new = target + name.removeprefix(old)
         bucket.objects[new] = bucket.objects.pop(name)
         for item in bucket.objects[new]:
             item.name = new
-    for name in [name for name in bucket.folders if name.startswith(folder.name)]:
+    for name in [name for name in bucket.folders if name.startswith(old)]:
         moved = bucket.folders.pop(name)
-        moved.name = target + name.removeprefix(folder.name)
+        moved.name = target + name.removeprefix(old)
         bucket.folders[moved.name] = moved
         call.store.touch(moved)
     call.store.create_folders(bucket, target)
@@ -216,7 +216,7 @@ def delete_managed(call: Call) -> Reply:
     bucket = call.bucket()
     folder = find_folder(call, bucket.managed_folders, "managedFolder")
     call.conditions().check_write(folder)
-    if next(_contents(bucket, folder.name), None) is not None and not query_flag(call.query, "allowNonEmpty"):
+    if next(_contents(bucket, old), None) is not None and not query_flag(call.query, "allowNonEmpty"):
         raise conflict(f"The managed folder {folder.name} is not empty.")
     del bucket.managed_folders[folder.name]
     call.committed(f"{bucket.name}/managedFolders/{folder.name}")
