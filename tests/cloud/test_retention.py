@@ -1,7 +1,5 @@
 """Holds and retention are enforced: what is protected is neither deleted nor overwritten, whichever way it is tried."""
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
@@ -24,11 +22,11 @@ class Clock:
 
 
 @pytest.fixture
-def clock(cloud: Cloud) -> Iterator[Clock]:
+def clock(cloud: Cloud) -> Clock:
     """The clock of the cloud."""
     clock = Clock()
     cloud.store.now = clock
-    yield clock
+    return clock
 
 
 def attempts(http: httpx.Client) -> list[tuple[str, int, str]]:
@@ -134,12 +132,16 @@ def test_bad_periods(http: httpx.Client, period: object) -> None:
 
 
 def test_versions(cloud: Cloud, http: httpx.Client) -> None:
-    """In a versioned bucket a protected version becomes noncurrent, but is not deleted for good."""
-    http.patch("/storage/v1/b/bkt", json={"versioning": {"enabled": True}})
-    generation = cloud.store.put("bkt", "o", b"x", {"temporaryHold": True}).generation
+    """In a versioned bucket a retained version becomes noncurrent, but is not deleted for good; a held one stays."""
+    versioned = {"versioning": {"enabled": True}, "retentionPolicy": {"retentionPeriod": 100}}
+    assert http.patch("/storage/v1/b/bkt", json=versioned).status_code == 200
+    generation = cloud.store.put("bkt", "o", b"x").generation
     assert http.put("/bkt/o", content=b"new").status_code == 200
     assert http.delete(f"{OBJECT}?generation={generation}").status_code == 403
     assert http.get(f"{OBJECT}?generation={generation}").status_code == 200
+    http.patch(OBJECT, json={"temporaryHold": True})
+    assert http.put("/bkt/o", content=b"newer").status_code == 403
+    assert http.delete(OBJECT).json()["error"]["errors"][0]["reason"] == "objectUnderActiveHold"
 
 
 def test_the_retention_of_one_object(http: httpx.Client, clock: Clock) -> None:

@@ -24,9 +24,7 @@ def deleted(http: httpx.Client) -> list[str]:
 
 def test_restore(soft: Cloud, http: httpx.Client) -> None:
     """A deleted and an overwritten version are there still, and become live again as new generations."""
-    generations: list[str] = []
-    for data in (b"one", b"two"):
-        generations.append(http.put("/soft/o", content=data).headers["x-goog-generation"])
+    generations = [http.put("/soft/o", content=data).headers["x-goog-generation"] for data in (b"one", b"two")]
     assert http.delete(OBJECT).status_code == 204
     assert http.get(OBJECT).status_code == 404
     assert deleted(http) == generations

@@ -13,16 +13,21 @@ _LONGEST = 100 * 365 * 24 * 60 * 60
 _MODES = ("Unlocked", "Locked")
 
 
-def check_unprotected(bucket: Bucket, item: StoredObject, now: float) -> None:
-    """Raise 403 while a hold or a retention period keeps a version from being deleted for good."""
+def check_no_hold(item: StoredObject) -> None:
+    """Raise 403 while a version is on hold, which keeps it live too where noncurrent versions are kept."""
     for field, kind in (("temporaryHold", "Temporary"), ("eventBasedHold", "Event-Based")):
         if item.fields.get(field) is True:
             raise ApiError(
                 403,
-                f"Object '{item.resource}' is under active {kind} hold and cannot be deleted or overwritten until the "
-                "hold is removed.",
+                f"Object '{item.resource}' is under active {kind} hold and cannot be deleted, overwritten or made "
+                "noncurrent until the hold is removed.",
                 "objectUnderActiveHold",
             )
+
+
+def check_unprotected(bucket: Bucket, item: StoredObject, now: float) -> None:
+    """Raise 403 while a hold or a retention period keeps a version from being deleted for good."""
+    check_no_hold(item)
     end = expiration(bucket, item)
     if end is not None and now < end:
         raise ApiError(

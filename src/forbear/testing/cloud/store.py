@@ -14,7 +14,7 @@ from forbear.testing.cloud.errors import conflict, invalid, not_found
 from forbear.testing.cloud.iam.model import Iam
 from forbear.testing.cloud.memorystore.model import Memorystore
 from forbear.testing.cloud.model import Bucket, Folder, HmacKey, StoredObject
-from forbear.testing.cloud.retention import check_unprotected
+from forbear.testing.cloud.retention import check_no_hold, check_unprotected
 from forbear.testing.cloud.sessions import Session
 from forbear.testing.cloud.space import Space
 from forbear.testing.cloud.weight import weigh
@@ -200,6 +200,7 @@ class Store:
         if live is None:
             return
         if home.versioned:
+            check_no_hold(live)
             live.deleted = self.now()
             return
         self._drop(home, live)

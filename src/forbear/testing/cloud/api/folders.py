@@ -216,7 +216,7 @@ def delete_managed(call: Call) -> Reply:
     bucket = call.bucket()
     folder = find_folder(call, bucket.managed_folders, "managedFolder")
     call.conditions().check_write(folder)
-    if next(_contents(bucket, old), None) is not None and not query_flag(call.query, "allowNonEmpty"):
+    if next(_contents(bucket, folder.name), None) is not None and not query_flag(call.query, "allowNonEmpty"):
         raise conflict(f"The managed folder {folder.name} is not empty.")
     del bucket.managed_folders[folder.name]
     call.committed(f"{bucket.name}/managedFolders/{folder.name}")
