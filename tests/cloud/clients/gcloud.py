@@ -1,6 +1,6 @@
-"""Run the operations of `gcloud storage`, each by its name, and print what each returned: `gcloud.py PROGRAM URL FOLDER`.
+"""Run the operations of `gcloud storage`, each by its name, and print what each returned as JSON.
 
-It needs nothing but Python's own library.
+Arguments: the program, the URL of the cloud and a folder. It needs nothing but Python's own library.
 """
 
 import base64
@@ -69,16 +69,35 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "describe": lambda: storage("objects", "describe", "gs://gcloud/small", "--format=value(size)"),
     "set metadata": lambda: storage("objects", "update", "gs://gcloud/small", "--custom-metadata=k=v"),
     "copy in the cloud": lambda: storage("cp", "gs://gcloud/small", "gs://gcloud/copied"),
-    "move in the cloud": lambda: storage("mv", "gs://gcloud/copied", "gs://gcloud/moved") + storage("cat", "gs://gcloud/moved"),
-    "compose": lambda: storage("objects", "compose", "gs://gcloud/small", "gs://gcloud/moved", "gs://gcloud/both") + storage("cat", "gs://gcloud/both"),
+    "move in the cloud": lambda: (
+        storage("mv", "gs://gcloud/copied", "gs://gcloud/moved") + storage("cat", "gs://gcloud/moved")
+    ),
+    "compose": lambda: (
+        storage("objects", "compose", "gs://gcloud/small", "gs://gcloud/moved", "gs://gcloud/both")
+        + storage("cat", "gs://gcloud/both")
+    ),
     "sync": lambda: storage("rsync", "-r", str(FOLDER / "tree"), "gs://gcloud/synced"),
     "a key": lambda: [
         storage("cp", local("secret", b"secret"), "gs://gcloud/secret", f"--encryption-key={KEY}"),
         storage("cat", "gs://gcloud/secret", f"--decryption-keys={KEY}"),
     ],
+    "list": lambda: storage("ls", "gs://gcloud").split(),
+    "hash": lambda: storage("hash", "gs://gcloud/small", "--format=value(crc32c_hash)"),
+    "a hold": lambda: [
+        storage("objects", "update", "gs://gcloud/small", "--temporary-hold"),
+        storage("rm", "gs://gcloud/small")[:9],
+        storage("objects", "update", "gs://gcloud/small", "--no-temporary-hold"),
+    ],
+    "make a bucket with folders": lambda: storage(
+        "buckets", "create", "gs://gcloud-tree", "--enable-hierarchical-namespace", "--uniform-bucket-level-access"
+    ),
+    "make a folder": lambda: storage("folders", "create", "gs://gcloud-tree/a/b/", "--recursive"),
+    "upload into a folder": lambda: storage("cp", local("small", b"hello"), "gs://gcloud-tree/a/b/small"),
+    "move a folder": lambda: storage("mv", "gs://gcloud-tree/a/b/", "gs://gcloud-tree/a/c/"),
+    "list folders": lambda: storage("ls", "-r", "gs://gcloud-tree/**").split(),
     "make a managed folder": lambda: storage("managed-folders", "create", "gs://gcloud/managed/"),
     "delete": lambda: storage("rm", "gs://gcloud/moved"),
     "delete all": lambda: storage("rm", "-r", "gs://gcloud"),
 }
 
-print(json.dumps({name: operation() for name, operation in OPERATIONS.items()}))
+json.dump({name: operation() for name, operation in OPERATIONS.items()}, sys.stdout)

@@ -86,7 +86,10 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "exclusive": lambda: failure(lambda: fs.pipe_file("gcsfs/small", b"x", mode="create")),
     "not found": lambda: failure(lambda: fs.cat("gcsfs/nope")),
     "delete": lambda: fs.rm_file("gcsfs/moved"),
-    "delete many": lambda: [fs.rm(["gcsfs/written", "gcsfs/blocks", "gcsfs/nothing"]) and None, fs.exists("gcsfs/blocks")],
+    "delete many": lambda: [
+        fs.rm(["gcsfs/written", "gcsfs/blocks", "gcsfs/nothing"]) and None,
+        fs.exists("gcsfs/blocks"),
+    ],
     "delete all": lambda: [fs.rm("gcsfs", recursive=True) and None, fs.exists("gcsfs")],
 }
 
@@ -97,4 +100,4 @@ if __name__ == "__main__":
             results[name] = operation()
         except Exception as error:
             results[name] = f"failed: {error!r}"
-    print(json.dumps(results))
+    json.dump(results, sys.stdout)

@@ -1,4 +1,7 @@
-"""Run the operations of google-cloud-storage, each by its name, and print what each returned: `google.py URL FOLDER`."""
+"""Run the operations of google-cloud-storage, each by its name, and print what each returned as JSON.
+
+Arguments: the URL of the cloud and a folder.
+"""
 
 import io
 import json
@@ -161,14 +164,21 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "upload in parallel": in_parallel,
     "download a range": lambda: blob("small").download_as_bytes(start=1, end=3).decode(),
     "not found": lambda: failure(lambda: blob("nope").download_as_bytes()),
-    "metadata": lambda: [setattr(item := bucket.get_blob("small"), "metadata", {"k": "v"}), item.patch(), item.metageneration],
+    "metadata": lambda: [
+        setattr(item := bucket.get_blob("small"), "metadata", {"k": "v"}),
+        item.patch(),
+        item.metageneration,
+    ],
     "copy": lambda: bucket.copy_blob(blob("small"), bucket, "dir/copy").name,
     "rewrite": rewritten,
     "compose": lambda: [blob("both").compose([blob("small"), blob("dir/copy")]), blob("both").download_as_text()],
     "rename": lambda: [bucket.rename_blob(blob("dir/copy"), "dir/renamed").name, blob("dir/copy").exists()],
     "move": lambda: bucket.move_blob(blob("dir/renamed"), "dir/moved").name,
     "list": lambda: sorted(each.name for each in client.list_blobs("google", max_results=3)),
-    "list one level": lambda: [len(list(page := client.list_blobs("google", delimiter="/"))) > 3, sorted(page.prefixes)],
+    "list one level": lambda: [
+        len(list(page := client.list_blobs("google", delimiter="/"))) > 3,
+        sorted(page.prefixes),
+    ],
     "list by glob": lambda: [each.name for each in client.list_blobs("google", match_glob="d*/m*")],
     "batch": batch,
     "a key": lambda: [
@@ -186,7 +196,11 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "soft delete": restored,
     "grant": granted,
     "an HMAC key": hmac_key,
-    "a notification": lambda: [(item := bucket.notification("t", topic_project="p")).create(), item.exists(), item.delete()],
+    "a notification": lambda: [
+        (item := bucket.notification("t", topic_project="p")).create(),
+        item.exists(),
+        item.delete(),
+    ],
     "versions": versions,
     "delete under a condition": lambda: failure(lambda: blob("small").delete(if_generation_match=1)),
     "delete all": lambda: [
@@ -203,4 +217,4 @@ if __name__ == "__main__":
             results[name] = operation()
         except Exception as error:
             results[name] = f"failed: {error!r}"
-    print(json.dumps(results))
+    json.dump(results, sys.stdout)

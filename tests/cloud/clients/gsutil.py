@@ -87,7 +87,11 @@ def with_a_key() -> list[str]:
     """Write and read with a key, and read without."""
     key = ("-o", f"GSUtil:encryption_key={KEY}")
     failed = gsutil(*key, "cp", local("secret", b"secret"), "gs://gsutil/secret")
-    return [failed, gsutil("-o", f"GSUtil:decryption_key1={KEY}", "cat", "gs://gsutil/secret"), gsutil("cat", "gs://gsutil/secret")[:9]]
+    return [
+        failed,
+        gsutil("-o", f"GSUtil:decryption_key1={KEY}", "cat", "gs://gsutil/secret"),
+        gsutil("cat", "gs://gsutil/secret")[:9],
+    ]
 
 
 def hold() -> list[str]:
@@ -102,7 +106,9 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "list the buckets": lambda: gsutil("ls"),
     "upload": lambda: gsutil("cp", local("small", b"hello"), "gs://gsutil/small"),
     "upload without overwriting": lambda: gsutil("cp", "-n", local("small", b"other"), "gs://gsutil/small"),
-    "upload under a condition": lambda: gsutil("-h", "x-goog-if-generation-match:0", "cp", local("s", b"x"), "gs://gsutil/small")[:9],
+    "upload under a condition": lambda: gsutil(
+        "-h", "x-goog-if-generation-match:0", "cp", local("s", b"x"), "gs://gsutil/small"
+    )[:9],
     "upload and download a large file": round_trip,
     "upload what is piped": lambda: gsutil("cp", "-", "gs://gsutil/piped", stdin=b"piped"),
     "read": lambda: gsutil("cat", "gs://gsutil/small"),
@@ -114,17 +120,25 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "size": lambda: gsutil("du", "-s", "gs://gsutil/tree").split()[0],
     "copy in the cloud": lambda: gsutil("cp", "gs://gsutil/small", "gs://gsutil/copied"),
     "move in the cloud": lambda: gsutil("mv", "gs://gsutil/copied", "gs://gsutil/moved"),
-    "compose": lambda: gsutil("compose", "gs://gsutil/small", "gs://gsutil/moved", "gs://gsutil/both") + gsutil("cat", "gs://gsutil/both"),
+    "compose": lambda: (
+        gsutil("compose", "gs://gsutil/small", "gs://gsutil/moved", "gs://gsutil/both")
+        + gsutil("cat", "gs://gsutil/both")
+    ),
     "set metadata": lambda: gsutil("setmeta", "-h", "x-goog-meta-k:v", "gs://gsutil/small"),
-    "set a label": lambda: gsutil("label", "ch", "-l", "a:b", "gs://gsutil") + gsutil("label", "get", "gs://gsutil").strip()[:1],
+    "set a label": lambda: (
+        gsutil("label", "ch", "-l", "a:b", "gs://gsutil") + gsutil("label", "get", "gs://gsutil").strip()[:1]
+    ),
     "keep versions": lambda: gsutil("versioning", "set", "on", "gs://gsutil"),
     "list versions": versions,
     "a key": with_a_key,
     "a hold": hold,
-    "grant": lambda: gsutil("iam", "ch", "user:a@example.com:objectViewer", "gs://gsutil") + str("objectViewer" in gsutil("iam", "get", "gs://gsutil")),
+    "grant": lambda: (
+        gsutil("iam", "ch", "user:a@example.com:objectViewer", "gs://gsutil")
+        + str("objectViewer" in gsutil("iam", "get", "gs://gsutil"))
+    ),
     "delete": lambda: gsutil("rm", "gs://gsutil/moved"),
     "delete all": lambda: gsutil("rm", "-r", "gs://gsutil"),
     "list what is left": lambda: gsutil("ls"),
 }
 
-print(json.dumps({name: operation() for name, operation in OPERATIONS.items()}))
+json.dump({name: operation() for name, operation in OPERATIONS.items()}, sys.stdout)

@@ -78,13 +78,17 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     ],
     "create": lambda: [put("new", b"x", mode="create"), failure(lambda: put("new", b"y", mode="create"))],
     "update": lambda: [
-        put("new", b"y", mode={"version": str((seen := obstore.head(store, "new"))["version"]), "e_tag": seen["e_tag"]}),
+        put(
+            "new", b"y", mode={"version": str((seen := obstore.head(store, "new"))["version"]), "e_tag": seen["e_tag"]}
+        ),
         failure(lambda: put("new", b"z", mode={"version": "1", "e_tag": "x"})),
     ],
     "write": opened,
     "stream": streamed,
     "get a range": lambda: bytes(obstore.get_range(store, "small", start=1, length=3)).decode(),
-    "get ranges": lambda: [bytes(each).decode() for each in obstore.get_ranges(store, "small", starts=[0, 3], lengths=[2, 2])],
+    "get ranges": lambda: [
+        bytes(each).decode() for each in obstore.get_ranges(store, "small", starts=[0, 3], lengths=[2, 2])
+    ],
     "get a suffix": lambda: get("small", range={"suffix": 2}).decode(),
     "get if changed": lambda: failure(lambda: get("small", if_none_match=obstore.head(store, "small")["e_tag"])),
     "get if the same": lambda: failure(lambda: get("small", if_match="other")),
@@ -107,4 +111,4 @@ if __name__ == "__main__":
             results[name] = operation()
         except Exception as error:
             results[name] = f"failed: {error!r}"
-    print(json.dumps(results))
+    json.dump(results, sys.stdout)

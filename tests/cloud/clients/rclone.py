@@ -96,4 +96,4 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "list what is left": lambda: rclone("lsf", "cloud:"),
 }
 
-print(json.dumps({name: operation() for name, operation in OPERATIONS.items()}))
+json.dump({name: operation() for name, operation in OPERATIONS.items()}, sys.stdout)

@@ -168,7 +168,11 @@ OBSTORE: dict[str, object] = {
     "put in parts": [None, True],
     "put with attributes": [
         None,
-        [["Cache-Control", "no-cache, no-store, max-age=0, must-revalidate"], ["Content-Type", "text/plain"], ["k", "v"]],
+        [
+            ["Cache-Control", "no-cache, no-store, max-age=0, must-revalidate"],
+            ["Content-Type", "text/plain"],
+            ["k", "v"],
+        ],
     ],
     "create": [None, "AlreadyExistsError"],
     "update": [None, "PreconditionError"],
@@ -190,7 +194,31 @@ OBSTORE: dict[str, object] = {
     "delete": [None, "FileNotFoundError"],
     "delete many": [None, []],
 }
-GCLOUD: dict[str, object] = {}
+GCLOUD: dict[str, object] = {
+    "make a bucket": "",
+    "upload": "",
+    "upload and download a large file": True,
+    "read": "hello",
+    "copy a folder": ["", "gs://gcloud/tree/a", "gs://gcloud/tree/sub/b"],
+    "describe": "5\n",
+    "set metadata": "",
+    "copy in the cloud": "",
+    "move in the cloud": "hello",
+    "compose": "hellohello",
+    "sync": "",
+    "a key": ["", "secret"],
+    "list": [f"gs://gcloud/{name}" for name in ("both", "large", "moved", "secret", "small", "synced/", "tree/")],
+    "hash": "mnG7TA==\n",
+    "a hold": ["", "failed: 1", ""],
+    "make a bucket with folders": "",
+    "make a folder": "",
+    "upload into a folder": "",
+    "move a folder": "",
+    "list folders": ["gs://gcloud-tree/a/c/small"],
+    "make a managed folder": "",
+    "delete": "",
+    "delete all": "",
+}
 
 
 def program(name: str, cure: str) -> str:
@@ -237,13 +265,17 @@ def test_rclone(cloud: Cloud, tmp_path: Path) -> None:
     """A client in Go, which sends null where it has no metadata."""
     rclone = program("rclone", "apt install rclone")
     cloud.store.delete_bucket(cloud.store.bucket("bkt"))
-    check(cloud, RCLONE, sys.executable, str(HERE / "rclone.py"), rclone, cloud.url, str(tmp_path), cwd=tmp_path, env={})
+    check(
+        cloud, RCLONE, sys.executable, str(HERE / "rclone.py"), rclone, cloud.url, str(tmp_path), cwd=tmp_path, env={}
+    )
 
 
 def test_gcloud(cloud: Cloud, tmp_path: Path) -> None:
     """The command line of Google, which asks for the layout of a bucket before it moves."""
     gcloud = program("gcloud", "install the Google Cloud CLI")
-    check(cloud, GCLOUD, sys.executable, str(HERE / "gcloud.py"), gcloud, cloud.url, str(tmp_path), cwd=tmp_path, env={})
+    check(
+        cloud, GCLOUD, sys.executable, str(HERE / "gcloud.py"), gcloud, cloud.url, str(tmp_path), cwd=tmp_path, env={}
+    )
 
 
 def test_gsutil(cloud: Cloud, tmp_path: Path) -> None:

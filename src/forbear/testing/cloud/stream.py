@@ -139,8 +139,7 @@ class Stream(asyncio.BufferedProtocol):
         if self._transport.is_closing():  # it failed, which is told later: more of it would be in vain
             raise ConnectionResetError("the connection is closed")
         if self._writer is not None:
-            async with asyncio.timeout(_SECONDS_TO_TAKE_A_PIECE):
-                await self._writer
+            await self._before(self._loop.time() + _SECONDS_TO_TAKE_A_PIECE, self._writer)
             if self._error is not None:
                 raise self._error
 
@@ -191,11 +190,19 @@ class Stream(asyncio.BufferedProtocol):
         if self._silence is not None:
             limits.append(self._loop.time() + self._silence)
         try:
-            async with asyncio.timeout_at(min(limits, default=None)):
-                await reader
+            await self._before(min(limits, default=None), reader)
         except TimeoutError:
             if self._came == came or (self._deadline is not None and self._loop.time() >= self._deadline):
                 raise
+
+    async def _before(self, limit: float | None, waiting: "asyncio.Future[None]") -> None:
+        """Wait; TimeoutError at the limit. A bare timer, because this is done for every request."""
+        timer = None if limit is None else self._loop.call_at(limit, _expire, waiting)
+        try:
+            await waiting
+        finally:
+            if timer is not None:
+                timer.cancel()
 
     def _took(self, size: int) -> None:
         self._held -= size
@@ -212,6 +219,11 @@ async def pause(seconds: float) -> None:
 def _wake(waiting: "asyncio.Future[None] | None") -> None:
     if waiting is not None and not waiting.done():
         waiting.set_result(None)
+
+
+def _expire(waiting: "asyncio.Future[None]") -> None:
+    if not waiting.done():
+        waiting.set_exception(TimeoutError("the peer took too long"))
 
 
 if sys.platform == "win32":
