@@ -100,7 +100,7 @@ def test_memory_is_bounded(small: tuple[Cloud, httpx.Client], write: Callable[[h
 def test_deleting_makes_room(small: tuple[Cloud, httpx.Client]) -> None:
     """Overwritten and deleted objects take no room, whoever deletes them, and neither do requests that are over."""
     cloud, http = small
-    for _ in range(30):
+    for _ in range(8):
         assert uploads(http, "same", bytes(MIB)) == 200
         assert resumes(http, "same", bytes(MIB)) == 200
     for number in range(3):

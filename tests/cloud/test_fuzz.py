@@ -16,11 +16,12 @@ STARTS = st.sampled_from([
     "", "/storage/v1/b/bkt", "/storage/v1/b/bkt/o/o", "/upload/storage/v1/b/bkt/o", "/v1/projects/p",
     "/v1/projects/p/serviceAccounts", "/v1/projects/p/serviceAccounts/worker@p.iam.gserviceaccount.com",
     "/v1/projects/p/roles/role", "/v1/projects/p/locations/l/instances", "/v1/projects/p/locations/l/clusters/c",
-    "/bkt", "/bkt/o", "/bkt/new",
+    "/bkt", "/bkt/o", "/bkt/new", "/storage/v1/b/bkt/folders", "/storage/v1/b/bkt/managedFolders", "/batch/storage/v1",
 ])  # fmt: skip
 SEGMENTS = st.sampled_from([
     "storage", "v1", "b", "bkt", "o", "%00", "..", "acl", "iam", "compose", "%ff", "ü", "projects", "keys", "i",
-    "operations",
+    "operations", "folders", "managedFolders", "restore", "storageLayout", "deleteRecursive",
+    "renameTo", "bkt%2F",
 ])  # fmt: skip
 VERBS = st.sampled_from(["", "", "", ":getIamPolicy", ":setIamPolicy", ":undelete", ":upload", ":failover", ":", ":x"])
 QUERIES = st.dictionaries(
@@ -28,10 +29,11 @@ QUERIES = st.dictionaries(
         "uploadType", "name", "upload_id", "project", "generation", "pageToken", "alt", "versions", "ifGenerationMatch",
         "uploads", "uploadId", "partNumber", "compose", "prefix", "delimiter", "marker", "max-keys", "list-type",
         "continuation-token", "instanceId", "clusterId", "requestId", "updateMask", "pageSize", "etag", "acl",
+        "softDeleted", "matchGlob", "includeTrailingDelimiter", "includeFoldersAsPrefixes", "recursive", "allowNonEmpty",
     ]),
     st.sampled_from([
         "", "media", "resumable", "multipart", "p", "0", "-1", "1", "2", "x", "\x00", "\ud7ff", "upload-1", "true",
-        "multipart-1", "title", "labels", "/",
+        "multipart-1", "title", "labels", "/", "{*,b}**[a-]", "false",
     ]),
     max_size=4,
 )  # fmt: skip
@@ -40,6 +42,7 @@ HEADERS = st.dictionaries(
         "Range", "If-Match", "If-Range", "If-Modified-Since", "Content-Range", "Content-Type", "Content-MD5",
         "Accept-Encoding", "x-goog-hash", "x-goog-resumable", "x-goog-copy-source", "x-goog-acl", "x-goog-meta-a",
         "x-goog-if-generation-match", "x-goog-metadata-directive", "x-goog-copy-source-range",
+        "x-goog-encryption-key", "x-goog-encryption-algorithm", "x-goog-copy-source-encryption-algorithm",
     ]),
     st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=20)
     | st.sampled_from(["start", "/bkt/o", "0", "REPLACE", "bytes=0-0", "bytes */*", "bytes 0-0/1", "public-read"]),
@@ -48,6 +51,8 @@ HEADERS = st.dictionaries(
 NAMES = [
     "name", "acl", "metadata", "etag", "bindings", "state", "sourceObjects", "topic", "policy", "role", "roleId",
     "accountId", "serviceAccount", "memorySizeGb", "shardCount", "labels", "includedPermissions", "members", "tier",
+    "retentionPolicy", "retentionPeriod", "softDeletePolicy", "retentionDurationSeconds", "hierarchicalNamespace",
+    "enabled", "retention", "mode", "retainUntilTime", "temporaryHold", "eventBasedHold", "versioning", "generation",
 ]  # fmt: skip
 TAGS = st.sampled_from([
     "ComposeRequest", "Component", "Name", "Generation", "CompleteMultipartUpload", "Part", "PartNumber", "ETag",
@@ -115,7 +120,8 @@ def test_no_request_makes_it_fail(
 ) -> None:
     """An error is written as the API writes it, and never says that something inside has failed."""
     if "bkt" not in battered.store.buckets:
-        battered.store.create_bucket("bkt")
+        tree = {"hierarchicalNamespace": {"enabled": len(battered.requests) % 2 == 0}}
+        battered.store.create_bucket("bkt", fields=tree)
         battered.store.put("bkt", "o", b"x")
         battered.store.put("bkt", "o/i", b"x")
     if host is not None:

@@ -127,6 +127,14 @@ def restored() -> list[object]:
     return [gone, blob("soft").download_as_text()]
 
 
+def metadata() -> int:
+    """Change the metadata of an object."""
+    item = bucket.get_blob("small")
+    item.metadata = {"k": "v"}
+    item.patch()
+    return int(item.metageneration)
+
+
 def granted() -> int:
     """Grant a role."""
     policy = bucket.get_iam_policy(requested_policy_version=3)
@@ -164,11 +172,7 @@ OPERATIONS: dict[str, Callable[[], object]] = {
     "upload in parallel": in_parallel,
     "download a range": lambda: blob("small").download_as_bytes(start=1, end=3).decode(),
     "not found": lambda: failure(lambda: blob("nope").download_as_bytes()),
-    "metadata": lambda: [
-        setattr(item := bucket.get_blob("small"), "metadata", {"k": "v"}),
-        item.patch(),
-        item.metageneration,
-    ],
+    "metadata": metadata,
     "copy": lambda: bucket.copy_blob(blob("small"), bucket, "dir/copy").name,
     "rewrite": rewritten,
     "compose": lambda: [blob("both").compose([blob("small"), blob("dir/copy")]), blob("both").download_as_text()],

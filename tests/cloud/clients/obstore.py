@@ -39,9 +39,9 @@ def get(name: str, **options: object) -> bytes:
     return bytes(obstore.get(store, name, options=options or None).bytes())
 
 
-def put(name: str, data: bytes, **options: object) -> None:
-    """Write an object."""
-    obstore.put(store, name, data, **options)
+def put(name: str, data: bytes, **options: object) -> object:
+    """Write an object; return None."""
+    return obstore.put(store, name, data, **options) and None
 
 
 def listed(prefix: str | None = None) -> list[str]:

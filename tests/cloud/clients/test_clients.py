@@ -30,7 +30,7 @@ GOOGLE: dict[str, object] = {
     "upload in parallel": True,
     "download a range": "ell",
     "not found": "NotFound",
-    "metadata": [None, None, 2],
+    "metadata": 2,
     "copy": "dir/copy",
     "rewrite": [1, True],
     "compose": [None, "hellohello"],

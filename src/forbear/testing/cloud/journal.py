@@ -65,7 +65,7 @@ class _Log(Generic[_Entry]):
 
     def __init__(self) -> None:
         self.total = 0
-        self._entries = deque[_Entry]()
+        self._entries: deque[_Entry] = deque()
         self._size = 0
 
     def __len__(self) -> int:

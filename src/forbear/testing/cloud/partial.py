@@ -23,7 +23,7 @@ def read_fields(text: str) -> Wanted:
     found = _TOKEN.findall(text)
     if "".join(found) != text:
         raise _invalid(text)
-    tokens = deque((*found, ""))
+    tokens = deque[str]((*found, ""))
     wanted = _selection(tokens, text, 0)
     if len(tokens) != 1:
         raise _invalid(text)

@@ -1,8 +1,9 @@
 """How much memory values take, roughly: sizes of texts and bytes, and a flat rate for whatever holds them."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from typing import cast
 
 from forbear.testing.cloud.content import Content, Growing
 
@@ -19,9 +20,10 @@ def weigh(value: object) -> int:
     if isinstance(value, Content | Growing):
         return _FLAT * (1 + value.count) + len(value)
     if isinstance(value, Mapping):
-        return _FLAT + sum(weigh(key) + weigh(each) for key, each in value.items())
-    if isinstance(value, list | tuple | set | frozenset):
-        return _FLAT + sum(map(weigh, value))
+        entries = cast("Mapping[object, object]", value)
+        return _FLAT + sum(weigh(key) + weigh(each) for key, each in entries.items())
+    if isinstance(value, list | tuple):
+        return _FLAT + sum(map(weigh, cast("Sequence[object]", value)))
     if is_dataclass(value) and not isinstance(value, type):
         return _FLAT + sum(weigh(getattr(value, name)) for name in _names(type(value)))
     return _FLAT
