@@ -178,6 +178,17 @@ def test_a_body_that_pauses_ends(monkeypatch: pytest.MonkeyPatch, framing: bytes
         assert http.put(session, headers={"Content-Range": "bytes */*"}).headers["range"] == "bytes=0-262143"
 
 
+def test_tiny_chunks(cloud: Cloud, http: httpx.Client) -> None:
+    """Chunks of a byte are joined where they are few, and refused where they are very many."""
+    body = b"Transfer-Encoding: chunked\r\n\r\n"
+    head = f"POST {UPLOAD}o HTTP/1.1\r\nHost: localhost\r\n".encode() + body
+    assert talk(cloud, head + b"1\r\nx\r\n" * 2000 + b"0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
+    item = cloud.store.object("bkt", "o")
+    assert (len(item.content), item.content.count) == (2000, 1)
+    assert talk(cloud, head + b"1\r\nx\r\n" * 10_200).startswith(b"HTTP/1.1 400 ")
+    assert http.get("/storage/v1/b/bkt").status_code == 200
+
+
 def test_a_response_that_nobody_reads_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client that takes no byte of its response for long loses it."""
     monkeypatch.setattr(stream, "_SECONDS_TO_TAKE_A_PIECE", 0.05)

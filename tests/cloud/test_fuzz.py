@@ -29,7 +29,8 @@ QUERIES = st.dictionaries(
         "uploadType", "name", "upload_id", "project", "generation", "pageToken", "alt", "versions", "ifGenerationMatch",
         "uploads", "uploadId", "partNumber", "compose", "prefix", "delimiter", "marker", "max-keys", "list-type",
         "continuation-token", "instanceId", "clusterId", "requestId", "updateMask", "pageSize", "etag", "acl",
-        "softDeleted", "matchGlob", "includeTrailingDelimiter", "includeFoldersAsPrefixes", "recursive", "allowNonEmpty",
+        "softDeleted", "matchGlob", "includeTrailingDelimiter", "includeFoldersAsPrefixes", "recursive",
+        "allowNonEmpty",
     ]),
     st.sampled_from([
         "", "media", "resumable", "multipart", "p", "0", "-1", "1", "2", "x", "\x00", "\ud7ff", "upload-1", "true",

@@ -16,7 +16,7 @@ from forbear.testing.cloud.content import Content
 from forbear.testing.cloud.errors import ApiError
 from forbear.testing.cloud.hosts import Hosts
 from forbear.testing.cloud.space import Moving
-from forbear.testing.cloud.stream import Stream
+from forbear.testing.cloud.stream import Stream, give_way
 from forbear.testing.cloud.wire import Request, read_request
 
 _CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")
@@ -25,6 +25,7 @@ _LONGEST_HEAD = 65_536
 _MOST_HEADERS = 200
 _SMALL_PIECE = 65_536
 _KEPT_TEXT = 256
+_MANY_CHUNKS, _SMALL_CHUNK, _MANY_AT_ONCE = 10_000, 256, 100
 
 SECONDS_IDLE = 300.0
 """How long a connection may be without a request."""
@@ -126,11 +127,17 @@ class Incoming:
 
     async def _chunks(self, http: h11.Connection, pieces: list[bytes], moving: Moving) -> None:
         """Take a body that ends when it says so."""
-        size, tiny = 0, bytearray()
+        size, count, tiny = 0, 0, bytearray()
         try:
             while isinstance(event := await self._event(http), h11.Data):
-                size += len(event.data)
+                size, count = size + len(event.data), count + 1
                 self._check(size)
+                if count > _MANY_CHUNKS + size // _SMALL_CHUNK:
+                    raise ApiError(
+                        400, f"The body has more than {_MANY_CHUNKS} chunks, and they are tiny.", "badRequest"
+                    )
+                if count % _MANY_AT_ONCE == 0:
+                    await give_way()
                 moving.add(len(event.data))
                 # Every piece costs some memory of its own: tiny chunks are joined.
                 tiny += event.data

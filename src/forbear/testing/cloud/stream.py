@@ -216,6 +216,14 @@ async def pause(seconds: float) -> None:
         await asyncio.wait_for(asyncio.get_running_loop().create_future(), seconds)
 
 
+async def give_way() -> None:
+    """Let other connections be served, and go on at once."""
+    loop = asyncio.get_running_loop()
+    turn = loop.create_future()
+    loop.call_soon(turn.set_result, None)
+    await turn
+
+
 def _wake(waiting: "asyncio.Future[None] | None") -> None:
     if waiting is not None and not waiting.done():
         waiting.set_result(None)
