@@ -56,6 +56,20 @@ def parts(http: httpx.Client, name: str, data: bytes) -> int:
     return http.put(f"/bkt/{name}?uploadId={upload}&partNumber=1", content=data).status_code
 
 
+def breaks(http: httpx.Client, name: str, data: bytes) -> int:
+    """Begin a session, and break off in a chunk, of which the session keeps what came."""
+    started = http.post(f"/upload/storage/v1/b/bkt/o?uploadType=resumable&name={name}")
+    if not started.is_success:
+        return 413
+    session = httpx.URL(started.headers["location"])
+    with socket.create_connection((session.host, session.port or 80), timeout=20) as sock:
+        head = f"PUT {session.raw_path.decode()} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(data) + 1}\r\n\r\n"
+        sock.sendall(head.encode() + data)
+        sock.shutdown(socket.SHUT_WR)
+        answer = sock.recv(12)
+    return 413 if answer == b"HTTP/1.1 413" else 200
+
+
 def puts(http: httpx.Client, name: str, data: bytes) -> int:
     """Upload by the XML API."""
     return http.put(f"/bkt/{name}", content=data).status_code
@@ -80,7 +94,7 @@ def composes(http: httpx.Client, name: str, data: bytes) -> int:
     return http.post(f"/storage/v1/b/bkt/o/{name}/compose", json=sources).status_code
 
 
-@pytest.mark.parametrize("write", [uploads, chunked, resumes, parts, puts, copies, copies_xml, composes])
+@pytest.mark.parametrize("write", [uploads, chunked, resumes, breaks, parts, puts, copies, copies_xml, composes])
 def test_memory_is_bounded(small: tuple[Cloud, httpx.Client], write: Callable[[httpx.Client, str, bytes], int]) -> None:
     """Each way to store something ends with 413 when it is full; after a reset there is room again."""
     cloud, http = small

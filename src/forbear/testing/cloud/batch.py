@@ -5,16 +5,18 @@ from email.message import Message
 from urllib.parse import urlsplit
 
 from forbear.testing.cloud.content import Content, content_of
-from forbear.testing.cloud.errors import ApiError, invalid
+from forbear.testing.cloud.errors import ApiError, invalid, storage_error
 from forbear.testing.cloud.hosts import Hosts
 from forbear.testing.cloud.outgoing import headers_of
 from forbear.testing.cloud.wire import Reply, Request, read_request
 
 _MOST = 100
 _LARGEST = 10 * 1024 * 1024
+_LARGEST_RESPONSE = 32 * 1024 * 1024
+_TOO_MUCH = "The responses before this one are too large for one batch: send this request by itself."
 _BOUNDARY = "batch_forbear"
-_ANONYMOUS = frozenset({"authorization", "x-goog-user-project"})
-"""What a part has from the batch, if it does not say it itself."""
+_INHERITED = frozenset({"authorization", "x-goog-user-project"})
+"""Headers that a part takes from its batch unless it has them itself."""
 
 
 def answer(request: Request, perform: Callable[[Request], Reply]) -> Reply:
@@ -25,9 +27,11 @@ def answer(request: Request, perform: Callable[[Request], Reply]) -> Reply:
     # All of them are read first: a mistake in one has no effect.
     inner = [_inner(request, part) for part in parts]
     pieces: list[bytes] = []
+    size = 0
     for content_id, each in inner:
-        reply = perform(each)
+        reply = perform(each) if size <= _LARGEST_RESPONSE else storage_error(ApiError(413, _TOO_MUCH))
         pieces.append(_written(content_id, reply))
+        size += len(pieces[-1])
     body = b"".join((*pieces, f"--{_BOUNDARY}--\r\n".encode()))
     return Reply(200, (("Content-Type", f"multipart/mixed; boundary={_BOUNDARY}"),), body)
 
@@ -59,7 +63,7 @@ def _inner(batch: Request, part: bytes) -> tuple[str | None, Request]:
     if len(words) not in {2, 3} or not words[1]:
         raise invalid("A part of a batch has a request line, headers, an empty line and a body.")
     headers = _headers(rest)
-    inherited = {name: value for name, value in batch.headers.items() if name in _ANONYMOUS}
+    inherited = {name: value for name, value in batch.headers.items() if name in _INHERITED}
     length = headers.get("content-length", "")
     if length.isdecimal() and len(length) < 9:
         body = body[: int(length)]

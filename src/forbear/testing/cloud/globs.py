@@ -109,12 +109,12 @@ class _Reader:
         self.place = end + 1
 
         def step(name: _Name, places: int) -> int:
-            found = 0
+            wanted = 0
             for char, before in name.before.items():
                 index = bisect_right(starts, char) - 1
                 if (index >= 0 and char <= ends[index]) is not negated:
-                    found |= before
-            return (places & found & name.inner) << 1
+                    wanted |= before
+            return (places & wanted & name.inner) << 1
 
         return step
 
@@ -150,13 +150,13 @@ def _merged(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 def _any_of(ways: list[list[_Step]]) -> _Step:
     def step(name: _Name, places: int) -> int:
-        found = 0
+        reached = 0
         for steps in ways:
-            reached = places
+            here = places
             for each in steps:
-                reached = each(name, reached)
-            found |= reached
-        return found
+                here = each(name, here)
+            reached |= here
+        return reached
 
     return step
 

@@ -28,13 +28,13 @@ _KEPT_TEXT = 256
 _MANY_CHUNKS, _SMALL_CHUNK, _MANY_AT_ONCE = 10_000, 256, 100
 
 SECONDS_IDLE = 300.0
-"""How long a connection may be without a request."""
+"""Seconds that a connection may be without a request."""
 
 SECONDS_FOR_A_HEAD = 5.0
-"""How long the head of a request may take from its first byte: clients write it at once."""
+"""Seconds that the head of a request may take from its first byte: clients write it at once."""
 
 SECONDS_OF_SILENCE = 30.0
-"""How long a body may pause."""
+"""Seconds that a body may pause."""
 
 _SLOWEST = 65_536
 """Bytes a second, at which a body must come on the whole."""
@@ -105,6 +105,7 @@ class Incoming:
         try:
             await (self._chunks(http, pieces, moving) if chunked else self._exactly(http, size, pieces))
         except (OSError, h11.RemoteProtocolError) as error:
+            moving.stored = True  # an upload session keeps what came
             self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
             if isinstance(error, TimeoutError):
                 raise ApiError(408, "The body of the request came too slowly.", "requestTimeout") from None

@@ -93,11 +93,11 @@ def check_object_retention(bucket: Bucket, old: Mapping[str, Json], new: Mapping
 
 def _seconds(text: str) -> float:
     try:
-        found = datetime.fromisoformat(text)
+        time = datetime.fromisoformat(text)
     except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
+        time = None
+    if time is None or time.tzinfo is None:
         raise invalid(
             f"Invalid value for retainUntilTime: '{text[:80]}'. It must be a time such as 2026-01-31T12:00:00Z."
         )
-    return found.timestamp()
+    return time.timestamp()

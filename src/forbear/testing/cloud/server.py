@@ -82,7 +82,7 @@ class Cloud:
 
     @property
     def connections(self) -> int:
-        """How many connections clients have open."""
+        """Return the number of connections that clients have open."""
         return 0 if self._server is None else len(self._server.connections)
 
     @property

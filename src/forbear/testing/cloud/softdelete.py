@@ -1,4 +1,4 @@
-"""What was deleted and can be restored for a while: objects and buckets under a soft delete policy."""
+"""Soft delete: objects and buckets that can be restored for a while after they were deleted."""
 
 from forbear.testing.cloud.errors import invalid, not_found
 from forbear.testing.cloud.fields import integer

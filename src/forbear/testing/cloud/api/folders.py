@@ -53,8 +53,8 @@ def _reply(call: Call, kind: str, folder: Folder) -> Reply:
 
 def _listed(call: Call, kind: str, folders: Mapping[str, Folder], names: list[str]) -> Reply:
     shown, token = page(names, call.query, "pageSize")
-    found = [folder_resource(kind, call.names["bucket"], folders[name], call.base) for name in shown]
-    return json_reply(listing(f"{kind}s", found, token))
+    resources = [folder_resource(kind, call.names["bucket"], folders[name], call.base) for name in shown]
+    return json_reply(listing(f"{kind}s", resources, token))
 
 
 def insert(call: Call) -> Reply:
