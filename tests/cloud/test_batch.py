@@ -1,14 +1,11 @@
 """Batches: each request in one is performed on its own, with its own effect, precondition and error."""
 
 import json
-from typing import Any, cast
 
 import httpx
 import pytest
-from google.cloud import storage
 
 from forbear.testing.cloud import Cloud, Fault
-from tests.cloud.test_google_client import ANONYMOUS
 
 OBJECTS = "/storage/v1/b/bkt/o"
 
@@ -113,20 +110,3 @@ def test_too_many(http: httpx.Client) -> None:
     get = part("GET /storage/v1/b/bkt")
     assert len(statuses(send(http, *[get] * 100))) == 100
     assert send(http, *[get] * 101).status_code == 400
-
-
-def test_the_real_client(cloud: Cloud) -> None:
-    """The Python client deletes and patches in batches."""
-    client = storage.Client(project="p", credentials=ANONYMOUS, client_options={"api_endpoint": cloud.url})
-    bucket = client.bucket("bkt")
-    for name in "abc":
-        cloud.store.put("bkt", name, b"x")
-    blobs = [cast("Any", bucket.blob(name)) for name in "abc"]
-    with client.batch():
-        for blob in blobs[:2]:
-            blob.delete()
-        blobs[2].metadata = {"k": "v"}
-        blobs[2].patch()
-    assert blobs[2].metageneration == 2
-    assert cloud.effects.count("storage.objects.delete") == 2
-    client.close()

@@ -3,9 +3,10 @@
 import gzip
 import io
 from collections.abc import Callable, Iterator
-from typing import IO, cast
+from typing import IO, Any, cast
 
 import pytest
+from google.api_core.exceptions import BadRequest, Forbidden, PreconditionFailed
 from google.auth.credentials import AnonymousCredentials
 from google.cloud import storage
 
@@ -141,3 +142,39 @@ def test_keys_and_notifications(client: storage.Client, bucket: storage.Bucket) 
     assert [each.notification_id for each in bucket.list_notifications()] == [notification.notification_id]
     notification.delete()
     assert "@" in client.get_service_account_email()
+
+
+def test_batches(cloud: Cloud, client: storage.Client, bucket: storage.Bucket) -> None:
+    """Several requests go in one, each with its own effect and condition."""
+    blobs = [cast("Any", bucket.blob(name)) for name in "abc"]
+    for blob in blobs:
+        blob.upload_from_string("x")
+    with client.batch():
+        blobs[0].delete(if_generation_match=blobs[0].generation)
+        blobs[1].metadata = {"k": "v"}
+        blobs[1].patch()
+    assert blobs[1].metageneration == 2
+    assert cloud.effects.count("storage.objects.delete", "bucket/a") == 1
+    with pytest.raises(PreconditionFailed), client.batch():
+        blobs[2].delete(if_generation_match=1)
+    assert blobs[2].exists()
+
+
+def test_what_protects_objects(bucket: storage.Bucket) -> None:
+    """Customer-supplied keys, holds and soft delete work as at the service."""
+    secret = cast("Any", bucket.blob("secret", encryption_key=b"k" * 32))
+    secret.upload_from_string("secret")
+    assert secret.download_as_text() == "secret"
+    with pytest.raises(BadRequest):
+        bucket.blob("secret").download_as_text()
+    secret.temporary_hold = True
+    secret.patch()
+    with pytest.raises(Forbidden):
+        secret.delete()
+    secret.temporary_hold = False
+    secret.patch()
+    cast("Any", bucket.soft_delete_policy).retention_duration_seconds = 7 * 86_400
+    bucket.patch()
+    secret.delete()
+    restored = cast("Any", bucket).restore_blob("secret", generation=secret.generation)
+    assert restored.generation > secret.generation
