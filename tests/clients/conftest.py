@@ -17,8 +17,8 @@ def flavour(request: pytest.FixtureRequest) -> Flavour:
 
 @pytest.fixture(scope="session")
 def running_cloud() -> Iterator[Cloud]:
-    """A cloud for all tests, since starting one takes longer than most of them."""
-    with Cloud() as cloud:
+    """A cloud for all tests, since starting one takes longer than most of them; some reach it by other names."""
+    with Cloud(allowed_hosts=["api.example.com", "storage.googleapis.com.evil.example"]) as cloud:
         yield cloud
 
 
