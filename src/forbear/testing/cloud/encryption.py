@@ -15,7 +15,8 @@ _PREFIX, _SOURCE_PREFIX = "x-goog-encryption-", "x-goog-copy-source-encryption-"
 
 def read_key(headers: Mapping[str, str], prefix: str = _PREFIX) -> str | None:
     """Return the hash of the key in the headers, None where there is no key; 400 for one that is not complete."""
-    algorithm, key, digest = (headers.get(prefix + name) for name in ("algorithm", "key", "key-sha256"))
+    algorithm, key = headers.get(prefix + "algorithm"), headers.get(prefix + "key")
+    digest = headers.get(prefix + "key-sha256")
     if algorithm is None and key is None and digest is None:
         return None
     if algorithm != _ALGORITHM:

@@ -80,13 +80,7 @@ class Incoming:
         except TimeoutError:
             return None
         self.waiting_since = None
-        if not isinstance(head, h11.Request):
-            return None
-        size = len(head.target) + sum(len(name) + len(value) for name, value in head.headers)
-        if len(head.headers) > _MOST_HEADERS or size > _LONGEST_HEAD:
-            text = f"The request has more than {_MOST_HEADERS} headers, or {_LONGEST_HEAD} bytes of them."
-            raise ApiError(431, text, "badRequest")
-        return head
+        return head if isinstance(head, h11.Request) else None
 
     async def _request(self, http: h11.Connection, head: h11.Request, moving: Moving) -> Request:
         self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
@@ -156,9 +150,15 @@ class Incoming:
 
 
 def _headers(head: h11.Request) -> dict[str, str]:
+    """Return the headers by name, those of one name joined; 431 when they are too many or too large."""
     headers: dict[str, list[str]] = defaultdict(list)
+    count, size = 0, len(head.target)
     for name, value in head.headers:
         headers[_text(name)].append(_text(value))
+        count, size = count + 1, size + len(name) + len(value)
+    if count > _MOST_HEADERS or size > _LONGEST_HEAD:
+        text = f"The request has more than {_MOST_HEADERS} headers, or {_LONGEST_HEAD} bytes of them."
+        raise ApiError(431, text, "badRequest")
     return {name: values[0] if len(values) == 1 else ", ".join(values) for name, values in headers.items()}
 
 
