@@ -14,10 +14,10 @@ from forbear.commands.call import Call
 from forbear.commands.settings import Settings
 from forbear.commands.verdicts import failure_of, is_watch_error, verdict_of
 from forbear.commands.work import Work
+from forbear.core.report import reports_made
 from forbear.core.verdict import CONFLICT, Kind
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
-from forbear.run.state import reports_made
 from forbear.run.switch import is_off
 from forbear.services.redis.failures import BEGIN_AGAIN
 

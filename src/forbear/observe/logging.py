@@ -4,7 +4,8 @@ import logging
 
 from forbear.core.decide import Reason, show
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.report import Attempt, writable
+from forbear.core.redact import printable
+from forbear.core.report import Attempt
 from forbear.observe.fields import fields
 from forbear.observe.process import LOGGER
 
@@ -48,7 +49,7 @@ def _line(event: Scheduled | Recovered | GaveUp) -> str:
     else:
         report = event.report
         line = f"{report.note.removeprefix('forbear: ')}; the last one: {_failure(report.attempts[-1])}"
-    return " ".join(f"{writable(event.operation)}: {line}".split())
+    return " ".join(f"{printable(event.operation)}: {line}".split())
 
 
 def _failure(failure: Attempt) -> str:

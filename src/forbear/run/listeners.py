@@ -3,6 +3,7 @@
 from collections.abc import Coroutine
 from contextvars import ContextVar
 
+from forbear.core.redact import redact
 from forbear.core.report import text_of
 from forbear.run.functions import name_of, refuse_async
 
@@ -96,5 +97,5 @@ def _tell_one(listener: "Listener", event: "Event") -> None:
         import warnings
 
         name, kind = type(event).__name__, type(error).__qualname__
-        text = f"a listener failed when told {name}: {kind}: {text_of(error)}"
+        text = f"a listener failed when told {name}: {kind}: {redact(text_of(error))}"
         warnings.warn(text, RuntimeWarning, stacklevel=3)
