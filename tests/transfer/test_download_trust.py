@@ -233,7 +233,7 @@ async def test_a_body_without_end_ends(tmp_path: Path, encoding: str | None, chu
     assert names(tmp_path) == []
 
 
-@pytest.mark.parametrize(("size", "right"), [(len(PLAIN), True), (2000 * len(PACKED), False)])
+@pytest.mark.parametrize(("size", "right"), [(len(PLAIN), True), (2000 * len(PACKED), False)], ids=["right", "far"])
 async def test_how_far_gzip_can_unfold(tmp_path: Path, size: int, right: bool) -> None:
     """A decoded body that states more than any gzip of that size holds is refused before a byte of it is written."""
     served = Served(PACKED, PLAIN, f"Content-Length: {size}", encoding="gzip")
