@@ -3,9 +3,9 @@
 Known are the shapes of httpx, requests, aiohttp, urllib, google-api-core, google-api-python-client and grpc.
 """
 
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from email.message import Message
 from typing import Any
 
 from forbear.services.rpc import Metadata
@@ -126,8 +126,9 @@ def _get(thing: object, name: str) -> Any:
 
 
 def _is_message(value: Any) -> bool:
-    """Whether a value is a set of headers as the standard library has it."""
-    return isinstance(value, Message)
+    """Return whether a value is a set of headers as the standard library has it."""
+    module: Any = sys.modules.get("email.message")  # not cheap to import; before that, nobody has one
+    return module is not None and isinstance(value, module.Message)
 
 
 def _http(value: object) -> int | None:
