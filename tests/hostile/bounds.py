@@ -31,7 +31,7 @@ class Bounded:
         self.memory = 0
 
     def __enter__(self) -> Self:
-        gc.freeze()  # what other tests have left is not collected here, nor counted
+        gc.disable()  # what other tests have left would be collected here, and counted
         tracemalloc.start()
         self._before = tracemalloc.get_traced_memory()[0]
         sys.setprofile(self._count)
@@ -41,7 +41,7 @@ class Bounded:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         sys.setprofile(None)
-        gc.unfreeze()
+        gc.enable()
         self.memory = tracemalloc.get_traced_memory()[1] - self._before
         tracemalloc.stop()
         if error is None:
