@@ -1,7 +1,8 @@
 """One HTTP/1.1 connection: it carries one request at a time and reads one response to it. It opens nothing itself."""
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Generator, Iterable
+from types import coroutine
 from typing import Protocol, cast
 
 try:
@@ -30,6 +31,12 @@ class Body(Protocol):
     def pieces(self) -> Iterable[bytes]:
         """Read it from its beginning; a piece is asked for once the connection has taken the one before."""
         ...
+
+
+@coroutine
+def _turn() -> Generator[None, None, None]:
+    """Let other tasks run."""
+    yield
 
 
 class Connection(asyncio.Protocol):
@@ -95,6 +102,8 @@ class Connection(asyncio.Protocol):
                 self.expect("took no byte")
                 self._drained = self._loop.create_future()
                 await asyncio.wait((came, self._drained), return_when=asyncio.FIRST_COMPLETED)
+            else:
+                await _turn()  # a fast server would keep the loop from all others
             if came.done():
                 return
         self._sending = False
