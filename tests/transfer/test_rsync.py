@@ -2,7 +2,7 @@
 
 import gzip
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -84,9 +84,6 @@ def test_a_file_of_the_same_size_is_told_by_its_time_or_its_checksum(here: Path,
     os.utime(here / "dir" / "a", (1e9 + 0.5, 1e9 + 0.5))
     assert synced(cloud, "dir", "gs://bkt/x").done == 0  # in whole seconds it is the same
     assert synced(cloud, "dir", "gs://bkt/x", checksum=True).done == 1
-    os.utime(here / "dir" / "a", (2e9, 2e9))
-    assert synced(cloud, "dir", "gs://bkt/x", checksum=True).done == 0
-    assert synced(cloud, "dir", "gs://bkt/x").done == 1
     cloud.store.put("bkt", "x/a", b"other")  # by somebody who notes no times
     assert synced(cloud, "dir", "gs://bkt/x").done == 0
     cloud.store.put("bkt", "x/a", b"third")
@@ -265,6 +262,79 @@ def test_what_cannot_be_copied_from_the_source_is_not_deleted_at_the_target(here
     cloud.store.put("bkt", "x/pipe", b"")
     assert moved(synced(cloud, "dir", "gs://bkt/x", delete=True)) == (1, 0, 1, 0)
     assert contents(cloud).keys() == {"x/a", "x/pipe"}
+
+
+def unmounted(folder: Path) -> None:
+    """Make the folder a link that leads nowhere, as one to a disk that is not mounted."""
+    folder.symlink_to("/nowhere/at/all")
+
+
+def piped(folder: Path) -> None:
+    """Make the folder a named pipe."""
+    os.mkfifo(folder)
+
+
+def circular(folder: Path) -> None:
+    """Make the folder a link to the folder that it lies in."""
+    folder.symlink_to(folder.parent)
+
+
+@pytest.mark.parametrize("exclude", [None, "sub$"])
+@pytest.mark.parametrize("replace", [unmounted, piped, circular])
+def test_nothing_is_deleted_below_a_place_that_cannot_be_looked_into(
+    here: Path, cloud: Cloud, replace: Callable[[Path], None], exclude: str | None
+) -> None:
+    """The run fails and names the place; once it is a folder again, the same run succeeds."""
+    make(here, "dir/a", "dir/sub/b", "dir/sub/deep/c", "dir/subway", "gone")
+    cloud.store.put("bkt", "x/gone", b"")
+    (here / "dir" / "sub").rename(here / "elsewhere")
+    (here / "dir" / "sub").symlink_to(here / "elsewhere")
+    assert synced(cloud, "dir", "gs://bkt/x").ok
+    (here / "dir" / "sub").unlink()
+    replace(here / "dir" / "sub")
+    for asked in ({}, {"dry_run": True}):
+        [failure] = synced(cloud, "dir", "gs://bkt/x", delete=True, exclude=exclude, **asked).failures
+        assert failure.item.source == "dir/sub"
+        assert failure.error is not None
+        assert "2 at the target, below gs://bkt/x/sub, would be deleted" in failure.error
+    assert contents(cloud).keys() == {"x/a", "x/gone", "x/sub/b", "x/sub/deep/c", "x/subway"}
+    assert synced(cloud, "dir", "gs://bkt/x", exclude=exclude).ok
+    (here / "dir" / "sub").unlink()
+    (here / "dir" / "sub").symlink_to(here / "elsewhere")
+    assert synced(cloud, "dir", "gs://bkt/x", delete=True).deleted == 1
+    assert contents(cloud).keys() == {"x/a", "x/sub/b", "x/sub/deep/c", "x/subway"}
+
+
+@pytest.mark.parametrize("checksum", [False, True])
+def test_the_same_contents_under_another_time_get_that_time(here: Path, cloud: Cloud, checksum: bool) -> None:
+    """Nothing is sent again, up or down, and other metadata stays; the next run has nothing to do."""
+    make(here, "dir/a")
+    fields = {"metadata": {"own": "stays", "goog-reserved-file-mtime": "1000000000"}, "contentType": "text/plain"}
+    there = cloud.store.put("bkt", "x/a", b"dir/a", fields)  # type: ignore[arg-type]
+    os.utime(here / "dir" / "a", (2e9, 2e9))
+    summary = synced(cloud, "dir", "gs://bkt/x", checksum=checksum)
+    assert (moved(summary), summary.bytes) == ((1, 0, 0, 0), 0)
+    assert cloud.effects.count(INSERT) == 0
+    assert there.fields["metadata"] == {"own": "stays", "goog-reserved-file-mtime": "2000000000"}
+    assert synced(cloud, "gs://bkt/x", "down").done == 1
+    assert (here / "down" / "a").stat().st_mtime == 2e9
+    os.utime(here / "down" / "a", (1e9, 1e9))
+    summary = synced(cloud, "gs://bkt/x", "down", checksum=checksum)
+    assert (moved(summary), summary.bytes) == ((1, 0, 0, 0), 0)
+    assert (here / "down" / "a").stat().st_mtime == 2e9
+    for source, target in (("dir", "gs://bkt/x"), ("gs://bkt/x", "down")):
+        assert synced(cloud, source, target, checksum=True).done == 0
+
+
+def test_the_time_of_an_object_that_changes_meanwhile_is_left_alone(here: Path, cloud: Cloud) -> None:
+    """The new version is not given the time of other contents."""
+    make(here, "dir/a")
+    synced(cloud, "dir", "gs://bkt/x")
+    os.utime(here / "dir" / "a", (2e9, 2e9))
+    cloud.fault(Fault.replace_object(b"theirs", operation="storage.objects.patch", times=1))
+    [failure] = synced(cloud, "dir", "gs://bkt/x").failures
+    assert failure.hint == "run it again"
+    assert contents(cloud) == {"x/a": b"theirs"}
 
 
 def test_objects_that_can_be_no_file_fail_and_nothing_is_deleted(here: Path, cloud: Cloud) -> None:

@@ -28,6 +28,7 @@ _SAFELY = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0) 
 _LINKS = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
 """What systems say of a symbolic link that is not to be followed."""
 
+_EXHAUSTED = {errno.EMFILE, errno.ENFILE}
 _READING = {
     errno.EACCES: "ask for the permission to read it",
     errno.ENOENT: "check the path",
@@ -176,6 +177,17 @@ def unwritable(path: StrPath, error: Exception, *, verb: str = "write") -> Trans
     """The error for what cannot be written; a name that no file can have is shown so that its fault can be seen."""
     shown = path if isinstance(error, OSError) else repr(path)
     return TransferError(f"cannot {verb} {shown}: {_why(error)}", _WRITING.get(_number(error)))
+
+
+def is_out_of_files(error: BaseException | None) -> bool:
+    """Return whether an error, or one behind it, says that this process or machine can open no more files."""
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
+            return True
+        error = getattr(error, "os_error", None) or error.__cause__ or error.__context__
+    return False
 
 
 def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:

@@ -4,6 +4,7 @@ from contextvars import ContextVar
 from typing import Protocol
 
 from forbear.core.events import Event, Failed, Scheduled
+from forbear.transfer.files import is_out_of_files
 
 
 class Meter(Protocol):
@@ -22,7 +23,7 @@ class Meter(Protocol):
         ...
 
     def throttled(self) -> None:
-        """The server asked to slow down."""
+        """The server asked to slow down, or no more files can be opened."""
         ...
 
 
@@ -52,5 +53,5 @@ def hear(event: Event) -> None:
     """Pass an event of a run on to the meter of the task in which it happened."""
     if isinstance(event, Scheduled):
         current_meter.get().retried(event)
-    elif isinstance(event, Failed) and event.verdict.throttled:
+    elif isinstance(event, Failed) and (event.verdict.throttled or is_out_of_files(event.error)):
         current_meter.get().throttled()

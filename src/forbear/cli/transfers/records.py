@@ -6,6 +6,8 @@ from forbear.transfer.items import Action, Outcome, Summary
 
 Record = dict[str, object]
 
+_NAMED = {Action.DELETE, Action.TOUCH}
+
 
 def of_outcome(outcome: Outcome) -> Record:
     """One outcome; what does not apply is null."""
@@ -13,7 +15,7 @@ def of_outcome(outcome: Outcome) -> Record:
     return {
         "source": str(item.source),
         "target": str(item.target),
-        "action": "delete" if item.action is Action.DELETE else "copy",
+        "action": item.action.value if item.action in _NAMED else "copy",
         "status": outcome.status.value,
         "size": item.size,
         "bytes": outcome.bytes,

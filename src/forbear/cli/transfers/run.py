@@ -24,6 +24,10 @@ from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.meter import current_meter
 from forbear.transfer.wire.errors import NotConnected
 
+_FILES_EACH = 4
+"""A connection, the file or part, its folder, and a state or lock."""
+_FILES_BESIDES = 256
+
 Transfer = Callable[[Storage, Watch], Awaitable[Summary]]
 
 _NO_CREDENTIALS = (
@@ -53,6 +57,7 @@ def run_transfers(
     reporter = Reporter(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
     with _endpoint(given, places) as endpoint:
         settings = _settings(given, endpoint)
+        _allow_files(settings.connections)
         with watching(reporter, quiet=given["quiet"], streams=streams) as watch:
             try:
                 summary = asyncio.run(_run(settings, watch, transfer))
@@ -112,6 +117,22 @@ def _settings(given: Given, endpoint: str | None) -> Settings:
         stall_timeout=given["stall_timeout"] or STALL_TIMEOUT,
         user_project=given["user_project"],
     )
+
+
+def _allow_files(connections: int) -> None:
+    """Raise the soft limit of open files to what the transfers may need, as far as the hard limit lets us."""
+    try:
+        import resource
+    except ModuleNotFoundError:  # Windows has no such limit
+        return
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = _FILES_BESIDES + _FILES_EACH * connections
+    if soft == resource.RLIM_INFINITY or soft >= wanted:
+        return
+    with suppress(OSError, ValueError):  # the transfers go on with fewer at a time
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+        )
 
 
 def _interrupted(progress: Progress, *, continues: bool) -> str:

@@ -1,12 +1,13 @@
 """The plan of an rsync: what differs between two folders, found by going through both of them by name, side by side.
 
-Files are the same by their size and, where both sides have one, their CRC32C; a local file, whose CRC32C takes reading
-it, by its modification time in whole seconds where the object has one, too, unless `checksum` is asked for. It lists,
-and reads local files for their checksums, but writes nothing.
+Objects are the same if their sizes and CRC32Cs are. A local file has the contents of an object if their sizes and their
+modification times in whole seconds agree; where the times differ, or `checksum` is set, the file is read for its
+CRC32C. Contents that are the same under another time get that time, and are not sent again. The plan writes nothing.
 """
 
 import os
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ Thing = Entry | Object
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
+_T = TypeVar("_T")
 
 
 class Sync:
@@ -40,7 +42,9 @@ class Sync:
         self._goal = Goal(target, folder=True)
         self._clashes = None if isinstance(target, Url) else Clashes(target)
         self._extras: list[tuple[str, int | None]] = []
-        self._links: dict[str, str] = {}
+        self._links: dict[str, Entry] = {}
+        self._unseen: dict[str, Entry] = {}
+        self._kept: Counter[str] = Counter()
 
     async def copies(self) -> AsyncGenerator[Item]:
         """What the target lacks, or has otherwise; what cannot be read comes as refused items."""
@@ -59,6 +63,8 @@ class Sync:
         except LISTING_FAILURES as error:
             yield Item(self._source, self._goal.at).refused(error)
             return
+        for name, count in self._kept.items():
+            yield self._refused_deletions(self._unseen[name], count)
         if empty and self._extras:
             text = f"there is nothing in {self._source}, and so all in {self._goal.at} would be deleted"
             cure = "check the name of the source, or delete it all by other means"
@@ -109,16 +115,25 @@ class Sync:
                     f"cannot read the folder {entry.path}: {entry.problem}",
                     "check the path, and whether it may be read",
                 )
-            if entry.note and not follow:
-                self._links[f"{entry.name}/"] = entry.path
+            if entry.note:
+                (self._unseen if follow else self._links)[entry.name] = entry
             yield entry.name, entry
 
     def _note_extra(self, name: str, target: Thing | None) -> None:
-        """Note what only the target has."""
-        if self._asked.delete and isinstance(target, Object):
-            self._extras.append((name, target.generation))
-        elif self._asked.delete and isinstance(target, Entry) and not target.note:
-            self._extras.append((name, None))
+        """Note a deletion, except below a place in the source that could not be looked into."""
+        if not self._asked.delete or (isinstance(target, Entry) and target.note):
+            return
+        unseen = _above(name, self._unseen)
+        if unseen is not None:
+            self._kept[unseen.name] += 1
+        else:
+            self._extras.append((name, target.generation if isinstance(target, Object) else None))
+
+    def _refused_deletions(self, unseen: Entry, count: int) -> Item:
+        """Return the failure that keeps what the target has below a link to nothing, a pipe or the like."""
+        below = self._goal.take(Item(unseen.path, self._goal.at), unseen.name)
+        text = f"it is {unseen.note} now; {count} at the target, below {below.target}, would be deleted"
+        return replace(below.refused(text), hint="bring back what was there, or exclude it, or delete these yourself")
 
     async def _compared(self, name: str, source: Thing, target: Thing | None) -> Item | None:
         if isinstance(source, Entry):
@@ -132,31 +147,53 @@ class Sync:
             item = self._clashes.checked(item, name)
         if isinstance(item.target, Url):
             item = replace(item, generation=target.generation if isinstance(target, Object) else 0)
-        if item.action is Action.COPY and target is not None and await self._is_same(source, target):
-            return None
+        if item.action is Action.COPY and target is not None:
+            same = await self._difference(item, source, target)
+            if same is None:
+                return None
+            item = same
         link = self._link(name, target)
         return item if link is None else item.refused(f"{link} is a link or a device, which is not written through")
 
     def _link(self, name: str, target: Thing | None) -> str | None:
-        """The link at the target that a copy would write through, to a file that has another name, too."""
+        """Return the link at the target that a copy would write through, to a file that has another name, too."""
         if isinstance(target, Entry) and os.path.islink(target.path):
             return target.path
-        return next((path for above, path in self._links.items() if name.startswith(above)), None)
+        link = _above(name, self._links)
+        return None if link is None else link.path
 
-    async def _is_same(self, source: Thing, target: Thing) -> bool:
+    async def _difference(self, item: Item, source: Thing, target: Thing) -> Item | None:
+        """Return the item that makes the target like the source, or None where they are the same."""
         if isinstance(source, Object) and isinstance(target, Object):
-            return source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
+            same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
+            return None if same else item
         if isinstance(source, Object):
-            return await self._is_file_of(target, source, decoded=source.content_encoding == "gzip")
-        return isinstance(target, Object) and await self._is_file_of(source, target, decoded=False)
+            return await self._file_difference(item, target, source, decoded=source.content_encoding == "gzip")
+        return await self._file_difference(item, source, target, decoded=False) if isinstance(target, Object) else item
 
-    async def _is_file_of(self, file: Thing, item: Object, *, decoded: bool) -> bool:
-        """Whether a file has the contents of an object; a `decoded` one has another size and checksum."""
-        if not isinstance(file, Entry) or file.note or (file.size != item.size and not decoded):
-            return False
-        if item.mtime is not None and not self._asked.checksum:
-            return int(file.mtime) == int(item.mtime)
-        return not decoded and item.crc32c is not None and await _crc32c(file.path) == item.crc32c
+    async def _file_difference(self, item: Item, file: Thing, there: Object, *, decoded: bool) -> Item | None:
+        """Compare a file with an object; a `decoded` one has another size and checksum than its file."""
+        if not isinstance(file, Entry) or file.note or (file.size != there.size and not decoded):
+            return item
+        same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)
+        if same_time and not self._asked.checksum:
+            return None
+        if decoded or there.crc32c is None or await _crc32c(file.path) != there.crc32c:
+            return item
+        if same_time or there.mtime is None:
+            return None
+        mtime = there.mtime if isinstance(item.source, Url) else file.mtime
+        return replace(item, action=Action.TOUCH, size=0, found=there, mtime=mtime)
+
+
+def _above(name: str, places: Mapping[str, _T]) -> _T | None:
+    """Return the place that a name lies below."""
+    end = name.find("/") if places else -1
+    while end >= 0:
+        if (place := places.get(name[:end])) is not None:
+            return place
+        end = name.find("/", end + 1)
+    return None
 
 
 async def side_by_side(

@@ -44,6 +44,9 @@ class Fleet:
         self._folders = Folders()
         self._items = 0
         self._size: int | None = 0
+        self._at_work = 0
+        self._alone = asyncio.Lock()
+        self._one_ended = asyncio.Event()
 
     async def run(self, items: AsyncGenerator[Item], *, complete: bool = True) -> None:
         """Do all items; `complete=False` if there will be others."""
@@ -86,12 +89,34 @@ class Fleet:
             if self._manifest is not None and self._manifest.has(item):
                 self._ended(Outcome(item, Status.SKIPPED, error="done before, by the manifest"))
                 continue
-            outcome = await perform(self._storage, item, gauge, self._folders, state=self._state)
+            outcome = await self._outcome(item, gauge)
             if outcome.status is Status.DONE and not gauge.slowed:
                 limiter.succeeded()
             if self._manifest is not None:
                 self._manifest.add(outcome)
             self._ended(outcome)
+
+    async def _outcome(self, item: Item, gauge: Gauge) -> Outcome:
+        """Do an item; one that found no more files to open is done again, alone, as others end and close theirs."""
+        outcome = await self._attempt(item, gauge, crowded=self._at_work > 0)
+        if outcome is not None:
+            return outcome
+        async with self._alone:
+            while True:
+                outcome = await self._attempt(item, gauge, crowded=self._at_work > 0)
+                if outcome is not None:
+                    return outcome
+                if self._at_work:
+                    await self._one_ended.wait()
+
+    async def _attempt(self, item: Item, gauge: Gauge, *, crowded: bool) -> Outcome | None:
+        self._at_work += 1
+        try:
+            return await perform(self._storage, item, gauge, self._folders, state=self._state, crowded=crowded)
+        finally:
+            self._at_work -= 1
+            self._one_ended.set()
+            self._one_ended.clear()
 
     def _ended(self, outcome: Outcome) -> None:
         self.summary.add(outcome)

@@ -1,6 +1,7 @@
 """Folders: makes those that files are to be written to, and removes what is left over; never beyond the target."""
 
 import os
+import time
 from contextlib import suppress
 
 from forbear.transfer.errors import TransferError, UnsafeName
@@ -36,6 +37,16 @@ def remove(path: str, root: str | None) -> None:
         while root is not None and len(folder) > len(root.rstrip(os.sep)):
             os.rmdir(folder)
             folder = os.path.dirname(folder)
+
+
+def touch(path: str, root: str | None, mtime: float) -> None:
+    """Set the modification time of a file, in epoch seconds."""
+    if root is not None:
+        _stay_inside(os.path.dirname(path), root)
+    try:
+        os.utime(path, (time.time(), mtime), follow_symlinks=False)
+    except OSError as error:
+        raise unwritable(path, error, verb="set the time of") from error
 
 
 def _make(folder: str) -> None:

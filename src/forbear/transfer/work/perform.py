@@ -1,28 +1,39 @@
 """Perform: do one item, whatever it is, and say what came of it. It knows nothing of the others."""
 
+import json
 import sys
 
 from forbear.core.report import report
 from forbear.run.runtime import current
 from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import Object
+from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, cure, said
-from forbear.transfer.files import StrPath
+from forbear.transfer.files import StrPath, is_out_of_files
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear.transfer.rewrite import copy
 from forbear.transfer.uploads.upload import upload
-from forbear.transfer.work.folders import Folders, remove
+from forbear.transfer.work.folders import Folders, remove, touch
 from forbear.transfer.work.gauge import Gauge
 
+_JSON = {"Content-Type": "application/json"}
 _NEWCOMER = "somebody else made it meanwhile: run it again"
 
 
 async def perform(
-    storage: Storage, item: Item, gauge: Gauge, folders: Folders, *, state: StrPath | None = None
-) -> Outcome:
-    """Do an item; what goes wrong with it is in the outcome. The caller has made `gauge` the meter of its task."""
+    storage: Storage,
+    item: Item,
+    gauge: Gauge,
+    folders: Folders,
+    *,
+    state: StrPath | None = None,
+    crowded: bool = False,
+) -> Outcome | None:
+    """Do an item and return its outcome, failures included. The caller has made `gauge` the meter of its task.
+
+    None where no more files can be opened and `crowded` says that others hold some: the item can be done later.
+    """
     if item.action is Action.SKIP:
         return Outcome(item, Status.SKIPPED, error=item.note, hint=item.hint)
     if item.action is Action.REFUSE:
@@ -31,8 +42,12 @@ async def perform(
     runtime = current.get()
     began, start = runtime.now(), runtime.monotonic()
     try:
-        made = await (_delete(storage, item) if item.action is Action.DELETE else _copy(storage, item, folders, state))
+        made = await _do(storage, item, folders, state)
     except Exception as error:
+        if is_out_of_files(error):
+            gauge.throttled()
+            if crowded:
+                return None
         exists = isinstance(error, TargetExists)
         return Outcome(
             item,
@@ -54,6 +69,14 @@ async def perform(
         crc32c=None if made is None else made.crc32c,
         began=began,
     )
+
+
+async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object | None:
+    """Return the object that was written or read, None where the item moves no data."""
+    if item.action is Action.COPY:
+        return await _copy(storage, item, folders, state)
+    await (_delete(storage, item) if item.action is Action.DELETE else _touch(storage, item))
+    return None
 
 
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
@@ -95,3 +118,20 @@ async def _delete(storage: Storage, item: Item) -> None:
             raise TargetChanged(f"{item.target} was written meanwhile, and is not deleted", "run it again") from error
         if error.status != 404:
             raise
+
+
+async def _touch(storage: Storage, item: Item) -> None:
+    """Set the modification time of the target, unless it has changed since it was compared."""
+    target, found = item.target, item.found
+    assert item.mtime is not None and found is not None  # noqa: S101, PT018
+    if not isinstance(target, Url):
+        touch(target, item.root, item.mtime)
+        return
+    query = {"ifGenerationMatch": found.generation, "ifMetagenerationMatch": found.metageneration}
+    body = json.dumps({"metadata": {MTIME: str(int(item.mtime))}}).encode()
+    try:
+        await storage.call(f"set the time of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
+    except HttpError as error:
+        if error.status == 412:
+            raise TargetChanged(f"{target} was written meanwhile; its time is not set", "run it again") from error
+        raise
