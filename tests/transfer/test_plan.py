@@ -1,15 +1,20 @@
 """The plan of a copy: which source goes to which target, by the rules of cp."""
 
 import os
-from collections.abc import Sequence
+import tracemalloc
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 
 import pytest
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer import Action, Item, Settings, Storage, aplan, plan
+from forbear.transfer import Action, Item, Settings, Storage, Url, aplan, plan
+from forbear.transfer.cloud.objects import Object
 from forbear.transfer.plans import clashes
+from forbear.transfer.plans.cp import without_clashes
+from forbear.transfer.plans.goal import Goal
+from forbear.transfer.plans.matches import Match
 from tests.transfer.test_trees import make
 
 
@@ -209,6 +214,32 @@ def test_two_sources_with_one_target_are_refused_before_anything_is_done(here: P
         pairs(filled, ["dir", "./dir"], "gs://bkt/x/", recursive=True)
     with pytest.raises(ValueError, match=r"the contents of \. must be copied by themselves"):
         pairs(filled, [".", "dir"], "gs://bkt/x/", recursive=True)
+
+
+async def test_matches_that_wait_for_the_end_of_a_listing_wait_on_disk(tmp_path: Path) -> None:
+    """Memory holds a digest of each name, however much a listing says of its object."""
+    metadata = {"key": "x" * 500}
+
+    async def found() -> AsyncGenerator[Match]:
+        for number in range(4_000):
+            name = f"folder/{number:08}"
+            listed = Object("bkt", name, 1, 1, metadata=dict(metadata, number=str(number)))
+            yield Match(Url("bkt", name), str(number), found=listed)
+
+    tracemalloc.start()
+    try:
+        names = [match.name async for match in without_clashes(found(), Goal(str(tmp_path), folder=True))]
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert names == [str(number) for number in range(4_000)]
+    assert peak < 3_500_000
+
+
+@pytest.mark.parametrize("target", ["gs://bkt/solo", "gs://bkt/"])
+def test_an_object_is_not_copied_onto_itself(filled: Cloud, target: str) -> None:
+    """By its own name or into its own folder: either is refused."""
+    assert pairs(filled, "gs://bkt/solo", target) == ["gs://bkt/solo: source and target are the same"]
 
 
 @pytest.mark.parametrize(

@@ -40,11 +40,11 @@ class Status(Enum):
 class Item:
     """One thing to do, independent of all others: `source` and `target` are local paths, "-" or addresses in the cloud.
 
-    `size` is in bytes, None where it is not known yet. `found` is what a listing said of the source in the cloud; of the
-    target, where that is touched. `mtime` is the modification time that a touch sets, in epoch seconds. `root` is the
-    local folder that must not be left, None where the user named the file itself. `generation` is the version that the
-    target must have (0: nothing is there), None for whatever is there; `no_clobber` skips it where anything is there.
-    `note` is why nothing is to be done, `hint` what to do about it.
+    `size` is in bytes, None where it is not known yet. `found` is what a listing said of the source in the cloud; of
+    the target, where that is touched. `mtime` is the modification time that a touch sets, in epoch seconds. `root` is
+    the local folder that must not be left, None where the user named the file itself. `generation` is the version that
+    the target must have (0: nothing is there), None for whatever is there; `no_clobber` skips it where anything is
+    there. `note` is why nothing is to be done, `hint` what to do about it.
     """
 
     source: Url | str

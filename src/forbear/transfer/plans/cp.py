@@ -6,8 +6,13 @@ cloud with objects below it. A pattern counts as several sources. A folder (`rec
 that is a folder already; otherwise its contents go below the target. What `**` matches goes right into the target.
 """
 
-from collections.abc import AsyncGenerator
+import hashlib
+import pickle
+import tempfile
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import suppress
 from dataclasses import replace
+from typing import IO
 
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.cloud.objects import Object
@@ -16,9 +21,11 @@ from forbear.transfer.errors import TransferError, cure, said
 from forbear.transfer.items import STREAM, Action, Item
 from forbear.transfer.plans.arguments import CpArguments
 from forbear.transfer.plans.clashes import Clashes, is_case_blind
-from forbear.transfer.plans.goal import Goal, names_folder
+from forbear.transfer.plans.goal import Goal, names_folder, unless_same
 from forbear.transfer.plans.matches import Match, matches
 from forbear.transfer.plans.trees import batched, walk
+
+_SPOOL = 1024 * 1024
 
 LISTING_FAILURES = (TransferError, OSError)
 """What ends a listing, and with it what depends on that listing, but nothing else."""
@@ -44,9 +51,7 @@ async def plan_cp(storage: Storage, asked: CpArguments, goal: Goal) -> AsyncGene
         return
     found = _found(storage, asked)
     if asked.may_collide:
-        listed = [match async for match in found]
-        _check(listed, goal)
-        found = _again(listed)
+        found = without_clashes(found, goal)
     async for match in found:
         async for item in _items(storage, asked, match, goal):
             yield replace(item, no_clobber=True) if asked.no_clobber else item
@@ -61,27 +66,45 @@ async def _found(storage: Storage, asked: CpArguments) -> AsyncGenerator[Match]:
             yield Match(source, source, problem=said(error), hint=cure(error))
 
 
-async def _again(listed: list[Match]) -> AsyncGenerator[Match]:
-    for match in listed:
-        yield match
+async def without_clashes(found: AsyncGenerator[Match], goal: Goal) -> AsyncGenerator[Match]:
+    """Yield the matches once all are known to have targets of their own; meanwhile they wait on disk.
 
-
-def _check(listed: list[Match], goal: Goal) -> None:
+    ValueError for two with the same target. In memory there is a digest of each name: there may be millions.
+    """
     here = not isinstance(goal.at, Url)
     fold = not isinstance(goal.at, Url) and is_case_blind(goal.at)
-    seen: dict[tuple[str, bool], Match] = {}
-    for match in listed:
-        if match.problem:
-            continue
-        if not match.name:
-            raise ValueError(f"`sources`: the contents of {match.source} must be copied by themselves")
-        key = match.name.casefold() if fold else match.name, match.folder and not here
-        first = seen.setdefault(key, match)
-        if first is not match:
-            raise ValueError(
-                f"`sources`: {first.source} and {match.source} would have the same target, {match.name!r}; copy them "
-                "one by one, or with `recursive` the folder that holds both"
-            )
+
+    def key(match: Match) -> bytes:
+        name = f"{match.name.casefold() if fold else match.name}{'/' if match.folder and not here else ''}"
+        return hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+
+    seen: set[bytes] = set()
+    with tempfile.SpooledTemporaryFile(_SPOOL) as spool:
+        async for match in found:
+            if not match.problem:
+                if not match.name:
+                    raise ValueError(f"`sources`: the contents of {match.source} must be copied by themselves")
+                digest = key(match)
+                if digest in seen:
+                    raise _clash(next(one for one in _read(spool) if not one.problem and key(one) == digest), match)
+                seen.add(digest)
+            pickle.dump(match, spool, pickle.HIGHEST_PROTOCOL)
+        for match in _read(spool):
+            yield match
+
+
+def _read(spool: IO[bytes]) -> Iterator[Match]:
+    spool.seek(0)
+    with suppress(EOFError):
+        while True:
+            yield pickle.load(spool)  # noqa: S301 - written above, to a file without a name
+
+
+def _clash(first: Match, second: Match) -> ValueError:
+    return ValueError(
+        f"`sources`: {first.source} and {second.source} would have the same target, {second.name!r}; copy them "
+        "one by one, or with `recursive` the folder that holds both"
+    )
 
 
 async def _items(storage: Storage, asked: CpArguments, match: Match, goal: Goal) -> AsyncGenerator[Item]:
@@ -91,7 +114,7 @@ async def _items(storage: Storage, asked: CpArguments, match: Match, goal: Goal)
         yield replace(item, action=action, note=match.problem, hint=match.hint)
     elif not match.folder:
         if not asked.leaves_out(match.name):
-            yield goal.take(item, match.name) if goal.folder else item
+            yield goal.take(item, match.name) if goal.folder else unless_same(item)
     else:
         try:
             home = goal.below(match.name if goal.folder else "")

@@ -34,11 +34,15 @@ class Goal:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
                 target = Url(self.at.bucket, key if isinstance(item.source, Url) else object_name(key))
-                item = replace(item, target=target)
-                return item.refused("source and target are the same") if target == item.source else item
+                return unless_same(replace(item, target=target))
             return replace(item, target=os.path.join(self.at, relative_path(name)), root=self.root or self.at)
         except UnsafeName as error:
             return item.refused(error)
+
+
+def unless_same(item: Item) -> Item:
+    """Return the item, refused where it would copy an object onto itself."""
+    return item.refused("source and target are the same") if item.source == item.target else item
 
 
 def names_folder(target: str) -> bool:
