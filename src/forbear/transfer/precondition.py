@@ -8,7 +8,7 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import TargetChanged, TargetExists, TransferError, UnsafeName, WrongReply
+from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, UnsafeName, WrongReply
 
 _ROUNDS = 10
 
@@ -39,6 +39,33 @@ class Precondition:
         """The condition held: what was there is known now."""
         self._known = True
 
+    async def look(self) -> None:
+        """Ask what is there, if it is likely to be something: a wrong guess would send all of the data in vain.
+
+        Raises TargetExists where that is not to be replaced.
+        """
+        expectation = self._storage.expectation
+        if self.asked or not expectation.asks():
+            return
+        try:
+            there = await self._storage.stat(self.target)
+        except HttpError as error:
+            if error.status != 403:
+                raise
+            expectation.forbid()
+            return
+        if there is not None:
+            expectation.met(there=True)
+            if self.asked == 0:
+                raise self._exists()
+            self.generation = there.generation
+            self._known = True
+
+    def guessed_right(self) -> None:
+        """Nothing was there, and the object is made."""
+        if self.generation == 0:
+            self._storage.expectation.met(there=False)
+
     def restore(self, generation: int) -> None:
         """Go on with the condition that held in another process."""
         self.generation = generation
@@ -68,11 +95,13 @@ class Precondition:
         not allowed to replace that.
         """
         there = await self._storage.stat(self.target)
+        if self.generation == 0 and sent is None and there is not None:
+            self._storage.expectation.met(there=True)
         ours = there is not None and self.is_new(there) and (there.size, there.crc32c) == sent
         if there is not None and ours and (self._known or _is(there, wanted)):
             return there
         if self.asked == 0 and there is not None:
-            raise TargetExists(f"{self.target} exists already") from error
+            raise self._exists() from error
         if self.asked:
             raise TargetChanged(f"{self.target} is not generation {self.asked} any more") from error
         if self._known and (final or sent is not None):
@@ -85,6 +114,9 @@ class Precondition:
         self.generation = 0 if there is None else there.generation
         self._known = True
         return None
+
+    def _exists(self) -> TargetExists:
+        return TargetExists(f"{self.target} exists already")
 
 
 def _is(there: Object, wanted: Mapping[str, Any]) -> bool:

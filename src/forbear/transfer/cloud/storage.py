@@ -22,6 +22,7 @@ from forbear.transfer.cloud.bounds import ANSWER, PAGE, Deadline, Pages, read_wh
 from forbear.transfer.cloud.calls import Call, verdict
 from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
+from forbear.transfer.cloud.expectation import Expectation
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.replies import Reply, refusal
 from forbear.transfer.errors import HttpError, WrongReply
@@ -72,6 +73,7 @@ class Storage:
                 "the way could read them; use https, or leave them out for an emulator"
             )
         self.stall_timeout = stall_timeout
+        self.expectation = Expectation()
         self._project = {} if user_project is None else {"userProject": user_project}
         self._pool: Pool | None = None
         self._tokens: Tokens | None = None

@@ -27,6 +27,7 @@ async def insert(
 ) -> Object:
     """Upload a source of `size` bytes; `resource` is what else the object is to have."""
     moved = current_meter.get().moved
+    await condition.look()
     data = source.read() if isinstance(source, File) and size <= PIECE else None
     if data is None:
         crc = await source.crc32c()
@@ -64,6 +65,7 @@ async def insert(
             if found is None or not condition.is_new(found) or (found.size, found.crc32c) != (size, crc):
                 raise  # else it was answered, and is there, but the answer broke off
         else:
+            condition.guessed_right()
             found = await verified(storage, condition, Object.of(reply.json()), (size, crc), source.name)
         moved(size - (body.told if isinstance(body, Body) else 0))
         return found
