@@ -19,6 +19,8 @@ async def fill_checked(fetch: Fetch, sink: Sink | Slices, reply: Response | None
     while True:
         if sink.position < version.size or not version.size:
             await (sink.fill(fetch, reply) if isinstance(sink, Slices) else fetch.fill(sink, reply))
+        elif reply is not None:
+            reply.close()  # unread, it could keep the server from the next
         reply = None
         found = sink.checksum.text
         if sink.decoded and found == version.crc32c and sink.position == version.size:

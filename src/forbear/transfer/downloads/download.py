@@ -180,6 +180,7 @@ class _Download:
                 if response.status != 200:
                     raise await storage.refusal(what, response)
             except FAILURES as error:
+                await stack.aclose()
                 await patience.after(error, storage.verdict(error))
                 continue
             patience.progressed()

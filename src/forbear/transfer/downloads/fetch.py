@@ -3,6 +3,8 @@
 After a break it goes on from the byte where the sink is. Replies are joined only if they are of the same generation.
 """
 
+from contextlib import closing
+
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.patience import Patience
@@ -58,8 +60,9 @@ class Fetch:
                     async with self._storage.stream("GET", self._url, self._headers(sink)) as response:
                         ended = await self._receive(response, sink)
                 else:
-                    response, reply = reply, None
-                    ended = await self._receive(response, sink)
+                    with closing(reply) as response:  # what is left of it must not keep the server from the next
+                        reply = None
+                        ended = await self._receive(response, sink)
             except FAILURES as error:
                 if isinstance(error, HttpError) and error.status == 404:
                     _start_over(sink)

@@ -118,7 +118,10 @@ class Slices:
             nonlocal reply
             for sink in missing:
                 first, reply = reply, None
-                await fetch.fill(sink, first if sink.position == 0 else None)
+                if first is not None and sink.position > 0:
+                    first.close()
+                    first = None
+                await fetch.fill(sink, first)
 
         async def join_in() -> None:
             if not self._at_once and not await self._is_slow():
