@@ -5,7 +5,7 @@ import io
 import json
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 from pathlib import Path
 
@@ -60,10 +60,8 @@ class Alone(BaseHTTPRequestHandler):
         for name, value in {**headers, "Content-Length": str(len(body))}.items():
             self.send_header(name, value)
         self.end_headers()
-        try:
+        with suppress(ConnectionError):  # the client has seen enough
             self.wfile.write(body)
-        except ConnectionError:
-            pass  # the client has seen enough
 
     def log_message(self, format: str, *args: object) -> None:
         """Say nothing."""

@@ -51,6 +51,11 @@ def advise(hint: str) -> None:
     _labelled("hint", "cyan", hint)
 
 
+def warn(message: str) -> None:
+    """Write to stderr what did not go as it should, though nothing has failed."""
+    _labelled("warning", "yellow", message)
+
+
 def tell(message: str) -> None:
     """Write a remark to stderr."""
     click.echo(redact(message), err=True, color=_color())

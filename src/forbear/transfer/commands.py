@@ -13,6 +13,7 @@ from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
+from forbear.transfer.meter import warner
 from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
 from forbear.transfer.plans.cp import look, plan_cp
 from forbear.transfer.plans.goal import Goal
@@ -48,7 +49,9 @@ def cp(
     which folder to keep what the next process needs to go on.
 
     What goes wrong with one item stops no other: it is in the summary. ValueError if what is asked for makes no sense;
-    TransferError if there is nothing that can be done, for want of credentials or a place for the state.
+    TransferError if there is nothing that can be done, for want of credentials or since others may write to the folder
+    for the state. Where it cannot be kept at all, copies go on without it, and the listener's method `warned`, or else
+    a RuntimeWarning, says so.
     """
 
     async def work() -> Summary:
@@ -85,7 +88,7 @@ async def acp(
     """Do what `cp` does, over an open Storage and without blocking."""
     asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
     with ExitStack() as stack:
-        kept, goal = await _decided(storage, asked, state, stack)
+        kept, goal = await _decided(storage, asked, state, listener, stack)
         noted = None if manifest is None else stack.enter_context(Manifest(manifest))
         fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state)
         await fleet.run(plan_cp(storage, asked, goal))
@@ -95,7 +98,7 @@ async def acp(
 
 
 async def _decided(
-    storage: Storage, asked: CpArguments, state: StrPath | None, stack: ExitStack
+    storage: Storage, asked: CpArguments, state: StrPath | None, listener: Listener | None, stack: ExitStack
 ) -> tuple[State | None, Goal]:
     """Where copies go. A folder that is not there yet will be at the next run, which must not go below it then.
 
@@ -106,7 +109,7 @@ async def _decided(
     if not asked.depends:
         return None, goal
     parts = [_absolute(asked.sources[0]), _absolute(asked.target)]
-    kept = stack.enter_context(State(state, "cp", storage.endpoint, *parts))
+    kept = stack.enter_context(State(state, "cp", storage.endpoint, *parts, warn=warner(listener)))
     now = current.get().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
         return kept, replace(goal, folder=False)

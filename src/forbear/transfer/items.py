@@ -130,7 +130,11 @@ class Summary:
 
 
 class Listener(Protocol):
-    """Told of everything in the event loop, by one item or another at a time; its methods must return at once."""
+    """Told of everything in the event loop, by one item or another at a time; its methods must return at once.
+
+    It may have a method `warned(text)`, which gets what is worth knowing though nothing has failed: that no state can
+    be kept. Without one it is a RuntimeWarning.
+    """
 
     def planned(self, items: int, size: int | None, complete: bool) -> None:
         """So many items are known by now, of `size` bytes in all (None: unknown); `complete` when there are no more."""

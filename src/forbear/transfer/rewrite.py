@@ -15,7 +15,7 @@ from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, WrongReply, maybe_done
 from forbear.transfer.files import StrPath
-from forbear.transfer.meter import current_meter
+from forbear.transfer.meter import current_meter, warner
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.wire.errors import WireError
@@ -54,7 +54,7 @@ async def copy(
         kept: State | None = None
         if found.size > SMALL:
             parts = str(Url(found.bucket, found.name)), str(target)
-            kept = stack.enter_context(State(state, "rewrite", storage.endpoint, *parts))
+            kept = stack.enter_context(State(state, "rewrite", storage.endpoint, *parts, warn=warner()))
         return await _Rewrite(storage, found, condition, kept, pinned=pinned, chunk_size=chunk_size).run()
 
 

@@ -1,17 +1,26 @@
-"""What a transfer needs to go on after its process has died, on disk: atomic, private, and locked. It sends nothing."""
+"""What a transfer needs to go on after its process has died, on disk: atomic, private, and locked. It sends nothing.
 
+It is a convenience: where it cannot be kept, the transfer goes on without it.
+"""
+
+import errno
 import hashlib
 import json
 import os
+import re
 import stat
 import sys
+import time
+import warnings
+from collections.abc import Callable, Iterator
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from forbear.transfer.errors import TransferError
-from forbear.transfer.files import Folder, StrPath
+from forbear.transfer.files import Folder, StrPath, is_out_of_files
 from forbear.transfer.locks import open_locked
 
 SMALL = 8 * 1024 * 1024
@@ -21,19 +30,34 @@ DIRECTORY_VARIABLE = "FORBEAR_STATE_DIR"
 _VERSION = 1
 _LASTING, _PASSING = ".new", ".now"
 _CURE = f"name a folder that can be written to: {DIRECTORY_VARIABLE}=/path"
+_OLD = 31 * 24 * 60 * 60.0
+"""Seconds after which a state is of no use: the server forgets its session after a week."""
+_MOST_COLLECTED = 1000
+"""How many files are looked at to find old ones, so that it takes no time in a folder with very many."""
+_FILE = re.compile(r"([0-9a-f]{32})\.(?:lock|json|new|now)")
 _LONGEST = 1024 * 1024
 """How many bytes of a state are read: one has a session's address, or a few numbers, and never as many as 64 KiB."""
 
 
 def default_directory() -> Path:
-    """Where states are kept: $FORBEAR_STATE_DIR, or forbear/transfers among the user's other states."""
+    """Where states are kept: $FORBEAR_STATE_DIR, or forbear/transfers among the user's other states.
+
+    Raises OSError where the user has no home.
+    """
     named = os.environ.get(DIRECTORY_VARIABLE)
     if named:
         return Path(named)
-    if sys.platform == "win32":
-        home = os.environ.get("LOCALAPPDATA")
-        return Path(home or Path.home() / "AppData" / "Local") / "forbear" / "transfers"
-    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "forbear" / "transfers"
+    try:
+        if sys.platform == "win32":
+            home = os.environ.get("LOCALAPPDATA")
+            return Path(home or Path.home() / "AppData" / "Local") / "forbear" / "transfers"
+        return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state") / "forbear" / "transfers"
+    except RuntimeError as error:
+        raise FileNotFoundError(errno.ENOENT, "this user has no home folder", "~") from error
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=3)
 
 
 class State:
@@ -43,40 +67,57 @@ class State:
     not secret, but is hashed all the same, because it may be long. Raises Locked where another process,
     or another task, holds the lock, and TransferError for a folder or a file in which somebody else may write. A state
     that was not forgotten stays for the next run; one that cannot be read is treated as none.
+
+    Where the folder cannot be made or written to, or its disk is full, `warn` gets the reason, by default as a
+    RuntimeWarning; then nothing is `kept`. States and locks that are older than a month are deleted.
     """
 
-    def __init__(self, directory: StrPath | None, *key: str) -> None:
-        self._path = os.fspath(default_directory() if directory is None else directory)
+    def __init__(self, directory: StrPath | None, *key: str, warn: Callable[[str], object] = _warn) -> None:
+        self.kept = False
+        self._directory = directory
         self._name = hashlib.sha256("\n".join(key).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._key = key
+        self._warn = warn
+        self._is_entered = False
         self._opened: Folder | None = None
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
+        self._is_entered = True
         try:
-            _make_private(self._path)
-            self._opened = Folder(self._path)
+            path = os.fspath(default_directory() if self._directory is None else self._directory)
+            _make_private(path)
+            self._opened = Folder(path)
             _check_private(self._opened)
             self._lock = open_locked(self._opened, f"{self._name}.lock", os.O_RDWR | os.O_CREAT, " ".join(self._key))
-        except BaseException as error:
+            self.kept = True
+        except OSError as error:
             self._close()
-            if isinstance(error, OSError):
-                raise self._unkept(error) from error
+            self._lose(error)
+        except BaseException:
+            self._close()
             raise
+        else:
+            _collect_once(self._opened)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if sys.platform != "win32":  # there an open file cannot be deleted, and the next run finds it free
+        if self._opened is not None and sys.platform != "win32":
+            # On Windows an open file cannot be deleted, and the next run finds it free.
             with suppress(OSError):
-                self._folder.unlink(f"{self._name}.lock")
+                self._opened.unlink(f"{self._name}.lock")
         self._close()
+        self._is_entered = False
 
     def load(self) -> dict[str, Any]:
         """Return what was saved last; empty where there is nothing, or nothing of use, or the file of somebody else."""
+        folder = self._folder
+        if folder is None:
+            return {}
         try:
-            descriptor = self._folder.open_own(f"{self._name}.json", os.O_RDONLY)
+            descriptor = folder.open_own(f"{self._name}.json", os.O_RDONLY)
             with os.fdopen(descriptor, "rb") as file:
                 if os.fstat(descriptor).st_nlink > 1:  # another name of something else
                     return {}
@@ -86,13 +127,16 @@ class State:
             return {}
 
     def save(self, values: dict[str, Any], *, lasting: bool = True) -> None:
-        """Put `values` on disk: either all of them are there afterwards, or what was there before.
+        """Put `values` on disk at once, in place of what was there before.
 
         It outlives the process, and the machine where it is to be `lasting`, which costs a while. One of either kind
-        may be under way at a time.
+        may be under way at a time. Where a lasting one cannot be kept, nothing is; where another cannot, what was there
+        before stays.
         """
         data = json.dumps({"version": _VERSION, "values": values}).encode()
         folder, temporary = self._folder, f"{self._name}{_LASTING if lasting else _PASSING}"
+        if folder is None:
+            return
         try:
             with suppress(FileNotFoundError):  # another process may have died here
                 folder.unlink(temporary)
@@ -103,20 +147,24 @@ class State:
                 if lasting:
                     os.fsync(descriptor)
             folder.rename(temporary, f"{self._name}.json")
+            self.kept = True
         except OSError as error:
             with suppress(OSError):
                 folder.unlink(temporary)
-            raise self._unkept(error) from error
+            if lasting:
+                self.forget()
+                self._lose(error)
 
     def forget(self) -> None:
         """Delete what was saved: the transfer is over."""
-        for suffix in (_PASSING, _LASTING, ".json"):
-            with suppress(OSError):  # what stays tells the next run no more than that it is over
-                self._folder.unlink(f"{self._name}{suffix}")
+        folder = self._folder
+        if folder is not None:
+            _delete(folder, self._name)
 
     @property
-    def _folder(self) -> Folder:
-        if self._opened is None:
+    def _folder(self) -> Folder | None:
+        """The open folder, None where nothing can be kept."""
+        if not self._is_entered:
             raise RuntimeError("a State must be entered before it is used: `with State(...) as state:`")
         return self._opened
 
@@ -128,23 +176,85 @@ class State:
         if folder is not None:
             folder.close()
 
-    def _unkept(self, error: OSError) -> TransferError:
-        return TransferError(f"cannot keep the state of the transfer in {self._path}: {error.strerror or error}", _CURE)
+    def _lose(self, error: OSError) -> None:
+        """Warn that nothing is kept; TransferError where no more files can be opened, since others close theirs."""
+        self.kept = False
+        try:
+            path: StrPath = default_directory() if self._directory is None else self._directory
+        except OSError as homeless:
+            path = str(homeless.filename)
+        text = f"cannot keep the state of the transfer in {os.fspath(path)}: {error.strerror or error}"
+        if is_out_of_files(error):
+            raise TransferError(text, _CURE) from error
+        self._warn(f"{text}; it goes on, but another process cannot continue it; {_CURE}")
+
+
+_collected: set[tuple[int, int]] = set()
+"""The folders in which this process has deleted old states."""
+
+
+def _collect_once(folder: Folder) -> None:
+    """Delete the states and locks that are older than a month, unless this process has done so before."""
+    with suppress(OSError):
+        found = folder.status()
+        if (found.st_dev, found.st_ino) not in _collected:
+            _collected.add((found.st_dev, found.st_ino))
+            for name in _old(folder):
+                _collect(folder, name)
+
+
+def _old(folder: Folder) -> list[str]:
+    """Return the names of states all of whose files are older than a month."""
+    newest: dict[str, float] = {}
+    with os.scandir(folder.path or os.curdir) as entries:
+        for entry in islice(entries, _MOST_COLLECTED):
+            match = _FILE.fullmatch(entry.name)
+            if match is not None:
+                with suppress(FileNotFoundError):
+                    modified = folder.stat(entry.name).st_mtime
+                    newest[match[1]] = max(modified, newest.get(match[1], modified))
+    before = time.time() - _OLD
+    return [name for name, modified in newest.items() if modified < before]
+
+
+def _collect(folder: Folder, name: str) -> None:
+    """Delete a state, unless it is locked or belongs to somebody else."""
+    try:
+        lock = open_locked(folder, f"{name}.lock", os.O_RDWR | os.O_CREAT, name)
+    except (OSError, TransferError):
+        return
+    try:
+        _delete(folder, name)
+        if sys.platform != "win32":
+            with suppress(OSError):
+                folder.unlink(f"{name}.lock")
+    finally:
+        os.close(lock)
+
+
+def _delete(folder: Folder, name: str) -> None:
+    for suffix in (_PASSING, _LASTING, ".json"):
+        with suppress(OSError):  # what stays tells the next run no more than that it is over
+            folder.unlink(f"{name}{suffix}")
 
 
 def _make_private(path: str) -> None:
     """Make a folder that only this user may use, and those above it that are missing."""
-    try:
-        os.mkdir(path, 0o700)
-    except FileExistsError:
-        if not os.path.isdir(path):
-            raise
-    except FileNotFoundError:
-        above = os.path.dirname(path.rstrip(os.sep))
-        if above in ("", path):
-            raise
-        _make_private(above)
-        _make_private(path)
+    for folder in reversed(list(_missing(path))):
+        try:
+            os.mkdir(folder, 0o700)
+        except FileExistsError:
+            if not os.path.isdir(folder):
+                raise
+
+
+def _missing(path: str) -> Iterator[str]:
+    """Yield the folder and those above it that are not there, from below; the folder itself in any case."""
+    yield path
+    above = os.path.dirname(path.rstrip(os.sep))
+    while above not in ("", path) and not os.path.lexists(above):
+        yield above
+        path, above = above, os.path.dirname(above)
 
 
 def _check_private(folder: Folder) -> None:

@@ -8,7 +8,7 @@ from collections import Counter
 
 import click
 
-from forbear.cli.output import advise, report, tell
+from forbear.cli.output import advise, report, tell, warn
 from forbear.cli.transfers import records
 from forbear.cli.transfers.wording import of_bytes, of_count, of_span
 from forbear.core.redact import printable
@@ -49,6 +49,11 @@ class Reporter:
                 tell(f"left out: {item.source}: {item.note}")
         elif self._dry_run and not self._as_json:
             click.echo(printable(f"{item.action.value} {_both(item)}"))
+
+    def warning(self, text: str) -> None:
+        """Say what is worth knowing though nothing has failed."""
+        if not self._quiet:
+            warn(plain(text))
 
     def summary(self, summary: Summary) -> None:
         """Say what came of all."""

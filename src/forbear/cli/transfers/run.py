@@ -5,11 +5,13 @@ import os
 import sys
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import NoReturn
 
 import click
 
 from forbear.cli.options import laid_over
 from forbear.cli.output import BadInput, Problem, tell
+from forbear.cli.transfers.ending import Ending
 from forbear.cli.transfers.options import Given
 from forbear.cli.transfers.progress import Progress
 from forbear.cli.transfers.reporter import UNREACHABLE, Reporter
@@ -60,8 +62,9 @@ def run_transfers(
         _allow_files(settings.connections)
         with watching(reporter, quiet=given["quiet"], streams=streams) as watch:
             try:
-                summary = asyncio.run(_run(settings, watch, transfer))
-            except KeyboardInterrupt:
+                with Ending() as ending:
+                    summary = asyncio.run(_run(settings, watch, transfer, ending))
+            except (KeyboardInterrupt, asyncio.CancelledError):
                 summary = None
             except NoCredentials as error:
                 raise Problem(str(error), _NO_CREDENTIALS) from None
@@ -75,17 +78,18 @@ def run_transfers(
             reporter.summary(summary)
     if summary is None:
         tell(_interrupted(watch.progress, continues=not given["embedded"] and STREAM not in places))
+        code = 128 + ending.signum
         if STREAM in places:
-            _leave()
-        ctx.exit(130)
+            _leave(code)
+        ctx.exit(code)
     ctx.exit(0 if summary.ok else 1)
 
 
-def _leave() -> None:
+def _leave(code: int) -> NoReturn:
     """End at once: a thread may still wait for stdin or stdout, and what Python does at its end would wait for that."""
     with suppress(OSError, ValueError):
         sys.stderr.flush()
-    os._exit(130)
+    os._exit(code)
 
 
 def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str | None]:
@@ -96,7 +100,8 @@ def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str
     return embedded(places, given["storm"], quiet=given["quiet"])
 
 
-async def _run(settings: Settings, watch: Watch, transfer: Transfer) -> Summary:
+async def _run(settings: Settings, watch: Watch, transfer: Transfer, ending: Ending) -> Summary:
+    ending.cancels(asyncio.current_task())
     current_meter.set(Planning(watch))
     async with settings.storage() as storage:
         return await transfer(storage, watch)

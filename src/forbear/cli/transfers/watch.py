@@ -26,6 +26,7 @@ class Watch:
 
     def __init__(self, reporter: Reporter, progress: Progress) -> None:
         self._reporter = reporter
+        self._warnings: set[str] = set()
         self.progress = progress
 
     def planned(self, items: int, size: int | None, complete: bool) -> None:
@@ -47,6 +48,12 @@ class Watch:
     def retried(self, item: Item | None, event: Scheduled) -> None:
         """Something of it, or of the plan, will be tried again."""
         self.progress.retried(item, event)
+
+    def warned(self, text: str) -> None:
+        """Say once what is worth knowing."""
+        if text not in self._warnings:
+            self._warnings.add(text)
+            self._reporter.warning(text)
 
     def ended(self, outcome: Outcome) -> None:
         """It is over."""

@@ -23,7 +23,7 @@ from forbear.transfer.downloads.promise import GZIP, Contradiction, described, i
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, WrongReply
 from forbear.transfer.files import StrPath
-from forbear.transfer.meter import current_meter
+from forbear.transfer.meter import current_meter, warner
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.wire.response import Response
 
@@ -139,7 +139,7 @@ class _Download:
 
     async def _large(self, fetch: Fetch, place: Place, reply: Response | None) -> bool:
         with (
-            State(self._directory, "download", *self._key, place.absolute) as state,
+            State(self._directory, "download", *self._key, place.absolute, warn=warner()) as state,
             Part.kept(place, *self._key) as part,
         ):
             return await Large(fetch, place, part, state, self._terms).run(reply, self._storage.connections)

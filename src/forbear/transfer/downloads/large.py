@@ -60,8 +60,8 @@ class Large:
             self._drop()
             raise
         except BaseException:
-            if not (part.size if self._sink is None else self._sink.position):
-                self._drop()  # there is nothing to go on from
+            if not (self._state.kept and (part.size if self._sink is None else self._sink.position)):
+                self._drop()  # there is nothing to go on from, or nobody would know of what
             raise
         self._state.forget()
         return decoded

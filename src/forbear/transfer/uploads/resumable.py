@@ -34,7 +34,8 @@ class Resumable:
     """The upload of one source through sessions; `resource` is what else the object is to have.
 
     `began` tells whether there was anything to do; else the session of another process was over already.
-    `keep` is told the URL of every session that begins, so that another process may go on with it.
+    `keep` is called with the URL of every session that begins, so that another process may go on with it; it returns
+    whether that process could.
     """
 
     def __init__(
@@ -44,7 +45,7 @@ class Resumable:
         condition: Precondition,
         resource: Mapping[str, Any],
         chunk_size: int,
-        keep: Callable[[str], None] | None = None,
+        keep: Callable[[str], bool] | None = None,
     ) -> None:
         self.began = False
         self._storage = storage
@@ -56,6 +57,7 @@ class Resumable:
         self._what = f"upload {source.name}"
         self._session = Session(source.size)
         self._url = ""
+        self._is_kept = False
         self._meter = current_meter.get()
         self._hash: Mapping[str, str] = {}  # of all bytes, once that is known
         self._told = 0
@@ -64,6 +66,7 @@ class Resumable:
     def resume(self, url: str) -> None:
         """Go on with a session of another process."""
         self._url = url
+        self._is_kept = True
         self._session = Session(self._source.size, resumed=True)
 
     async def run(self) -> Object:
@@ -71,7 +74,7 @@ class Resumable:
         try:
             made = await self._run()
         except Exception as error:
-            if self._url and (self._keep is None or is_over(self._storage, error)):
+            if self._url and (not self._is_kept or is_over(self._storage, error)):
                 await cancel(self._storage, self._url)
             raise
         self._settle(made.size)
@@ -144,7 +147,7 @@ class Resumable:
         condition.held()
         self._url = storage.home(reply.headers["location"], self._what)
         if self._keep is not None:
-            await to_the_end(self._keep, self._url)
+            self._is_kept = await to_the_end(self._keep, self._url)
         self._session.started()
         return None
 

@@ -9,7 +9,7 @@ from forbear.transfer.cloud.address import Url
 from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.files import StrPath
-from forbear.transfer.meter import current_meter
+from forbear.transfer.meter import current_meter, warner
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.uploads.insert import insert
@@ -80,11 +80,12 @@ async def _kept(
     directory: StrPath | None,
 ) -> Object:
     """Upload a large file, and keep its session on disk until it is over."""
-    with State(directory, "upload", storage.endpoint, str(condition.target), file.path) as kept:
+    with State(directory, "upload", storage.endpoint, str(condition.target), file.path, warn=warner()) as kept:
         this = {"source": file.stamp, "resource": resource, "asked": condition.asked}
 
-        def keep(session: str) -> None:
+        def keep(session: str) -> bool:
             kept.save({**this, "session": session, "generation": condition.generation})
+            return kept.kept
 
         work = Resumable(storage, file, condition, resource, chunk_size, keep)
         earlier = kept.load()

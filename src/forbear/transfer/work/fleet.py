@@ -42,6 +42,7 @@ class Fleet:
         self._maximum = storage.connections if parallel is None else parallel
         self._limiter = Limiter(self._maximum)
         self._folders = Folders()
+        self._warnings: set[str] = set()
         self._items = 0
         self._size: int | None = 0
         self._at_work = 0
@@ -78,7 +79,7 @@ class Fleet:
 
     async def _work(self, number: int, queue: asyncio.Queue[Item | None]) -> None:
         limiter = self._limiter
-        gauge = Gauge(self._listener, limiter)
+        gauge = Gauge(self._listener, limiter, self._warnings)
         current_meter.set(gauge)
         while True:
             await limiter.admitted(number)

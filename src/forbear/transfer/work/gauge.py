@@ -2,6 +2,7 @@
 
 from forbear.core.events import Scheduled
 from forbear.transfer.items import QUIET, Item, Listener
+from forbear.transfer.meter import warner
 from forbear.transfer.work.limiter import Limiter
 
 _NOTHING = Item("", "")
@@ -10,12 +11,15 @@ _NOTHING = Item("", "")
 class Gauge:
     """The meter of a worker: tells the listener of each item in turn, and the limiter of those who were throttled."""
 
-    __slots__ = ("_cuts", "_limiter", "_listener", "item", "retries", "slowed")
+    __slots__ = ("_cuts", "_limiter", "_listener", "_warnings", "item", "retries", "slowed")
 
-    def __init__(self, listener: Listener = QUIET, limiter: Limiter | None = None) -> None:
+    def __init__(
+        self, listener: Listener = QUIET, limiter: Limiter | None = None, warnings: set[str] | None = None
+    ) -> None:
         self._listener = listener
         self._limiter = limiter
         self._cuts = 0
+        self._warnings = set[str]() if warnings is None else warnings
         self.item = _NOTHING
         self.retries = 0
         self.slowed = False
@@ -48,3 +52,9 @@ class Gauge:
         self.slowed = True
         if self._limiter is not None:
             self._cuts = self._limiter.throttled(self._cuts)
+
+    def warned(self, text: str) -> None:
+        """Hand on what is worth knowing, once for all items of a run."""
+        if text not in self._warnings:
+            self._warnings.add(text)
+            warner(self._listener)(text)
