@@ -5,6 +5,7 @@ import json
 import os
 import pty
 import re
+import shlex
 import signal
 import struct
 import subprocess
@@ -29,8 +30,9 @@ def big(tmp_path: Path) -> Path:
     return path
 
 
-def test_interrupted(big: Path, cloud: Cloud, start: Start, finish: Finish) -> None:
-    """Ctrl-C ends it at once with 130 and says how to go on; the same command then does the rest, once."""
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted(big: Path, cloud: Cloud, start: Start, finish: Finish, signum: signal.Signals) -> None:
+    """A signal ends it at once with 128 + N and says how to go on; the same command then does the rest, once."""
     cloud.fault(Fault.delay(20, operation=SEND, nth=2))
     command = ("cp", "--endpoint", cloud.url, str(big), "gs://bkt/")
     process = start(*command)
@@ -39,9 +41,9 @@ def test_interrupted(big: Path, cloud: Cloud, start: Start, finish: Finish) -> N
         if not cloud.pending_faults:
             break
         pause.wait(0.01)
-    process.send_signal(signal.SIGINT)
+    process.send_signal(signum)
     out, err = process.communicate(timeout=20)
-    assert (process.returncode, out) == (130, "")
+    assert (process.returncode, out) == (128 + signum, "")
     assert err == "interrupted: 0 of 1 file done; run it again: it continues where it stopped\n"
     assert finish(*command).returncode == 0
     assert [item.data for item in cloud.store.bucket("bkt").versions()] == [big.read_bytes()]
@@ -49,9 +51,75 @@ def test_interrupted(big: Path, cloud: Cloud, start: Start, finish: Finish) -> N
     assert len(starts) == 1
 
 
-@pytest.mark.parametrize("places", [("gs://bkt/big", "-"), ("-", "gs://bkt/new")], ids=["stdout", "stdin"])
-def test_interrupted_while_a_stream_waits(cloud: Cloud, start: Start, places: tuple[str, str]) -> None:
-    """Ctrl-C ends it at once even where nobody reads what it writes, or writes what it reads."""
+@pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGHUP])
+def test_an_interrupted_download_leaves_what_it_goes_on_from(
+    tmp_path: Path, cloud: Cloud, start: Start, finish: Finish, signum: signal.Signals
+) -> None:
+    """The part of a large file stays, that of a small one is deleted; nothing is hidden after the next run."""
+    sizes = {"large": 12 * MIB, "small": MIB}
+    for name, size in sizes.items():
+        cloud.store.put("bkt", f"x/{name}", os.urandom(size))
+    reached = threading.Event()
+    cloud.fault(Fault.stall(512 * 1024, operation="storage.objects.get", times=None))
+    command = ("cp", "-r", "--endpoint", cloud.url, "gs://bkt/x/", str(tmp_path / "down"))
+    process = start(*command)
+    for _ in range(2_000):
+        parts = [path.name for path in (tmp_path / "down").glob(".*") if path.stat().st_size]
+        if len(parts) == 2:
+            break
+        reached.wait(0.01)
+    process.send_signal(signum)
+    _, err = process.communicate(timeout=20)
+    assert process.returncode == 128 + signum
+    assert err == "interrupted: 0 of 2 files done; run it again: it continues where it stopped\n"
+    [left] = (tmp_path / "down").iterdir()
+    assert left.name.startswith(".large.")
+    cloud.clear_faults()
+    assert finish(*command).returncode == 0
+    assert {path.name: path.stat().st_size for path in (tmp_path / "down").iterdir()} == sizes
+
+
+def test_what_nohup_ignores_stays_ignored(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
+    """A terminal that is closed ends nothing then."""
+    cloud.fault(Fault.delay(1, operation=SEND))
+    command = f"trap '' HUP; exec {shlex.join([*FORBEAR, 'cp', '-q', '--endpoint', cloud.url, str(big), 'gs://bkt/'])}"
+    with subprocess.Popen(["bash", "-c", command], env=env) as process:
+        pause = threading.Event()
+        for _ in range(2_000):
+            if not cloud.pending_faults:
+                break
+            pause.wait(0.01)
+        process.send_signal(signal.SIGHUP)
+        assert process.wait(timeout=20) == 0
+
+
+def test_a_home_that_cannot_be_written_to(tmp_path: Path, cloud: Cloud, env: dict[str, str]) -> None:
+    """A small copy needs no state, nor does a large one; it is said once."""
+    for name, size in (("a", 10), ("b", 9 * MIB), ("c", 9 * MIB)):
+        (tmp_path / name).write_bytes(b"x" * size)
+    home = {name: value for name, value in env.items() if name not in {"FORBEAR_STATE_DIR", "XDG_STATE_HOME"}}
+    home["HOME"] = "/dev/null"
+    command = [*FORBEAR, "cp", "-r", "--endpoint", cloud.url, str(tmp_path), "gs://bkt/x"]
+    done = subprocess.run(command, env=home, capture_output=True, text=True, check=False, timeout=60)
+    assert done.returncode == 0
+    warning, summary = done.stderr.splitlines()
+    assert warning.startswith("warning: cannot keep the state of the transfer in /dev/null/.local/state/forbear")
+    assert summary.startswith("3 files")
+
+
+@pytest.mark.parametrize(
+    ("places", "signum"),
+    [
+        (("gs://bkt/big", "-"), signal.SIGINT),
+        (("-", "gs://bkt/new"), signal.SIGINT),
+        (("-", "gs://bkt/x"), signal.SIGTERM),
+    ],
+    ids=["stdout", "stdin", "stdin, SIGTERM"],
+)
+def test_interrupted_while_a_stream_waits(
+    cloud: Cloud, start: Start, places: tuple[str, str], signum: signal.Signals
+) -> None:
+    """A signal ends it at once even where nobody reads what it writes, or writes what it reads."""
     cloud.store.put("bkt", "big", b"x" * 4 * MIB)
     process = start("cp", "--endpoint", cloud.url, *places)
     assert process.stdin is not None
@@ -62,8 +130,8 @@ def test_interrupted_while_a_stream_waits(cloud: Cloud, start: Start, places: tu
         process.stdin.flush()
     else:
         process.stdout.read(1)
-    process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=20) == 130
+    process.send_signal(signum)
+    assert process.wait(timeout=20) == 128 + signum
     assert process.stderr.read() == "interrupted: 0 of 1 file done\n"
 
 

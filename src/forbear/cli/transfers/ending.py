@@ -10,7 +10,7 @@ _SIGNALS = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHUP") if hasa
 
 
 class Ending:
-    """`with Ending() as ending:` cancels a task at the first signal; the second one ends the process at once.
+    """A context manager that cancels a task at the first signal; the second one ends the process at once.
 
     `signum` is the number of the signal that came, SIGINT where none did. Only the main thread is sent signals; those
     that are ignored, as by nohup, stay ignored.

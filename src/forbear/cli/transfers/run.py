@@ -57,12 +57,13 @@ def run_transfers(
         raise BadInput(str(error)) from None
     streams = given["as_json"] or dry_run or STREAM in places
     reporter = Reporter(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
+    ending = Ending()
     with _endpoint(given, places) as endpoint:
         settings = _settings(given, endpoint)
         _allow_files(settings.connections)
         with watching(reporter, quiet=given["quiet"], streams=streams) as watch:
             try:
-                with Ending() as ending:
+                with ending:
                     summary = asyncio.run(_run(settings, watch, transfer, ending))
             except (KeyboardInterrupt, asyncio.CancelledError):
                 summary = None
