@@ -188,7 +188,7 @@ def test_a_file_where_a_folder_must_be_is_in_the_way(here: Path, cloud: Cloud) -
     cloud.store.put("bkt", "d/b", b"x")
     summary = cp("gs://bkt/d/*", "target", recursive=True, settings=Settings(endpoint=cloud.url))
     said = {str(one.item.source): one.error or "" for one in summary.failures}
-    assert said["gs://bkt/d/a/x"] == "cannot make the folder target/a: a file is in the way"
+    assert said["gs://bkt/d/a/x"] == "cannot make the folder target/a: File exists: target/a is no folder"
     assert "it is a folder" in said["gs://bkt/d/b"]
     assert files(here / "target") == {"a": b"target/a", "b/c": b"target/b/c"}
 

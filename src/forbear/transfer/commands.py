@@ -2,7 +2,7 @@
 
 import asyncio
 import os
-from collections.abc import AsyncGenerator, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -13,13 +13,13 @@ from forbear.transfer.cloud.settings import Settings
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
-from forbear.transfer.meter import warner
 from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
 from forbear.transfer.plans.cp import look, plan_cp
 from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.rsync import Sync
 from forbear.transfer.state import State
 from forbear.transfer.work.fleet import Fleet
+from forbear.transfer.work.gauge import Gauge
 from forbear.transfer.work.manifest import Manifest
 
 _WEEK = 7 * 24 * 60 * 60.0
@@ -87,10 +87,12 @@ async def acp(
 ) -> Summary:
     """Do what `cp` does, over an open Storage and without blocking."""
     asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
+    warnings: set[str] = set()
     with ExitStack() as stack:
-        kept, goal = await _decided(storage, asked, state, listener, stack)
+        warn = Gauge(listener, warnings=warnings).warned
+        kept, goal = await _decided(storage, asked, state, warn, stack)
         noted = None if manifest is None else stack.enter_context(Manifest(manifest))
-        fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state)
+        fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state, warnings=warnings)
         await fleet.run(plan_cp(storage, asked, goal))
         if kept is not None and fleet.summary.ok:
             kept.forget()
@@ -98,7 +100,7 @@ async def acp(
 
 
 async def _decided(
-    storage: Storage, asked: CpArguments, state: StrPath | None, listener: Listener | None, stack: ExitStack
+    storage: Storage, asked: CpArguments, state: StrPath | None, warn: Callable[[str], object], stack: ExitStack
 ) -> tuple[State | None, Goal]:
     """Where copies go. A folder that is not there yet will be at the next run, which must not go below it then.
 
@@ -109,7 +111,7 @@ async def _decided(
     if not asked.depends:
         return None, goal
     parts = [_absolute(asked.sources[0]), _absolute(asked.target)]
-    kept = stack.enter_context(State(state, "cp", storage.endpoint, *parts, warn=warner(listener)))
+    kept = stack.enter_context(State(state, "cp", storage.endpoint, *parts, warn=warn))
     now = current.get().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
         return kept, replace(goal, folder=False)

@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from types import TracebackType
 from typing import Self
 
@@ -170,13 +171,61 @@ def _walked(root: str, path: str) -> Folder:
 
 def unreadable(path: str, error: Exception) -> TransferError:
     """The error for a file that cannot be opened, or read."""
-    return TransferError(f"cannot read {path!r}: {_why(error)}", _READING.get(_number(error)))
+    return TransferError(f"cannot read {path!r}: {why_not(path, error)}", _READING.get(_number(error)))
 
 
-def unwritable(path: StrPath, error: Exception, *, verb: str = "write") -> TransferError:
-    """The error for what cannot be written; a name that no file can have is shown so that its fault can be seen."""
+def unwritable(path: StrPath, error: Exception, *, verb: str = "write", named: bool = True) -> TransferError:
+    """The error for what cannot be written; a name that no file can have is shown so that its fault can be seen.
+
+    `named` is whether its folder was to be written to: a file gets its name, or loses it.
+    """
     shown = path if isinstance(error, OSError) else repr(path)
-    return TransferError(f"cannot {verb} {shown}: {_why(error)}", _WRITING.get(_number(error)))
+    why = why_not(path, error, named=named)
+    return TransferError(f"cannot {verb} {shown}: {why}", _WRITING.get(_number(error)))
+
+
+def why_not(path: StrPath, error: Exception, *, named: bool = False) -> str:
+    """Return what an error says, and which folder above `path` is to blame, if one is.
+
+    `named` is as for `unwritable`.
+    """
+    text = getattr(error, "strerror", None) or str(error)
+    blamed = None
+    if isinstance(error, OSError):
+        with suppress(OSError, ValueError):
+            blamed = _blamed(os.fspath(path), error.errno or 0, named=named)
+    return text if blamed is None else f"{text}: {blamed}"
+
+
+def _blamed(path: str, number: int, *, named: bool) -> str | None:
+    """Say what is wrong with the first folder above a path that is the cause of an error of this number."""
+    denied = number in (errno.EACCES, errno.EPERM)
+    last = os.curdir
+    for folder in _above(path):
+        if not os.path.lexists(folder):
+            if number == errno.ENOENT:
+                return f"there is no folder {folder}"
+            break
+        if not os.path.isdir(folder):
+            return f"{folder} is no folder"
+        if denied and not _may(folder, os.X_OK):
+            return f"the folder {folder} may not be looked into"
+        last = folder
+    return f"the folder {last} may not be written to" if denied and named and not _may(last, os.W_OK) else None
+
+
+def _above(path: str) -> list[str]:
+    """Return the folders that a path names above itself, the uppermost one first."""
+    folders: list[str] = []
+    folder = os.path.dirname(path.rstrip(os.sep))
+    while folder and folder not in folders:
+        folders.append(folder)
+        folder = os.path.dirname(folder)
+    return [*reversed(folders)] if os.path.isabs(path) else [os.curdir, *reversed(folders)]
+
+
+def _may(folder: str, mode: int) -> bool:
+    return os.access(folder, mode, effective_ids=os.access in os.supports_effective_ids)
 
 
 def is_out_of_files(error: BaseException | None) -> bool:
@@ -197,10 +246,6 @@ def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iter
         start += len(data)
         count -= len(data)
         yield
-
-
-def _why(error: Exception) -> str:
-    return getattr(error, "strerror", None) or str(error)
 
 
 def _number(error: Exception) -> int:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from forbear.transfer.errors import TransferError
-from forbear.transfer.files import Folder, StrPath, is_out_of_files
+from forbear.transfer.files import Folder, StrPath, is_out_of_files, why_not
 from forbear.transfer.locks import open_locked
 
 SMALL = 8 * 1024 * 1024
@@ -183,7 +183,7 @@ class State:
             path: StrPath = default_directory() if self._directory is None else self._directory
         except OSError as homeless:
             path = str(homeless.filename)
-        text = f"cannot keep the state of the transfer in {os.fspath(path)}: {error.strerror or error}"
+        text = f"cannot keep the state of the transfer in {os.fspath(path)}: {why_not(path, error, named=True)}"
         if is_out_of_files(error):
             raise TransferError(text, _CURE) from error
         self._warn(f"{text}; it goes on, but another process cannot continue it; {_CURE}")

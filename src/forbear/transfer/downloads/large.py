@@ -14,7 +14,7 @@ from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
-from forbear.transfer.files import hash_file, unwritable
+from forbear.transfer.files import hash_file, unwritable, why_not
 from forbear.transfer.meter import current_meter
 from forbear.transfer.state import State
 from forbear.transfer.threads import in_steps, to_the_end
@@ -54,7 +54,7 @@ class Large:
                 self._begin(None)
             if layout is None:
                 decoded = await self._in_one(reply, begun=begun)
-            await to_the_end(os.fsync, part.descriptor)
+            await self._sync()
             await land(part, self._place, version, self._terms, decoded=decoded)
         except (ChecksumMismatch, TargetExists, Gone):
             self._drop()
@@ -66,6 +66,16 @@ class Large:
         self._state.forget()
         return decoded
 
+    async def _sync(self) -> None:
+        try:
+            await to_the_end(os.fsync, self._part.descriptor)
+        except OSError as error:
+            raise unwritable(self._place.path, error) from error
+
+    def _unreadable(self, error: OSError) -> TransferError:
+        why = why_not(self._part.path, error)
+        return TransferError(f"cannot read what an earlier run left in {self._part.path}: {why}", "delete that file")
+
     def _drop(self) -> None:
         self._part.keep = False
         self._state.forget()
@@ -73,7 +83,10 @@ class Large:
     async def _in_one(self, reply: Response | None, *, begun: bool) -> bool:
         version, checksum = self._fetch.version, Crc32c()
         if begun:
-            await in_steps(hash_file(self._part.descriptor, 0, version.size, checksum))
+            try:
+                await in_steps(hash_file(self._part.descriptor, 0, version.size, checksum))
+            except OSError as error:
+                raise self._unreadable(error) from error
             current_meter.get().moved(checksum.size)
         sink = FileSink(self._part.descriptor, self._place.path, version.size, checksum=checksum, truncate=True)
         self._sink = sink
@@ -83,7 +96,10 @@ class Large:
     async def _in_slices(self, layout: Layout, reply: Response | None, *, restarts: int) -> None:
         at_once = self._terms.slices is not None
         with Slices(self._part.descriptor, self._place.path, layout, self._save, at_once=at_once) as slices:
-            await slices.look(layout)
+            try:
+                await slices.look(layout)
+            except OSError as error:
+                raise self._unreadable(error) from error
             current_meter.get().moved(slices.position)
             self._sink = slices
             await fill_checked(self._fetch, slices, reply, restarts=restarts)

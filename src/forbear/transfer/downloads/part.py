@@ -35,7 +35,8 @@ class Part:
             else:
                 self.descriptor = self._folder.open(name, _CREATE | os.O_EXCL)
         except (OSError, ValueError) as error:
-            raise unwritable(place.path, error) from error
+            denied = keep and isinstance(error, PermissionError) and place.has_file(name)  # that file, not its folder
+            raise unwritable(self.path if denied else place.path, error, named=not denied) from error
 
     @classmethod
     def fresh(cls, place: Place) -> Self:
@@ -46,6 +47,11 @@ class Part:
     def kept(cls, place: Place, *key: str) -> Self:
         """The one that an earlier transfer of the same `key` left, or an empty one."""
         return cls(place, place.part_name(*key), keep=True)
+
+    @property
+    def path(self) -> str:
+        """The path of the part file itself, for errors that only its deletion mends."""
+        return self._folder.path_of(self._name)
 
     @property
     def size(self) -> int:

@@ -96,7 +96,11 @@ class Place:
 
     def has_part(self, *key: str) -> bool:
         """Return whether an earlier transfer of the same `key` left something."""
-        return _status(self.folder, self.part_name(*key)) is not None
+        return self.has_file(self.part_name(*key))
+
+    def has_file(self, name: str) -> bool:
+        """Return whether there is a file of that name in its folder."""
+        return _status(self.folder, name) is not None
 
     def opened(self) -> BinaryIO:
         """Open a special one to be written to; TransferError for a pipe that nobody reads."""
@@ -105,7 +109,7 @@ class Place:
         except OSError as error:
             if error.errno == errno.ENXIO:
                 raise TransferError(f"cannot write {self.path}: nobody reads it", "start its reader first") from error
-            raise unwritable(self.path, error) from error
+            raise unwritable(self.path, error, named=False) from error
 
     def _open_at_once(self, path: str, flags: int) -> int:
         """Open a pipe, but do not wait for a reader: nothing could end that wait."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.files import why_not
 from forbear.transfer.plans.trees import batched, expand
 from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
 
@@ -46,7 +47,15 @@ async def _or_problem(source: str, found: AsyncGenerator[Match]) -> AsyncGenerat
 
 
 def _here(source: str, recursive: bool) -> Iterator[Match]:
-    wild = is_wild(source) and not os.path.lexists(source)
+    try:
+        os.lstat(source)
+        wild = False
+    except PermissionError as error:
+        name = os.path.basename(source.rstrip(os.sep))
+        yield Match(source, name, problem=why_not(source, error), hint="ask for the permission to read it")
+        return
+    except (OSError, ValueError):
+        wild = is_wild(source)
     for path in expand(source) if wild else [source]:
         name = os.path.basename(path.rstrip(os.sep))
         if not os.path.lexists(path):

@@ -23,7 +23,10 @@ _AHEAD = 1000
 
 
 class Fleet:
-    """Does items; `summary` is what came of them. `parallel` is how many at most, by default one a connection."""
+    """Does items; `summary` is what came of them. `parallel` is how many at most, by default one a connection.
+
+    `warnings` are the texts that the listener has had, which come once.
+    """
 
     def __init__(
         self,
@@ -33,6 +36,7 @@ class Fleet:
         listener: Listener | None = None,
         manifest: Manifest | None = None,
         state: StrPath | None = None,
+        warnings: set[str] | None = None,
     ) -> None:
         self.summary = Summary()
         self._storage = storage
@@ -42,7 +46,7 @@ class Fleet:
         self._maximum = storage.connections if parallel is None else parallel
         self._limiter = Limiter(self._maximum)
         self._folders = Folders()
-        self._warnings: set[str] = set()
+        self._warnings = set[str]() if warnings is None else warnings
         self._items = 0
         self._size: int | None = 0
         self._at_work = 0

@@ -5,7 +5,7 @@ import time
 from contextlib import suppress
 
 from forbear.transfer.errors import TransferError, UnsafeName
-from forbear.transfer.files import Folder, folder_below, unwritable
+from forbear.transfer.files import Folder, folder_below, unwritable, why_not
 
 _CURE = "remove the symbolic link, or copy to where it leads"
 
@@ -31,8 +31,11 @@ class Folders:
 def remove(path: str, root: str | None) -> None:
     """Remove a file, and the folders below `root` that become empty by it; that it is gone already is no error."""
     folder, name = os.path.split(path)
-    with suppress(FileNotFoundError), Folder(folder) if root is None else folder_below(root, folder) as opened:
-        opened.unlink(name)
+    try:
+        with suppress(FileNotFoundError), Folder(folder) if root is None else folder_below(root, folder) as opened:
+            opened.unlink(name)
+    except OSError as error:
+        raise unwritable(path, error, verb="delete") from error
     with suppress(OSError):  # from the first that is not empty
         while root is not None and len(folder) > len(root.rstrip(os.sep)):
             os.rmdir(folder)
@@ -46,15 +49,16 @@ def touch(path: str, root: str | None, mtime: float) -> None:
     try:
         os.utime(path, (time.time(), mtime), follow_symlinks=False)
     except OSError as error:
-        raise unwritable(path, error, verb="set the time of") from error
+        raise unwritable(path, error, verb="set the time of", named=False) from error
 
 
 def _make(folder: str) -> None:
     try:
         os.makedirs(folder or os.curdir, exist_ok=True)
     except (FileExistsError, NotADirectoryError) as error:
+        why = why_not(os.path.join(folder, os.curdir), error)
         raise TransferError(
-            f"cannot make the folder {folder}: a file is in the way", "move that file, or choose another target"
+            f"cannot make the folder {folder}: {why}", "move what is in the way, or choose another target"
         ) from error
     except OSError as error:
         raise unwritable(folder, error, verb="make the folder") from error

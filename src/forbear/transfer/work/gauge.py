@@ -14,9 +14,9 @@ class Gauge:
     __slots__ = ("_cuts", "_limiter", "_listener", "_warnings", "item", "retries", "slowed")
 
     def __init__(
-        self, listener: Listener = QUIET, limiter: Limiter | None = None, warnings: set[str] | None = None
+        self, listener: Listener | None = None, limiter: Limiter | None = None, warnings: set[str] | None = None
     ) -> None:
-        self._listener = listener
+        self._listener = QUIET if listener is None else listener
         self._limiter = limiter
         self._cuts = 0
         self._warnings = set[str]() if warnings is None else warnings

@@ -128,7 +128,7 @@ class Manifest:
             )
 
     def _unwritable(self, error: OSError) -> TransferError:
-        return unwritable(self._path, error, verb="write the manifest")
+        return unwritable(self._path, error, verb="write the manifest", named=not os.path.lexists(self._path))
 
 
 def _private(path: str, flags: int) -> int:
