@@ -38,7 +38,7 @@ async def copy(
     `generation` is the version that the target must have: 0 for none (TargetExists), a number for that one
     (TargetChanged), None for whatever is there. `state` is the folder for what the next process needs to go on,
     `chunk_size` how many bytes the service may rewrite in one call (a multiple of 1 MiB; by default it decides).
-    Raises HttpError, ChecksumMismatch, Locked.
+    Raises HttpError, ChecksumMismatch, Locked, and TransferError for an object that would be copied onto itself.
     """
     if chunk_size is not None and (chunk_size <= 0 or chunk_size % _GRAIN):
         raise ValueError(f"`chunk_size` must be a multiple of {_GRAIN} (1 MiB) or None, got {chunk_size!r}")
@@ -48,6 +48,7 @@ async def copy(
     found = source if isinstance(source, Object) else await storage.stat(source)
     if found is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
+    await _check_other(storage, found, target)
     current_meter.get().sized(found.size)
     pinned = isinstance(source, Url) and source.generation is not None
     with ExitStack() as stack:
@@ -56,6 +57,15 @@ async def copy(
             parts = str(Url(found.bucket, found.name)), str(target)
             kept = stack.enter_context(State(state, "rewrite", storage.endpoint, *parts, warn=warner()))
         return await _Rewrite(storage, found, condition, kept, pinned=pinned, chunk_size=chunk_size).run()
+
+
+async def _check_other(storage: Storage, source: Object, target: Url) -> None:
+    """Raise TransferError where the source is what the target is now; an older version of it may replace it."""
+    if (source.bucket, source.name) != (target.bucket, target.name):
+        return
+    there = await storage.stat(target)
+    if there is not None and there.generation == source.generation:
+        raise TransferError(f"{source.url} is what {target} is now: source and target are the same")
 
 
 class _Rewrite:
