@@ -76,7 +76,7 @@ async def without_clashes(found: AsyncGenerator[Match], goal: Goal) -> AsyncGene
 
     def key(match: Match) -> bytes:
         name = f"{match.name.casefold() if fold else match.name}{'/' if match.folder and not here else ''}"
-        return hashlib.blake2b(name.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+        return hashlib.blake2b(name.encode("utf-8", "surrogatepass"), digest_size=16).digest()
 
     seen: set[bytes] = set()
     with tempfile.SpooledTemporaryFile(_SPOOL) as spool:
