@@ -158,7 +158,8 @@ def old(folder: Path, name: str, suffix: str, days: float) -> Path:
     """A file of a state that was written so many days ago."""
     path = folder / f"{name * 32}{suffix}"
     path.write_bytes(b"{}")
-    os.utime(path, (time.time() - days * 86_400,) * 2)
+    then = time.time() - days * 86_400
+    os.utime(path, (then, then))
     return path
 
 
