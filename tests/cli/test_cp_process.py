@@ -79,6 +79,26 @@ def test_an_interrupted_download_leaves_what_it_goes_on_from(
     assert {path.name: path.stat().st_size for path in (tmp_path / "down").iterdir()} == sizes
 
 
+def test_a_terminal_that_is_closed(tmp_path: Path, cloud: Cloud, env: dict[str, str]) -> None:
+    """It ends as by any other SIGHUP, though nobody can be told."""
+    cloud.store.put("bkt", "x/small", os.urandom(MIB))
+    cloud.fault(Fault.stall(512 * 1024, operation="storage.objects.get", times=None))
+    command = (*FORBEAR, "cp", "-r", "--endpoint", cloud.url, "gs://bkt/x/", str(tmp_path / "down"))
+    ours, theirs = pty.openpty()
+    terminal = env | {"TERM": "xterm-256color", "PYTHONUTF8": "1"}
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=theirs, env=terminal) as process:
+        os.close(theirs)
+        pause = threading.Event()
+        for _ in range(2_000):
+            if any(path.stat().st_size for path in (tmp_path / "down").glob(".*")):
+                break
+            pause.wait(0.01)
+        os.close(ours)
+        process.send_signal(signal.SIGHUP)  # as the system does where it is the terminal of a session
+        assert process.wait(timeout=20) == 129
+    assert list((tmp_path / "down").iterdir()) == []
+
+
 def test_what_nohup_ignores_stays_ignored(big: Path, cloud: Cloud, env: dict[str, str]) -> None:
     """A terminal that is closed ends nothing then."""
     cloud.fault(Fault.delay(1, operation=SEND))

@@ -28,48 +28,47 @@ def copied(cloud: Cloud, folder: Path, *, parallel: int | None, no_clobber: bool
     return cp(f"{folder}/*", "gs://bkt/x/", settings=settings, parallel=parallel, no_clobber=no_clobber)
 
 
-@pytest.mark.parametrize("parallel", [1, 8, None])
-@pytest.mark.parametrize(("there", "most"), [("all", 1.05), ("none", 1.05), ("half", 1.1)])
+@pytest.mark.parametrize("parallel", [1, None])
+@pytest.mark.parametrize(("there", "most"), [("all", 1.05), ("half", 1.1)])
 def test_data_is_sent_once(tmp_path: Path, cloud: Cloud, parallel: int | None, there: str, most: float) -> None:
     """Bytes that arrive, all told, are those of the files, whatever is there already."""
-    count, size = 100, 24 * KIB
+    count, size = 60, 24 * KIB
     folder = folder_of(tmp_path, count, size)
-    for number in range(0, count, {"all": 1, "half": 2, "none": count + 1}[there]):
-        if there != "none":
-            cloud.store.put("bkt", f"x/{number:03}", b"older")
+    for number in range(0, count, 1 if there == "all" else 2):
+        cloud.store.put("bkt", f"x/{number:03}", b"older")
     assert copied(cloud, folder, parallel=parallel).done == count
     assert cloud.requests.received(INSERT) <= count * (size + KIB) * most
     assert cloud.effects.count(INSERT) == count
     assert {len(item.data) for item in cloud.store.bucket("bkt").versions()} == {size}
 
 
-@pytest.mark.parametrize(("parallel", "questions"), [(1, 0), (8, 7), (None, 63)])
-def test_new_files_cost_hardly_a_question(tmp_path: Path, cloud: Cloud, parallel: int | None, questions: int) -> None:
+@pytest.mark.parametrize(("parallel", "questions"), [(1, 0), (8, 7)])
+def test_new_files_cost_hardly_a_question(tmp_path: Path, cloud: Cloud, parallel: int, questions: int) -> None:
     """Only those ask that begin before the first one has been answered."""
-    folder = folder_of(tmp_path, 100, 10)
-    assert copied(cloud, folder, parallel=parallel).done == 100
+    folder = folder_of(tmp_path, 50, 10)
+    assert copied(cloud, folder, parallel=parallel).done == 50
     assert cloud.requests.count(GET) <= questions
-    assert cloud.requests.count(INSERT) == 100
+    assert cloud.requests.count(INSERT) == 50
 
 
 def test_what_must_stay_is_not_sent(tmp_path: Path, cloud: Cloud) -> None:
     """With `no_clobber` files that are there are skipped by a question each."""
-    folder = folder_of(tmp_path, 100, 24 * KIB)
-    for number in range(100):
+    folder = folder_of(tmp_path, 50, 24 * KIB)
+    for number in range(50):
         cloud.store.put("bkt", f"x/{number:03}", b"older")
     summary = copied(cloud, folder, parallel=None, no_clobber=True)
-    assert (summary.done, summary.skipped, summary.failed) == (0, 100, 0)
+    assert (summary.done, summary.skipped, summary.failed) == (0, 50, 0)
     assert cloud.requests.received(INSERT) <= 2 * 25 * KIB
     assert cloud.effects.count(INSERT) == 0
 
 
 def test_who_may_not_ask_uploads_all_the_same(tmp_path: Path, cloud: Cloud) -> None:
     """Somebody may only create objects: the question is refused once, and no more are asked."""
-    folder = folder_of(tmp_path, 50, 10)
+    folder = folder_of(tmp_path, 20, 10)
     cloud.fault(Fault.status(403, operation=GET, times=None))
     cloud.fault(Fault.status(400, operation=INSERT, times=1))  # so that nothing is known after the first
     summary = copied(cloud, folder, parallel=1)
-    assert (summary.done, summary.failed) == (49, 1)
+    assert (summary.done, summary.failed) == (19, 1)
     assert cloud.requests.count(GET) == 1
 
 

@@ -1,6 +1,7 @@
 """SIGTERM and SIGHUP end transfers as Ctrl-C does: nothing is left behind but what the next run goes on from."""
 
 import asyncio
+import os
 import signal
 import threading
 from types import FrameType, TracebackType
@@ -19,10 +20,12 @@ class Ending:
     def __init__(self) -> None:
         self.signum: int = signal.SIGINT
         self._previous: dict[int, Any] = {}
+        self._terminals: list[int] = []
         self._task: asyncio.Task[Any] | None = None
 
     def __enter__(self) -> Self:
         if threading.current_thread() is threading.main_thread():
+            self._terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
             for signum in _SIGNALS:
                 if signal.getsignal(signum) is signal.SIG_DFL:
                     self._previous[signum] = signal.signal(signum, self._end)
@@ -42,7 +45,16 @@ class Ending:
         """Let the event loop do it: it may be at work on anything."""
         self.signum = signum
         signal.signal(signum, signal.SIG_DFL)
+        self._leave_lost_terminals()
         if self._task is None:
             raise KeyboardInterrupt
         loop = self._task.get_loop()
         loop.call_soon_threadsafe(self._task.cancel)
+
+    def _leave_lost_terminals(self) -> None:
+        """Send output to nowhere where the terminal was closed: writing to it would fail, and hide the exit code."""
+        for descriptor in self._terminals:
+            if not os.isatty(descriptor):
+                nowhere = os.open(os.devnull, os.O_WRONLY)
+                os.dup2(nowhere, descriptor)
+                os.close(nowhere)
