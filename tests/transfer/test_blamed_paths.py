@@ -104,12 +104,22 @@ def test_a_part_that_cannot_be_used_is_named(here: Path, cloud: Cloud) -> None:
     [
         ("secret", "cannot read 'secret': Permission denied"),
         ("shut/f", "Permission denied: the folder shut may not be looked into"),
+        ("shut/*", "Permission denied: the folder shut may not be looked into"),
+        ("s*/*", "cannot list shut: Permission denied"),
+        ("s*t/**", "cannot list shut: Permission denied"),
         ("a/b/c", "there is nothing that a/b/c names"),
+        ("a/b/*", "there is nothing that a/b/* names"),
     ],
 )
 def test_uploads(here: Path, cloud: Cloud, source: str, said: str) -> None:
     """What cannot be looked into is not called missing."""
-    assert failure(cp(source, "gs://bkt/x", settings=Settings(endpoint=cloud.url))) == said
+    assert failure(cp(source, "gs://bkt/x/", settings=Settings(endpoint=cloud.url))) == said
+
+
+def test_a_pattern_copies_what_can_be_listed(here: Path, cloud: Cloud) -> None:
+    """What could not be looked into is a failure of its own."""
+    summary = cp("**/b", "gs://bkt/x/", settings=Settings(endpoint=cloud.url))
+    assert (summary.done, failure(summary)) == (1, "cannot list ./shut: Permission denied")
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.errors import TransferError
 from forbear.transfer.files import why_not
 from forbear.transfer.plans.trees import batched, expand
 from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
@@ -56,10 +57,17 @@ def _here(source: str, recursive: bool) -> Iterator[Match]:
         return
     except (OSError, ValueError):
         wild = is_wild(source)
-    for path in expand(source) if wild else [source]:
+    try:
+        for path in expand(source) if wild else [source]:
+            yield from _match(path, recursive, wild=wild)
+    except TransferError as error:  # what else matches is copied
+        yield Match(source, source, problem=str(error), hint=error.hint)
+
+
+def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
+    """Yield what a path names, which may have been removed meanwhile."""
+    if os.path.lexists(path):
         name = os.path.basename(path.rstrip(os.sep))
-        if not os.path.lexists(path):
-            continue
         if os.path.isfile(path):
             yield Match(path, name, size=os.path.getsize(path))
         elif not os.path.isdir(path):

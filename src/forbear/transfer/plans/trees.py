@@ -14,10 +14,13 @@ from itertools import islice
 from typing import TypeVar
 
 from forbear.transfer.downloads.place import is_part
+from forbear.transfer.errors import TransferError
+from forbear.transfer.files import why_not
 from forbear.transfer.plans.wildcards import compiled, is_wild
 from forbear.transfer.state import default_directory
 
 _BATCH = 500
+_PERMIT = "ask for the permission to read it, or copy what can be read by itself"
 
 _DEEPEST = 520
 _STATES = "the states of transfers under way"
@@ -127,7 +130,10 @@ def _note(name: str, seen: os.stat_result) -> str:
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """The paths that match a pattern, folders too; hidden ones only where a part of the pattern begins with a dot."""
+    """Yield the paths that match a pattern, folders too; hidden ones only where a part of it begins with a dot.
+
+    Raises TransferError for a folder that may not be listed: matches in it would be missed in silence.
+    """
     drive, rest = os.path.splitdrive(pattern)
     slashed = rest.replace(os.sep, "/")
     start = f"{drive}{os.sep}" if slashed.startswith("/") else drive
@@ -141,8 +147,14 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
     first, rest = parts[0], parts[1:]
     if "**" in first:
         matching = compiled("/".join(parts))
-        below = (entry for entry in walk(start or os.curdir) if not entry.problem and not entry.note)
-        yield from (os.path.join(start, entry.name) for entry in below if matching.fullmatch(entry.name))
+        unlisted: Entry | None = None
+        for entry in walk(start or os.curdir):
+            if entry.problem:
+                unlisted = unlisted or entry
+            elif not entry.note and matching.fullmatch(entry.name):
+                yield os.path.join(start, entry.name)
+        if unlisted is not None and os.path.lexists(start or os.curdir):
+            raise TransferError(f"cannot list {unlisted.path}: {unlisted.problem}", _PERMIT)
     elif not is_wild(first):
         path = os.path.join(start, first)
         if os.path.lexists(path):
@@ -152,6 +164,8 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
         try:
             with os.scandir(start or os.curdir) as entries:
                 names = sorted(entry.name for entry in entries if not rest or _is_folder(entry))
+        except PermissionError as error:
+            raise TransferError(f"cannot list {start or os.curdir}: {why_not(start, error)}", _PERMIT) from error
         except OSError:
             return
         for name in names:
