@@ -36,10 +36,10 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
     try:
         for name in ("a", "ro", "shut", "full"):
             (folder / name).mkdir()
-        for name in ("a/b", "secret", "ro/extra", "shut/f", "full/read-only"):
+        for name in ("a/b", "closed", "ro/extra", "shut/f", "full/read-only"):
             (folder / name).write_bytes(b"data")
         (folder / "lost").symlink_to("nowhere")
-        (folder / "secret").chmod(0)
+        (folder / "closed").chmod(0)
         (folder / "full/read-only").write_bytes(b"")
         (folder / "full/read-only").chmod(0o400)
         (folder / "ro").chmod(RO)
@@ -76,7 +76,7 @@ def test_downloads(here: Path, cloud: Cloud, target: str, said: str, size: int) 
     cloud.store.put("bkt", "o", b"x" * size)
     assert failure(cp("gs://bkt/o", target, settings=Settings(endpoint=cloud.url))) == said
     assert sorted(each.name for each in here.iterdir() if each.name != "states") == [
-        "a", "full", "lost", "ro", "secret", "shut",
+        "a", "full", "lost", "ro", "closed", "shut",
     ]  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def test_a_part_that_cannot_be_used_is_named(here: Path, cloud: Cloud) -> None:
 @pytest.mark.parametrize(
     ("source", "said"),
     [
-        ("secret", "cannot read 'secret': Permission denied"),
+        ("closed", "cannot read 'closed': Permission denied"),
         ("shut/f", "Permission denied: the folder shut may not be looked into"),
         ("shut/*", "Permission denied: the folder shut may not be looked into"),
         ("s*/*", "cannot list shut: Permission denied"),

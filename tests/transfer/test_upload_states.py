@@ -16,7 +16,7 @@ import pytest
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.cloud.address import Url
-from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChanged, TransferError
+from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChanged
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.errors import WireError
 from tests.transfer.uploads import (

@@ -13,7 +13,7 @@ from forbear.transfer.cloud.bounds import LONGEST_TOKEN
 from forbear.transfer.cloud.objects import FIELDS, Object
 from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, WrongReply, maybe_done
+from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongReply, maybe_done
 from forbear.transfer.files import StrPath
 from forbear.transfer.meter import current_meter, warner
 from forbear.transfer.precondition import Precondition

@@ -53,7 +53,7 @@ class Reporter:
     def warning(self, text: str) -> None:
         """Say what is worth knowing though nothing has failed."""
         if not self._quiet:
-            warn(plain(text))
+            warn(text)
 
     def summary(self, summary: Summary) -> None:
         """Say what came of all."""
