@@ -76,7 +76,7 @@ def test_downloads(here: Path, cloud: Cloud, target: str, said: str, size: int) 
     cloud.store.put("bkt", "o", b"x" * size)
     assert failure(cp("gs://bkt/o", target, settings=Settings(endpoint=cloud.url))) == said
     assert sorted(each.name for each in here.iterdir() if each.name != "states") == [
-        "a", "full", "lost", "ro", "closed", "shut",
+        "a", "closed", "full", "lost", "ro", "shut",
     ]  # fmt: skip
 
 
