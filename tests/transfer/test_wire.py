@@ -4,9 +4,7 @@ import asyncio
 import socket
 import ssl
 import threading
-from collections.abc import AsyncIterator, Callable, Generator, Iterable, Iterator
-from contextlib import contextmanager
-from itertools import takewhile
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
@@ -17,51 +15,7 @@ from forbear.transfer.wire.errors import BadResponse, Broken, NotConnected, Prox
 from forbear.transfer.wire.pool import Pool
 from tests.clients.listen import listening
 from tests.clients.secure import self_signed, trusted
-
-OK = b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
-Answer = Callable[[int, bytes, socket.socket], Iterable[bytes]]
-
-
-class Server:
-    """A server that answers the nth request as it is told, and keeps the heads and the bodies that came."""
-
-    def __init__(self, answer: Answer) -> None:
-        self.heads: list[bytes] = []
-        self.bodies: list[bytes] = []
-        self.connections = 0
-        self.url = ""
-        self._answer = answer
-        self._lock = threading.Lock()
-
-    def talk(self, connection: socket.socket) -> None:
-        """Serve one connection until the answer asks to close it by an empty piece, or the client leaves."""
-        with self._lock:
-            self.connections += 1
-        file = connection.makefile("rb")
-        while head := b"".join(takewhile(lambda line: bytes(line).strip(), iter(file.readline, b""))):
-            with self._lock:
-                self.heads.append(head)
-                number = len(self.heads)
-            length = next(
-                (int(line[15:]) for line in head.splitlines() if line.lower().startswith(b"content-length:")), 0
-            )
-            if b"expect-nothing" not in head:
-                self.bodies.append(file.read(length))
-            for piece in self._answer(number, head, connection):
-                if not piece:
-                    file.close()
-                    connection.shutdown(socket.SHUT_RDWR)
-                    return
-                connection.sendall(piece)
-
-
-@contextmanager
-def serving(answer: Answer) -> Generator[Server]:
-    """Serve on loopback."""
-    server = Server(answer)
-    with listening(server.talk) as port:
-        server.url = f"http://127.0.0.1:{port}"
-        yield server
+from tests.transfer.wire_server import OK, Lump, Server, fetched, serving
 
 
 @pytest.fixture
@@ -72,36 +26,13 @@ async def pool() -> AsyncIterator[Pool]:
     await made.close()
 
 
-async def asked(pool: Pool, url: str, method: str = "GET", body: "bytes | Lump | None" = None) -> tuple[int, bytes]:
-    """Make a request and read all of its response."""
-    async with await pool.request(method, url, {}, body) as response:
-        return response.status, await response.read()
-
-
-class Lump:
-    """A body of many pieces, which counts those that were taken."""
-
-    def __init__(self, pieces: int, size: int = 65536) -> None:
-        self.count = pieces
-        self.size = size
-        self.taken = 0
-
-    def __len__(self) -> int:
-        return self.count * self.size
-
-    def pieces(self) -> Iterator[bytes]:
-        for _ in range(self.count):
-            yield b"x" * self.size
-            self.taken += 1
-
-
 async def test_connections_are_used_again(pool: Pool) -> None:
     """Requests one after another need one connection, those side by side as many as the limit allows."""
     with serving(lambda n, head, connection: [OK]) as server:
         for _ in range(5):
-            assert await asked(pool, server.url + "/x?y=1") == (200, b"ok")
+            assert await fetched(pool, server.url + "/x?y=1") == (200, b"ok")
         assert server.connections == 1
-        assert await asyncio.gather(*(asked(pool, server.url) for _ in range(20))) == [(200, b"ok")] * 20
+        assert await asyncio.gather(*(fetched(pool, server.url) for _ in range(20))) == [(200, b"ok")] * 20
         assert server.connections <= 2
     assert server.heads[0] == b"GET /x?y=1 HTTP/1.1\r\nHost: %s\r\nUser-Agent: forbear\r\n" % server.url[7:].encode()
 
@@ -125,7 +56,7 @@ async def test_a_body_is_framed_in_every_way_of_http(pool: Pool, pieces: list[by
     """The same bytes each time, and a connection for the next request."""
     with serving(lambda n, head, connection: pieces) as server:
         for _ in range(2):
-            assert await asked(pool, server.url) == (200, b"hello")
+            assert await fetched(pool, server.url) == (200, b"hello")
 
 
 LIES = {
@@ -151,10 +82,10 @@ async def test_what_is_no_whole_response_is_an_error(
     """It ends, its outcome is unknown, and the pool goes on."""
     with serving(lambda n, head, connection: pieces if n == 1 else [OK]) as server:
         with pytest.raises(expected) as caught:
-            await asked(pool, server.url, "POST", b"data")
+            await fetched(pool, server.url, "POST", b"data")
         assert type(caught.value) is expected
         assert caught.value.verdict != NOT_EXECUTED
-        assert await asyncio.gather(*(asked(pool, server.url) for _ in range(3))) == [(200, b"ok")] * 3
+        assert await asyncio.gather(*(fetched(pool, server.url) for _ in range(3))) == [(200, b"ok")] * 3
 
 
 async def test_a_peer_that_stalls_is_left() -> None:
@@ -171,7 +102,7 @@ async def test_a_peer_that_stalls_is_left() -> None:
         pool = Pool(2, 0.05, {})
         for path, body, says in (("/before", None, "has not answered"), ("/expect-nothing", Lump(400), "took no byte")):
             with pytest.raises(Stalled, match=says):
-                await asked(pool, server.url + path, "PUT", body)
+                await fetched(pool, server.url + path, "PUT", body)
         await pool.close()
         pool = Pool(2, 1, {})
         async with await pool.request("GET", server.url + "/within", {}) as response:
@@ -188,18 +119,18 @@ async def test_an_early_response_ends_the_sending(pool: Pool) -> None:
         lambda n, head, connection: [b"HTTP/1.1 503 Busy\r\nContent-Length: 4\r\n\r\nbusy"] if n == 1 else [OK]
     ) as server:
         body = Lump(4000)
-        assert await asked(pool, server.url + "/expect-nothing", "PUT", body) == (503, b"busy")
+        assert await fetched(pool, server.url + "/expect-nothing", "PUT", body) == (503, b"busy")
         assert body.taken < body.count
-        assert await asked(pool, server.url) == (200, b"ok")
+        assert await fetched(pool, server.url) == (200, b"ok")
         assert server.connections == 2
 
 
 async def test_a_body_goes_out_whole(pool: Pool) -> None:
     """However large it is, with its length."""
     with serving(lambda n, head, connection: [OK]) as server:
-        assert await asked(pool, server.url, "PUT", Lump(100, 100_000)) == (200, b"ok")
+        assert await fetched(pool, server.url, "PUT", Lump(100, 100_000)) == (200, b"ok")
         assert server.bodies == [b"x" * 10_000_000]
-        assert await asked(pool, server.url, "POST") == (200, b"ok")
+        assert await fetched(pool, server.url, "POST") == (200, b"ok")
         assert b"Content-Length: 0\r\n" in server.heads[1]
 
 
@@ -239,8 +170,8 @@ async def test_cancelled_and_closed_requests_free_their_place(pool: Pool) -> Non
         for _ in range(3):
             with pytest.raises(TimeoutError):
                 async with asyncio.timeout(0.02):
-                    await asked(pool, server.url)
-        assert await asked(pool, server.url) == (200, b"ok")
+                    await fetched(pool, server.url)
+        assert await fetched(pool, server.url) == (200, b"ok")
 
 
 async def test_no_connection_is_no_execution(pool: Pool) -> None:
@@ -249,7 +180,7 @@ async def test_no_connection_is_no_execution(pool: Pool) -> None:
         unused_port = server.getsockname()[1]
     for url in (f"http://127.0.0.1:{unused_port}/", f"https://127.0.0.1:{unused_port}/"):
         with pytest.raises(NotConnected, match="cannot connect") as caught:
-            await asked(pool, url)
+            await fetched(pool, url)
         assert caught.value.verdict == NOT_EXECUTED
 
 
@@ -260,7 +191,7 @@ async def test_a_certificate_that_is_not_trusted_ends_it(tmp_path: Path, pool: P
     context.load_cert_chain(tmp_path / "pem")
     with listening(lambda connection: context.wrap_socket(connection, server_side=True).close()) as port:
         with pytest.raises(Untrusted, match="is not valid") as caught:
-            await asked(pool, f"https://localhost:{port}/")
+            await fetched(pool, f"https://localhost:{port}/")
         assert caught.value.verdict == PERMANENT
 
 
@@ -287,12 +218,12 @@ async def test_tls_through_a_proxy(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         pool = Pool(2, 5, {}, proxy=f"http://me:pa%3Ass@127.0.0.1:{port}")
         if refusal is None:
             for _ in range(2):
-                assert await asked(pool, "https://localhost/x") == (200, b"ok")
+                assert await fetched(pool, "https://localhost/x") == (200, b"ok")
             assert server.heads[0].startswith(b"GET /x HTTP/1.1\r\nHost: localhost\r\n")
             assert b"Proxy-Authorization" not in server.heads[0]
         else:
             with pytest.raises(ProxyRefused, match=str(refusal)) as caught:
-                await asked(pool, "https://localhost/x", "POST", b"data")
+                await fetched(pool, "https://localhost/x", "POST", b"data")
             assert caught.value.verdict == (NOT_EXECUTED if refusal == 503 else PERMANENT)
         await pool.close()
     assert tunnels == [
@@ -304,10 +235,10 @@ async def test_plain_http_through_a_proxy() -> None:
     """The proxy gets the whole URL, and a lost response is no refusal of the proxy."""
     with serving(lambda n, head, connection: [OK] if n == 1 else [b""]) as proxy:
         pool = Pool(2, 5, {}, proxy=proxy.url)
-        assert await asked(pool, "http://example.test:8080/x?y") == (200, b"ok")
+        assert await fetched(pool, "http://example.test:8080/x?y") == (200, b"ok")
         assert proxy.heads[0].startswith(b"GET http://example.test:8080/x?y HTTP/1.1\r\nHost: example.test:8080\r\n")
         with pytest.raises(Broken) as caught:
-            await asked(pool, "http://example.test:8080/x?y", "POST", b"data")
+            await fetched(pool, "http://example.test:8080/x?y", "POST", b"data")
         assert caught.value.verdict != NOT_EXECUTED
         await pool.close()
 

@@ -16,7 +16,8 @@ from forbear.transfer.wire.errors import BadResponse, Broken
 from forbear.transfer.wire.response import Response
 
 _LONGEST_HEAD = 64 * 1024
-"""Bytes of status line and headers, those of interim responses included; the service sends some 2 KiB."""
+"""Bytes of status line and headers, those of interim responses included, and of what stands between two parts of a body
+or after it (chunk extensions, trailers); the service sends some 2 KiB."""
 
 _NO_BODY = {204, 304}
 
@@ -43,7 +44,8 @@ class Connection(asyncio.Protocol):
     """A connection and the request that is under way on it.
 
     `freed` is called when a request has ended, well or not; `is_open` then says whether another may follow. A peer that
-    moves no byte for `stall_timeout` seconds while somebody waits for it has stalled.
+    moves no byte for `stall_timeout` seconds while somebody waits for it has stalled; that is noticed after twice the
+    time at the latest.
     """
 
     def __init__(self, stall_timeout: float, freed: Callable[["Connection"], None]) -> None:
@@ -56,7 +58,7 @@ class Connection(asyncio.Protocol):
         self._parser: httptools.HttpResponseParser | None = None
         self._response: Response | None = None
         self._headers: dict[str, str] = {}
-        self._head_size = 0
+        self._overhead = 0
         self._left: int | None = None
         self._keeps_alive = False
         self._busy = False
@@ -67,24 +69,33 @@ class Connection(asyncio.Protocol):
         self._drained: asyncio.Future[None] | None = None
         self._deadline = 0.0
         self._otherwise = ""
+        self._unsent = 0
         self._timer: asyncio.TimerHandle | None = None
 
     async def request(self, head: bytes, body: "bytes | Body | None") -> Response:
         """Send a request and return the response once its headers have come.
 
-        One that comes before all of the body is sent ends the sending, and the connection with its own end.
+        A response that comes before all of the body is sent ends the sending; the connection is closed after it.
         """
         self._busy, self._response = True, None
-        self._left, self._head_size, self._headers = None, 0, {}
+        self._left, self._overhead, self._headers = None, 0, {}
         self._parser = httptools.HttpResponseParser(self)
         came: asyncio.Future[Response] = self._loop.create_future()
         self._came = came
-        if body is None or isinstance(body, bytes):
-            self._transport.write(head + body if body else head)
-        else:
-            await self._send(head, body, came)
-        self.expect("has not answered")  # in that time, however many interim responses there are
-        return await came
+        try:
+            if body is None or isinstance(body, bytes):
+                self._transport.write(head + body if body else head)
+            else:
+                await self._send(head, body, came)
+            if not came.done():
+                self.expect("has not answered")  # in that time, however many interim responses there are
+            return await came
+        except BaseException:
+            if self._came is came:  # otherwise it has ended, and the connection may serve another request
+                self.abort()
+            if came.done() and not came.cancelled():
+                came.exception()  # which nobody else will look at
+            raise
 
     async def tunnel(self, head: bytes) -> int:
         """Ask a proxy for a tunnel and return the status of its answer; the connection stays open."""
@@ -96,7 +107,11 @@ class Connection(asyncio.Protocol):
     async def _send(self, head: bytes, body: Body, came: "asyncio.Future[Response]") -> None:
         self._sending = True
         self._transport.write(head)
+        left = len(body)
         for piece in body.pieces():
+            left -= len(piece)
+            if left < 0:  # the server would take the rest for another request
+                raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got more")
             self._transport.write(piece)
             if self._full and not came.done():
                 self.expect("took no byte")
@@ -106,28 +121,21 @@ class Connection(asyncio.Protocol):
                 await _turn()  # a fast server would keep the loop from all others
             if came.done():
                 return
+        if left:
+            raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got {left} fewer")
         self._sending = False
 
     def expect(self, otherwise: str) -> None:
         """Give the peer the stall timeout from now on; `otherwise` says what it will not have done by then."""
         self._deadline = self._loop.time() + self._stall_timeout
         self._otherwise = otherwise
+        self._unsent = self._transport.get_write_buffer_size()
         if self._timer is None:
             self._timer = self._loop.call_at(self._deadline, self._check)
 
     def abort(self) -> None:
-        """Close the connection at once; nothing waits for what is not sent yet."""
-        self.is_open = False
-        self._transport.abort()
-        self._end()
-
-    def close(self) -> None:
-        """Close the connection; what is under way on it ends at once."""
-        if self._busy:
-            self.abort()
-        else:
-            self.is_open = False
-            self._transport.close()
+        """Close the connection at once, unsent bytes or not; a request that is under way raises Broken."""
+        self._fail(Broken("the connection was closed before the whole response had come"))
 
     @property
     def transport(self) -> asyncio.Transport:
@@ -185,20 +193,27 @@ class Connection(asyncio.Protocol):
         if self._response is not None and self._left is not None:
             self._take(data)
         elif self._parser is not None:
-            if self._response is None:
-                self._head_size += len(data)
+            self._overhead += len(data)
             try:
                 self._parser.feed_data(data)
             except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
                 self._fail(BadResponse(f"the server's response is not HTTP/1.1: {type(error).__name__}: {error}"))
             else:
-                if self._response is None and self._head_size > _LONGEST_HEAD:
-                    self._fail(BadResponse(f"the head of the response is longer than {_LONGEST_HEAD // 1024} KiB"))
+                if self._busy and self._overhead > _LONGEST_HEAD:
+                    part = "the head" if self._response is None else "the framing of the body"
+                    self._fail(BadResponse(f"{part} of the response is longer than {_LONGEST_HEAD // 1024} KiB"))
 
     # What the parser calls.
 
+    def on_message_begin(self) -> None:
+        """Close the connection where a second response follows: it answers no request, or not the next one."""
+        if self._response is not None:
+            self.abort()
+
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header."""
+        """Keep a header; trailers, which come after the head was acted upon, are left out."""
+        if self._response is not None:
+            return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
         before = self._headers.get(key)
         self._headers[key] = text if before is None else f"{before}, {text}"
@@ -206,7 +221,8 @@ class Connection(asyncio.Protocol):
     def on_headers_complete(self) -> None:
         """Make the response, unless it is an interim one."""
         parser = self._parser
-        assert parser is not None  # noqa: S101
+        if parser is None:  # of a second response, which nobody has asked for
+            return
         status = parser.get_status_code()
         if status < 200:
             self._headers = {}
@@ -218,12 +234,14 @@ class Connection(asyncio.Protocol):
             self._keeps_alive = self._keeps_alive and length is None  # who says both may mean another end than we do
         elif length is not None and status not in _NO_BODY:
             self._left = int(length)  # llhttp has refused what is no number, or is above 64 bits
+        self._overhead = 0
         if self._came is not None and not self._came.done():
             self._came.set_result(response)
 
     def on_body(self, body: bytes) -> None:
         """Hand on a part of the body that came with the head, or in chunks."""
-        if self._response is not None:
+        self._overhead = 0
+        if self._response is not None and self._busy:
             self._response.feed(body)
             if self._left is not None:
                 self._left -= len(body)
@@ -277,13 +295,14 @@ class Connection(asyncio.Protocol):
         return f"after {length - self._left} of {length} bytes of its response"
 
     def _fail(self, error: Exception) -> None:
-        if not self._busy:
-            return
-        if self._response is not None:
+        """Close the connection at once; a request that is under way raises `error`."""
+        self.is_open = False
+        self._transport.abort()
+        if self._busy and self._response is not None:
             self._response.fail(error)
         elif self._came is not None and not self._came.done():
             self._came.set_exception(error)
-        self.abort()
+        self._end()
 
     def _end(self) -> None:
         self._parser = self._came = self._drained = None
@@ -297,7 +316,10 @@ class Connection(asyncio.Protocol):
         self._timer = None
         if not self._busy or (self._response is not None and not self._response.is_awaited):
             return
-        if self._loop.time() < self._deadline:
+        unsent = self._transport.get_write_buffer_size()
+        if unsent < self._unsent:  # slowly, but bytes still leave
+            self.expect(self._otherwise)
+        elif self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._check)
         else:
             self._fail(Stalled(f"the server {self._otherwise} for {self._stall_timeout:g} s"))

@@ -11,8 +11,9 @@ from ipaddress import ip_address
 from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
+from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.connection import Body, Connection
-from forbear.transfer.wire.errors import NotConnected, ProxyRefused, Untrusted
+from forbear.transfer.wire.errors import NotConnected, ProxyRefused, Untrusted, WireError
 from forbear.transfer.wire.response import Response
 
 CONNECT_TIMEOUT = 30.0
@@ -25,6 +26,7 @@ _STAGGER = 0.25
 """Seconds after which the next address of a host is tried as well (RFC 8305)."""
 
 _WRITE_AHEAD = 256 * 1024
+_CLOSED = "the pool of connections is closed: `async with Storage() as storage:` around all that uses it"
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -52,7 +54,7 @@ class Pool:
         self.closed = False
         self._stall_timeout = stall_timeout
         self._headers = dict(headers)
-        self._proxy = None if proxy is None else split(proxy)[0]
+        self._proxy = None if proxy is None else _proxy(proxy)
         self._proxy_headers = {} if proxy is None else _authorization(proxy)
         self._slots = asyncio.Semaphore(limit)
         self._idle: dict[Origin, list[Connection]] = {}
@@ -64,30 +66,27 @@ class Pool:
     ) -> Response:
         """Send a request once and return its response.
 
-        Raises NotConnected where no byte of it was sent, another WireError or Stalled where nobody knows what became
-        of it, and whatever reading the body raises.
+        Raises NotConnected where no byte of it was sent, another WireError or Stalled where its outcome is unknown, and
+        whatever reading the body raises. `method` must not be HEAD. RuntimeError once the pool is closed.
         """
         origin, target = split(url)
         head = self._head(method, origin, target, headers, body)
         await self._slots.acquire()
-        connection = None
         try:
             connection = self._kept(origin) or await self._connected(origin)
-            return await connection.request(head, body)
         except BaseException:
-            if connection is None:
-                self._slots.release()
-            else:
-                connection.abort()
+            self._slots.release()
             raise
+        return await connection.request(head, body)  # which frees the place, whatever happens
 
     async def close(self) -> None:
-        """Close all connections."""
+        """Close all connections; requests that are under way raise Broken."""
         self.closed = True
         for connection in list(self._open):
-            connection.close()
+            connection.abort()
         self._open.clear()
         self._idle.clear()
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, in which it closes the sockets
 
     def _head(
         self, method: str, origin: Origin, target: str, headers: Mapping[str, str], body: "bytes | Body | None"
@@ -108,12 +107,14 @@ class Pool:
             connection = kept.pop()
             if connection.is_open and connection.idle_since > oldest:
                 return connection
-            connection.close()
+            connection.abort()
             self._open.pop(connection, None)
         return None
 
     async def _connected(self, origin: Origin) -> Connection:
         """Open a connection; NotConnected where that fails."""
+        if self.closed:
+            raise RuntimeError(_CLOSED)
         at = self._proxy or origin
         connection = None
         try:
@@ -121,11 +122,14 @@ class Pool:
                 connection = await self._opened(at)
                 if at is not origin and origin.scheme == "https":
                     await self._tunnelled(connection, at, origin)
+            if self.closed:  # meanwhile
+                raise RuntimeError(_CLOSED)
         except BaseException as error:
             if connection is not None:
                 connection.abort()
             if isinstance(error, ssl.SSLCertVerificationError):
-                raise Untrusted(f"the certificate of {origin.netloc} is not valid: {error.verify_message}") from error
+                peer = at if connection is None else origin  # a proxy may have a certificate, too
+                raise Untrusted(f"the certificate of {peer.netloc} is not valid: {error.verify_message}") from error
             if isinstance(error, TimeoutError):
                 raise NotConnected(f"no connection to {at.netloc} within {CONNECT_TIMEOUT:g} s") from error
             if isinstance(error, OSError):
@@ -152,7 +156,10 @@ class Pool:
         """Have the proxy open a tunnel to the origin, and speak TLS through it."""
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         target = f"{host}:{origin.port}"
-        status = await connection.tunnel(_written("CONNECT", target, target, self._proxy_headers))
+        try:
+            status = await connection.tunnel(_written("CONNECT", target, target, self._proxy_headers))
+        except (WireError, Stalled) as error:
+            raise NotConnected(f"the proxy {proxy.netloc} opened no tunnel: {error}") from error
         if not 200 <= status < 300:
             raise ProxyRefused(proxy.netloc, status)
         transport = await asyncio.get_running_loop().start_tls(
@@ -178,6 +185,19 @@ class Pool:
             self._idle.setdefault(origin, []).append(connection)
         else:
             self._open.pop(connection)
+
+
+def _proxy(url: str) -> Origin:
+    """Return where a proxy is; ValueError without the URL's user and password."""
+    try:
+        return split(url)[0]
+    except ValueError:
+        scheme, mark, rest = url.rpartition("://")
+        shown = scheme + mark + rest.rpartition("@")[2]
+        raise ValueError(
+            f"`proxy` must be an http:// or https:// URL with a host and a valid port, got {shown}; "
+            "look at HTTPS_PROXY, HTTP_PROXY and ALL_PROXY in the environment"
+        ) from None
 
 
 @lru_cache(maxsize=256)

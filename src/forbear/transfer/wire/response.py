@@ -9,7 +9,10 @@ from typing import Protocol, Self
 from forbear.core.report import Report
 
 _HIGH = 1024 * 1024
-"""So many bytes wait for their reader before the connection stops reading."""
+"""How many bytes wait for their reader before the connection stops reading."""
+
+_PIECE = 64
+"""Bytes of memory that a piece takes besides its own: a server may send pieces of one byte."""
 
 
 class Source(Protocol):
@@ -57,7 +60,7 @@ class Response:
     def feed(self, data: bytes) -> None:
         """Take the next bytes of the body from the connection."""
         self._chunks.append(data)
-        self._size += len(data)
+        self._size += len(data) + _PIECE
         self._wake()
         if self._size > _HIGH and not self._paused:
             self._paused = True
@@ -73,7 +76,8 @@ class Response:
 
     def fail(self, error: Exception) -> None:
         """Note why the rest of the body will not come; what has come can be read first."""
-        self._error = error
+        if self._error is None:
+            self._error = error
         self._wake()
 
     @property
@@ -95,7 +99,7 @@ class Response:
             finally:
                 self._waiter = None
         data = self._chunks.popleft()
-        self._size -= len(data)
+        self._size -= len(data) + _PIECE
         if self._paused and self._size <= _HIGH // 2:
             self._paused = False
             self._source.resume()
