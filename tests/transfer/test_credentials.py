@@ -3,7 +3,7 @@
 import asyncio
 import json
 import pickle
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,12 +15,13 @@ import forbear
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.credentials import ANONYMOUS, Credentials, GoogleTokens, tokens
+from forbear.transfer.cloud.credentials import ANONYMOUS, Credentials, GoogleTokens, NoTokens, tokens
 from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, NoCredentials, WrongReply
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, SEND, TARGET, file_of, steps, storing, versions
+from tests.transfer.wire_server import OK, serving
 
 pytestmark = pytest.mark.anyio
 
@@ -285,3 +286,24 @@ def test_a_description_travels() -> None:
     """To other processes, which find the same there."""
     wanted: Any = Credentials(file="x", impersonate="y")
     assert pickle.loads(pickle.dumps(wanted)) == wanted
+
+
+@pytest.mark.parametrize(
+    "error", [NoCredentials("none are left"), asyncio.CancelledError()], ids=["error", "cancelled"]
+)
+async def test_a_renewal_that_fails_gives_the_connection_back(error: BaseException) -> None:
+    """The response that the credentials have expired is closed, though all of it has not come."""
+
+    class Failing(NoTokens):
+        async def renew(self, rejected: Mapping[str, str]) -> bool:
+            raise error
+
+    refusal = b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 9\r\n\r\nx"
+    with serving(lambda n, head, connection: [refusal] if n == 1 else [OK]) as server:
+        async with Storage(endpoint=server.url, connections=1) as storage:
+            storage._tokens = Failing()
+            with pytest.raises(type(error)):
+                async with storage.stream("GET", storage.url("/x"), {}):
+                    pass
+            async with asyncio.timeout(10), storage.stream("GET", storage.url("/x"), {}) as response:
+                assert response.status == 200

@@ -216,7 +216,11 @@ async def test_bytes_that_leave_slowly_are_no_stall() -> None:
     """A full connection has as long again whenever fewer bytes wait than before, and has stalled when none left."""
     release = threading.Event()
     pool = Pool(1, 3600, {})
-    with listening(lambda connection: release.wait(BOUND) and None) as port:
+
+    def hold(connection: socket.socket) -> None:
+        release.wait(BOUND)
+
+    with listening(hold) as port:
         request = asyncio.ensure_future(fetched(pool, f"http://127.0.0.1:{port}", "PUT", Lump(1000)))
         await until(lambda: any(connection._full for connection in pool._open))
         (connection,) = pool._open

@@ -260,7 +260,14 @@ class Storage:
         authorised = await source.headers()
         async with deadline:
             response = await pool.request(method, url, {**headers, **more, **authorised}, body)
-        if response.status != 401 or not await source.renew(authorised):
+        if response.status != 401:
+            return response
+        try:
+            renewed = await source.renew(authorised)
+        except BaseException:
+            response.close()  # nobody else has it yet, and it keeps its connection
+            raise
+        if not renewed:
             return response
         response.close()
         async with deadline:

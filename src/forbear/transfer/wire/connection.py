@@ -149,12 +149,12 @@ class Connection(asyncio.Protocol):
     # What the event loop calls.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
+        """Note that the connection is open."""
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End, and with it whatever is under way."""
+        """End the request that is under way."""
         self.is_open = False
         self._ended_by_peer(exc)
         if self._timer is not None:
@@ -162,17 +162,17 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def eof_received(self) -> bool:
-        """The peer sends no more; the transport closes."""
+        """End the request that is under way; the transport closes."""
         self.is_open = False
         self._ended_by_peer(None)
         return False
 
     def pause_writing(self) -> None:
-        """The peer takes no more for now."""
+        """Note that the peer takes no more for now."""
         self._full = True
 
     def resume_writing(self) -> None:
-        """The peer takes more."""
+        """Send on: the peer takes more."""
         self._full = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -187,7 +187,7 @@ class Connection(asyncio.Protocol):
 
     def data_received(self, data: bytes) -> None:
         """Parse the head of a response; take its body as it comes where its length is known."""
-        if not self._busy:  # nobody has asked for anything
+        if not self._busy:  # no request is under way
             self.abort()
             return
         if self._response is not None and self._left is not None:
@@ -199,7 +199,7 @@ class Connection(asyncio.Protocol):
             except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
                 self._fail(BadResponse(f"the server's response is not HTTP/1.1: {type(error).__name__}: {error}"))
             else:
-                if self._busy and self._overhead > _LONGEST_HEAD:
+                if self._overhead > _LONGEST_HEAD:
                     part = "the head" if self._response is None else "the framing of the body"
                     self._fail(BadResponse(f"{part} of the response is longer than {_LONGEST_HEAD // 1024} KiB"))
 
@@ -255,7 +255,7 @@ class Connection(asyncio.Protocol):
         """Hand on a part of a body of known length."""
         response, left = self._response, self._left
         assert response is not None and left is not None  # noqa: S101, PT018
-        if len(data) > left:  # nobody has asked for what follows
+        if len(data) > left:  # it belongs to no request
             self._keeps_alive = False
             data = data[:left]
         response.feed(data)
@@ -312,7 +312,7 @@ class Connection(asyncio.Protocol):
             self._freed(self)
 
     def _check(self) -> None:
-        """See whether the peer has stalled; runs once per stall timeout, however often somebody waits."""
+        """Fail the request if the peer has stalled; runs once per stall timeout, however often somebody waits."""
         self._timer = None
         if not self._busy or (self._response is not None and not self._response.is_awaited):
             return

@@ -82,7 +82,7 @@ class Response:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether somebody waits for the next bytes."""
+        """Return whether somebody waits for the next bytes."""
         return self._waiter is not None
 
     async def readany(self) -> bytes:
