@@ -1,4 +1,4 @@
-"""Whether time grows with the size of the input, and not with its square."""
+"""Compare how the CPU time of some work grows with the size of its input."""
 
 from collections.abc import Callable
 from time import thread_time
@@ -7,7 +7,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 _TIMES = 16
-"""So many times the size is as many times the work if that is linear, 256 times if it is quadratic."""
+"""Factor between the two sizes: linear work grows as much, quadratic work 256 times."""
 
 
 def grows_linearly(make: Callable[[int], T], work: Callable[[T], object], size: int) -> bool:

@@ -92,7 +92,7 @@ def test_a_recorded_request_cannot_command_the_terminal(invoke: Invoke, tmp_path
 
 
 def test_a_request_with_a_strange_host_cannot_command_the_terminal(invoke: Invoke) -> None:
-    """What is pasted may come from anywhere, too."""
+    """Pasted text may come from anywhere, too."""
     done = invoke("explain", "GET", "http://h\u202e\x9b2J.example/a")
     assert "\\u202e\\x9b2j" in done.stdout
     assert not any(character in done.stdout for character in OBEYED)

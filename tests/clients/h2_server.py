@@ -14,7 +14,7 @@ from tests.clients.listen import listening
 
 
 class Script:
-    """What to do with each stream in turn, and the bodies that came whole.
+    """A server that has one action for each stream in turn, and keeps the bodies that it received whole.
 
     The steps are "refuse", "refuse late" (once the response has begun), "fail", "go away" and "reply".
     """

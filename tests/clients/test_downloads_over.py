@@ -301,7 +301,7 @@ PROOFS = pytest.mark.parametrize("name", [(), (ETAG,)], ids=["by hash", "by ETag
 @PROOFS
 @pytest.mark.parametrize("same", [True, False])
 def test_a_long_body_starts_over(flavour: Flavour, name: tuple[str, ...], same: bool) -> None:
-    """What was handed out is skipped, however long it is, and only if it comes again under the same name."""
+    """Bytes that were handed out are skipped, however many, and only if the response has the same validator."""
     headers = (*name, "Accept-Ranges: none")
     others = LONG[:700_000] + b"?" + LONG[700_001:]
     again = LONG if same else others

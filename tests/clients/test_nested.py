@@ -108,7 +108,7 @@ def finish(policy: forbear.Policy, get: Callable[..., Any], url: Any) -> Any:
 @every_client
 @pytest.mark.parametrize("statuses", [(404, 200), (503, 404, 200), (503, 404, 503, 404, 200)], ids=str)
 def test_a_status_that_the_client_lets_out_is_the_callers(get: Callable[[str], Any], statuses: tuple[int, ...]) -> None:
-    """Whether or not the client has retried something else on the way there."""
+    """The client may have retried something else before."""
     with Wire(*(reply(status, b"x") for status in statuses)) as wire, virtual_time():
         assert finish(outer(404), get, wire.url) == 200
         assert len(wire.seen) == len(statuses)

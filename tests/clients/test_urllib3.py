@@ -90,7 +90,7 @@ def test_a_fingerprint_that_does_not_match_is_final(time: VirtualTime, tmp_path:
 
 
 def test_a_traceback_that_is_gone_proves_nothing() -> None:
-    """What an error is called says nothing of what was sent; where it was raised does."""
+    """The place where an error was raised proves what was sent; its name does not."""
     judge = Library(urllib3.exceptions).verdict
     refused = urllib3.exceptions.NewConnectionError(Any, "refused")  # type: ignore[arg-type]
     assert judge(refused) is TRANSIENT

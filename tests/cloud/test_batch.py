@@ -100,7 +100,7 @@ def test_what_is_no_part(cloud: Cloud, http: httpx.Client, inner: str) -> None:
     ],
 )
 def test_no_batches(cloud: Cloud, http: httpx.Client, body: bytes, kind: str, status: int) -> None:
-    """What is no batch is refused as a whole, and has no effect."""
+    """A request that is no batch is refused as a whole, and has no effect."""
     assert http.post("/batch/storage/v1", content=body, headers={"Content-Type": kind}).status_code == status
     assert cloud.effects.count() == 0
 

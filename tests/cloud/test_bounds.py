@@ -128,7 +128,7 @@ def test_deleting_makes_room(small: tuple[Cloud, httpx.Client]) -> None:
 
 
 def test_many_small_things_count(small: tuple[Cloud, httpx.Client]) -> None:
-    """What has no bytes of its own takes memory all the same: metadata, sessions, keys, accounts."""
+    """Metadata, sessions, keys and accounts take memory, too."""
     _, http = small
     for number in range(1, 12):
         body = {"name": f"bucket-{number}", "labels": {"a": "x" * 200_000}}
@@ -217,7 +217,7 @@ def test_a_response_that_nobody_reads_ends(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def closed(cloud: Cloud) -> bool:
-    """Whether the cloud serves no connection."""
+    """Return whether the cloud serves no connection."""
     return cloud.connections == 0
 
 
@@ -263,7 +263,7 @@ def test_busy_connections_stay() -> None:
 
 
 def ends(sock: socket.socket) -> bool:
-    """Whether the peer ends a connection without a word."""
+    """Return whether the peer closes a connection without a response."""
     try:
         sock.sendall(HEAD + b"\r\n")
         return not sock.recv(1)

@@ -1,4 +1,4 @@
-"""What a soft delete policy keeps can be listed and restored until its time is over."""
+"""Objects that a soft delete policy keeps can be listed and restored until their time is over."""
 
 import httpx
 import pytest

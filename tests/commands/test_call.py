@@ -1,4 +1,4 @@
-"""What reports keep of the texts of errors: no arguments, and not too much."""
+"""Reports keep no arguments of commands and only so much of an error's text."""
 
 import pytest
 

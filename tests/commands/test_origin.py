@@ -168,7 +168,7 @@ def test_an_error_within_a_failed_connection_does_not_decide() -> None:
     ],
 )
 def test_unreadable_responses(kind: type[Exception], names: tuple[str, ...], expected: bool) -> None:
-    """What the parser chokes on, not what a caller's function or encoding makes of it."""
+    """Errors of the parser are recognised, those of a caller's function or encoding are not."""
     with pytest.raises(kind) as found:
         through(*names, kind=lambda: kind(*(["utf-8", b"", 0, 1, ""] if kind is UnicodeDecodeError else [])))()
     assert is_unreadable(found.value) is expected

@@ -49,7 +49,7 @@ PARAMETERS: dict[Callable[..., Any], tuple[str, ...]] = {
 
 
 def made(make: Callable[..., Any], names: tuple[str, ...], values: list[Any]) -> Any:
-    """What was made of the values, None where they were refused by the name of one of them."""
+    """Return the result for the values, None where they were refused by the name of one of them."""
     some = dict(zip(names, values, strict=False))
     text = ""
     try:

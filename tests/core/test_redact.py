@@ -201,7 +201,7 @@ def test_a_line_end_does_not_hide_what_follows() -> None:
 
 @pytest.mark.parametrize("size", [LIMIT + 1, 3 * LIMIT, 1_000_000])
 def test_long_texts_are_cut(size: int) -> None:
-    """What is left says that it was cut."""
+    """The rest of a text ends with a note that it was cut."""
     assert redact("a " * (size // 2 + 1)) == f"{'a ' * (LIMIT // 2)}"[: LIMIT - 1] + "\u2026"
     assert len(redact("&a=b" * size)) == LIMIT
     assert len(redact("\x1b" * size)) <= LIMIT

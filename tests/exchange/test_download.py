@@ -1,4 +1,4 @@
-"""What is remembered of a body that may have to start over: little, whatever its length."""
+"""A body that may have to start over takes little memory, whatever its length."""
 
 import tracemalloc
 

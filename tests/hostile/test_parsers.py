@@ -133,7 +133,7 @@ def test_a_reply_that_is_no_object_is_a_wrong_reply(body: str) -> None:
 
 
 def test_an_error_of_many_parts_is_read_up_to_a_bound() -> None:
-    """What is larger than a MiB is no error that a service would send, and not parsed."""
+    """A body of more than 1 MiB is no error that a service would send, and is not parsed."""
     many = json.dumps({"error": {"status": "ABORTED", "errors": [{}] * 600_000}}).encode()
     with Bounded(Limits()):
         assert replies.error_status(many) is None

@@ -74,7 +74,7 @@ def test_every_secret_has_a_sign(pattern: str) -> None:
 
 @pytest.mark.parametrize("size", [redact.LIMIT, 10 * redact.LIMIT, 1_000_000])
 def test_a_text_of_any_size_is_cut_first(size: int) -> None:
-    """What is kept is short, and so is what is looked at."""
+    """The text that is kept is short, and so is the one that is searched."""
     seen: list[int] = []
     for character, number in zip("abx", count(), strict=False):
         text = character * size

@@ -30,15 +30,15 @@ pytestmark = pytest.mark.filterwarnings("ignore:Async generator:ResourceWarning"
 
 @dataclass(frozen=True)
 class Case:
-    """What the peer sends, and what that may cost."""
+    """A response of the peer, and the most that it may cost."""
 
     name: str
     pieces: Pieces
     limits: Limits = LIMITS
     repeated: bool = True
-    """Whether a GET is sent again: not where a success arrives, or what ends the run."""
+    """False where a GET is not sent again: a success arrives, or a failure that ends the run."""
     same: bool = True
-    """Whether the plain client always ends in the same way: not where that hangs on what arrives together."""
+    """False where the end of the plain client depends on which bytes arrive together."""
     timeout: float = 10.0
     """How long the client waits for a byte, in seconds: short where none comes."""
 

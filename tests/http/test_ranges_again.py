@@ -28,7 +28,7 @@ SPAN = {"content-range": "bytes 4-9/10"}
     ],
 )
 def test_a_second_response_of_the_same(first: dict[str, str], second: dict[str, str], length: int | None) -> None:
-    """What both say must agree; a length that one of them leaves out does not differ."""
+    """Both responses must agree; a length that one of them leaves out does not differ."""
     for status in (200, 206):
         assert ranges.verify_again((status, first), (status, second)) == length
 

@@ -19,7 +19,7 @@ from tests.run.cases import BUSY, Busy
 
 
 def fail() -> None:
-    """What never works."""
+    """Fail every time."""
     raise Busy("down")
 
 
@@ -130,7 +130,7 @@ def test_recursion_ends(way: str) -> None:
 
 
 def test_a_task_of_a_listener_does_not_feed_itself() -> None:
-    """What a listener hands to a task is its own doing, too: else each failure would begin the next task."""
+    """Events of a task that a listener starts are kept from it, too: else each failure would start the next task."""
     tasks: list[asyncio.Task[None]] = []
 
     async def work() -> None:

@@ -157,7 +157,7 @@ def test_every_limit_stops_the_outer_run(drive: Driver, inner: Policy, reason: R
 
 
 class Wrapped(Exception):
-    """What a library makes of an error."""
+    """The error that a library raises for another one."""
 
 
 @every_driver
@@ -298,7 +298,7 @@ def test_what_could_do_harm_is_not_repeated_in_doubt() -> None:
 
 @every_driver
 def test_an_error_of_an_earlier_attempt_counts_no_more(drive: Driver) -> None:
-    """What an inner run gave up on in the attempt before says nothing about this one, though it is the same error."""
+    """An error that an inner run gave up on in the attempt before does not stop this one."""
     error = Busy("kept")
     function, script = nested(drive, BUSY.with_attempts(1), error)
     outcome = drive(BUSY.with_on((Busy, Taken)), _forgetful(function), error, "done")

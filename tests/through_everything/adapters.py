@@ -92,9 +92,9 @@ class Adapter:
     trio: bool = False
     http2: bool = False
     trusts_headers: bool = True
-    """Whether a condition in a header counts: Cloud Storage does not promise to heed one, urllib3 shows none."""
+    """True where a condition in a header counts: Cloud Storage does not promise to heed one, urllib3 shows none."""
     broken: Row = Row.DONE
-    """What a response that breaks means to it: urllib3 does not show its status; under requests nothing is shown."""
+    """The verdict on a response that breaks: urllib3 does not show its status; under requests nothing is shown."""
 
     def talk(self, call: Call) -> Outcome:
         """Send the request in virtual time, and read the response."""

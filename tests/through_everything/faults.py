@@ -18,7 +18,7 @@ ONLY_HTTP2 = frozenset({"refuse", "fail", "go away", "go away late"})
 
 @dataclass(frozen=True)
 class Fault:
-    """What goes wrong, `steps` in turn, and the row of the table that it proves."""
+    """A fault: its `steps` in turn, and the row of the table that it proves."""
 
     name: str
     row: Row
@@ -26,9 +26,9 @@ class Fault:
     """Where: "connect", "tunnel", "tls" or "request"."""
     steps: tuple[str, ...] = ()
     lasts: bool = False
-    """Whether it never ends; any other happens a few times, and then the request goes through."""
+    """True if it never ends; any other happens a few times, and then the request goes through."""
     reused: bool = False
-    """Whether the connection has served a request before."""
+    """True if the connection has served a request before."""
 
     @property
     def rows(self) -> tuple[Row, ...]:
@@ -37,12 +37,12 @@ class Fault:
 
     @property
     def executes(self) -> bool:
-        """Whether the server executes the request."""
+        """Return whether the server executes the request."""
         return "execute" in self.steps
 
     @property
     def stalls(self) -> bool:
-        """Whether only a timeout of the client ends it."""
+        """Return whether only a timeout of the client ends it."""
         return "stall" in self.steps
 
     def happens(self, route: str, http2: bool) -> bool:

@@ -31,7 +31,7 @@ _ALERT = b"\x15\x03\x03\x00\x02\x02\x28"  # fatal: handshake_failure
 
 
 class Origin:
-    """What it counts, and what it is to do with the next requests; each test begins with `play`."""
+    """The counts of the server, and its steps for the next requests; each test begins with `play`."""
 
     def __init__(self, certificate: Path) -> None:
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -12,7 +12,7 @@ ATTEMPTS = 3
 
 
 class Row(Enum):
-    """What a fault proves: the rows of the decision table, and responses that say of themselves that it is done."""
+    """The rows of the decision table, one of which a fault proves, and responses that mean success."""
 
     NOT_EXECUTED = "no byte of the request reached a server, or the protocol says that it was refused"
     UNKNOWN = "the request may have been executed"
@@ -21,7 +21,7 @@ class Row(Enum):
 
 
 class Column(Enum):
-    """What an operation tolerates: the columns of the decision table."""
+    """The columns of the decision table, by what an operation tolerates."""
 
     ALWAYS = "always"
     CONDITION = "conditional, with its condition"
@@ -68,22 +68,22 @@ OPERATIONS = (
 
 
 class Sees(Protocol):
-    """What a client library shows to its adapter."""
+    """The facts that a client library shows to its adapter."""
 
     @property
     def trusts_headers(self) -> bool:
-        """Whether a condition in a header counts."""
+        """Return whether a condition in a header counts."""
         ...
 
     @property
     def broken(self) -> Row:
-        """What a response that breaks after its status means."""
+        """Return what a response that breaks after its status means."""
         ...
 
 
 @dataclass(frozen=True)
 class Expected:
-    """What must happen: how many attempts, which executions, and how the call ends."""
+    """The expected outcome: the number of attempts, the executions, and how the call ends."""
 
     attempts: int
     executed: int
@@ -93,7 +93,7 @@ class Expected:
     status: int | None
     """The status that comes out; None for what is left of the fault: its error, or its response."""
     unsafe: bool
-    """Whether the report must say that a repeat could do harm."""
+    """True if the report must say that a repeat could do harm."""
 
 
 def expected(row: Row, executes: bool, lasts: bool, times: int, operation: Operation, seen: Sees) -> Expected:

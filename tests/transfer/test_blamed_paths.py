@@ -53,7 +53,7 @@ def here(monkeypatch: pytest.MonkeyPatch) -> Generator[Path]:
 
 
 def failure(summary: Summary) -> str | None:
-    """What is said of the only one that failed."""
+    """Return the message for the only one that failed."""
     [outcome] = summary.failures
     return outcome.error
 
@@ -112,12 +112,12 @@ def test_a_part_that_cannot_be_used_is_named(here: Path, cloud: Cloud) -> None:
     ],
 )
 def test_uploads(here: Path, cloud: Cloud, source: str, said: str) -> None:
-    """What cannot be looked into is not called missing."""
+    """A folder that cannot be looked into is not called missing."""
     assert failure(cp(source, "gs://bkt/x/", settings=Settings(endpoint=cloud.url))) == said
 
 
 def test_a_pattern_copies_what_can_be_listed(here: Path, cloud: Cloud) -> None:
-    """What could not be looked into is a failure of its own."""
+    """A folder that could not be looked into is a failure of its own."""
     summary = cp("**/b", "gs://bkt/x/", settings=Settings(endpoint=cloud.url))
     assert (summary.done, failure(summary)) == (1, "cannot list ./shut: Permission denied")
 

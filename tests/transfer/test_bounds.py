@@ -267,7 +267,7 @@ def test_names_that_are_no_unicode_fail_alone(tmp_path: Path, source: str, manif
 
 
 def test_folders_that_are_no_unicode_are_one_failure(tmp_path: Path) -> None:
-    """What a pattern finds below them is not listed, and nothing else ends for it."""
+    """Matches of a pattern below them are not listed, and the rest goes on."""
     with Wire(page([], None, ["a\ud800/"])) as wire:
         summary = cp("gs://bkt/*/x", f"{tmp_path}/out/", settings=Settings(endpoint=wire.url))
     assert (summary.done, summary.failed) == (0, 1)

@@ -1,4 +1,4 @@
-"""What a response says of an object never replaces its metadata: contradictions, missing labels, endless bodies."""
+"""Headers of a response never replace the metadata of its object: contradictions, missing labels, endless bodies."""
 
 import asyncio
 import gzip
@@ -44,7 +44,7 @@ class Served:
 
     @property
     def found(self) -> Object:
-        """What a listing says of it."""
+        """Return its resource in a listing."""
         return Object.of(self.resource())
 
     def resource(self) -> dict[str, Any]:
@@ -186,7 +186,7 @@ async def test_wrong_stored_bytes_without_a_label(tmp_path: Path, stream: bool) 
 
 
 async def test_bytes_that_only_are_called_gzip_are_checked_without_a_label(tmp_path: Path) -> None:
-    """What is stored has the checksum of what came: it was never packed."""
+    """The stored object has the checksum of the received bytes: it was never packed."""
     made = await Served(PLAIN, PLAIN, encoding="gzip").fetched(tmp_path / "file", pinned=True)
     assert ((tmp_path / "file").read_bytes(), made.crc32c) == (PLAIN, crc32c_of(PLAIN))
 

@@ -32,7 +32,7 @@ DATA = data_of(2 * CHUNK)
 
 
 def resource(data: bytes = DATA, **changes: Any) -> dict[str, Any]:
-    """What a server says of an object."""
+    """The resource of an object as a server describes it."""
     own = {"bucket": TARGET.bucket, "name": TARGET.name, "generation": "5", "size": str(len(data))}
     return {**own, "crc32c": crc32c_of(data), **changes}
 

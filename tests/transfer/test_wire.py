@@ -175,7 +175,7 @@ async def test_cancelled_and_closed_requests_free_their_place(pool: Pool) -> Non
 
 
 async def test_no_connection_is_no_execution(pool: Pool) -> None:
-    """Whether nobody listens or the name is unknown."""
+    """Nobody listens, or the name is unknown."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         unused_port = server.getsockname()[1]
     for url in (f"http://127.0.0.1:{unused_port}/", f"https://127.0.0.1:{unused_port}/"):

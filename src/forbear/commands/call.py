@@ -11,7 +11,7 @@ from forbear.run.runtime import Runtime, current_runtime
 from forbear.run.state import Run
 
 _COMMAND, _CAUSED = "Command # ", ") of pipeline caused error: "
-"""What both libraries put around a whole command in errors of pipelines; its arguments may be anybody's secrets."""
+"""Matches the command that both libraries quote in errors of pipelines: its arguments may be secrets."""
 
 _LONGEST_NAME = 100
 _LONGEST_TEXT = 4096

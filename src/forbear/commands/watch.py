@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Loop:
-    """What is known of a caller's loop: the run of cycles that broke off in a row, before anything was executed.
+    """A caller's loop under WATCH: `call` is the run of the cycles in a row that failed before anything was executed.
 
     `conflict` is the library's WatchError.
     """

@@ -166,7 +166,7 @@ class Download:
 
     @property
     def skips(self) -> bool:
-        """Whether the response still has bytes to be handed to `skip`."""
+        """Return whether `skip` must get more bytes of the response."""
         return self._left > 0
 
     def skip(self, chunk: bytes) -> bytes:
@@ -214,7 +214,7 @@ class Download:
             return stuck
         if self._why_over is None:
             try:
-                part = ranges.begin("GET", self._status, self._headers, self._asked)
+                part = ranges.begin("GET", self._status, self._headers, self._range)
             except Unresumable as why:
                 self._why_over = str(why)
             else:
@@ -238,10 +238,10 @@ class Download:
 
     def _start_over(self, status: int, headers: "Mapping[str, str]") -> None:
         """Take a response to the caller's own request for one that is read from its beginning."""
-        self._end = ranges.verify_again((self._status, self._headers), (status, headers), self._asked)
+        self._end = ranges.verify_again((self._status, self._headers), (status, headers), self._range)
         self._left = self._received
         self._sum = None if self._handed_out.digest() is None else sha256()
 
     @property
-    def _asked(self) -> str:
+    def _range(self) -> str:
         return self._exchange.request.headers.get("range", "")

@@ -38,7 +38,7 @@ def rewind(body: object, position: int) -> bool:
 
 
 class Recording:
-    """What a one-shot stream has yielded so far, up to `limit` bytes (default 8 MiB).
+    """The bytes that a one-shot stream has yielded so far, up to `limit` of them (default 8 MiB).
 
     One attempt reads it at a time: none begins while another one waits for a chunk, and the last to begin reads on.
     """

@@ -58,7 +58,7 @@ def parse(value: str) -> ContentRange | None:
 
 
 class Part(Record):
-    """What a first response promised: bytes `first` to `last` (None: to the end) of an object of `total` bytes.
+    """The promise of a first response: bytes `first` to `last` (None: to the end) of an object of `total` bytes.
 
     `etag` (a strong one) and `generation` say of which object, `encoding` how its bytes are coded on the wire.
     """
@@ -101,18 +101,18 @@ class Part(Record):
 
     @property
     def is_conditional(self) -> bool:
-        """Whether `headers` has the server itself compare the ETag."""
+        """Return whether `headers` make the server compare the ETag."""
         return self.etag is not None and not self.encoding
 
 
-def begin(method: str, status: int, headers: "Mapping[str, str]", asked: str = "") -> Part:
+def begin(method: str, status: int, headers: "Mapping[str, str]", range_header: str = "") -> Part:
     """Return what a response to a download promises, so that it can be continued; `headers` has lower-case names.
 
-    `asked` is the request's own Range header. Raises Unresumable with the reason if the rest cannot be asked for.
+    `range_header` is the request's own Range. Raises Unresumable with the reason if the rest cannot be asked for.
     """
     if method != "GET":
         raise Unresumable(f"only a GET can be continued, not a {method}")
-    first, last, total = _extent(status, headers, asked)
+    first, last, total = _extent(status, headers, range_header)
     encoding, stored = coding(headers), headers.get("x-goog-stored-content-encoding", "identity")
     if stored not in ("identity", encoding):
         raise Unresumable(
@@ -143,8 +143,8 @@ def is_pinned(status: int, headers: "Mapping[str, str]") -> bool:
     span = headers.get("content-range")
     if status != 206:
         return span is None
-    found = parse(span or "")
-    return found is not None and found.first is not None
+    part = parse(span or "")
+    return part is not None and part.first is not None
 
 
 def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]", *, named: bool = False) -> int:
@@ -178,17 +178,17 @@ def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]",
 
 
 def verify_again(
-    first: "tuple[int, Mapping[str, str]]", second: "tuple[int, Mapping[str, str]]", asked: str = ""
+    first: "tuple[int, Mapping[str, str]]", second: "tuple[int, Mapping[str, str]]", range_header: str = ""
 ) -> int | None:
     """Check that the `second` response to a request is of the same bytes as the `first`; return how many those are.
 
-    Each is a status and headers with lower-case names; None means that neither says how long it is. `asked` is the
-    request's Range header. Raises Unresumable with the reason where status, range, validators, coding or length differ;
+    Each is a status and headers with lower-case names; None means that neither has a length. `range_header` is the
+    request's own Range. Raises Unresumable with the reason where status, range, validators, coding or length differ;
     a length that is missing does not differ.
     """
     (status, headers), (again, others) = first, second
     # A server that says 200 with the range that was asked for may say 206 the next time.
-    if again != status and (not asked or "content-range" not in headers or {status, again} != {200, 206}):
+    if again != status and (not range_header or "content-range" not in headers or {status, again} != {200, 206}):
         raise Unresumable(f"the server answered {_status.reason(again)} when asked again", final=True)
     for name in ("etag", "x-goog-generation"):
         if headers.get(name) != others.get(name):
@@ -229,7 +229,7 @@ def _names(headers: "Mapping[str, str]") -> tuple[str | None, str | None]:
     return etag if is_strong(etag) else None, headers.get("x-goog-generation") or None
 
 
-def _extent(status: int, headers: "Mapping[str, str]", asked: str) -> tuple[int, int | None, int | None]:
+def _extent(status: int, headers: "Mapping[str, str]", range_header: str) -> tuple[int, int | None, int | None]:
     """Return the first and last byte that a response has, and the size of the object; None for what is unknown."""
     if status == 200 and "content-range" not in headers:
         total = _length(headers)
@@ -239,7 +239,7 @@ def _extent(status: int, headers: "Mapping[str, str]", asked: str) -> tuple[int,
     part = parse(headers.get("content-range", ""))
     if part is None or part.first is None:
         raise Unresumable("the response does not say which one range of bytes it has")
-    if status == 200 and (not _is_part(headers) or (part.first, part.last) != _requested(asked, part.total)):
+    if status == 200 and (not _is_part(headers) or (part.first, part.last) != _requested(range_header, part.total)):
         raise Unresumable("the response is a 200 with a Content-Range that is not exactly the one that was asked for")
     return part.first, part.last, part.total
 
@@ -252,11 +252,11 @@ def _is_part(headers: "Mapping[str, str]") -> bool:
     return _length(headers) == part.last + 1 - part.first
 
 
-def _requested(asked: str, total: int | None) -> tuple[int, int] | None:
+def _requested(range_header: str, total: int | None) -> tuple[int, int] | None:
     """Return the first and last byte that a Range header asks for, of `total`; None if it is not one range of bytes."""
     if total is None:
         return None
-    unit, _, span = (asked or "bytes=0-").partition("=")
+    unit, _, span = (range_header or "bytes=0-").partition("=")
     start, dash, end = (text.strip() for text in span.partition("-"))
     first, last = number(start), number(end)
     if unit.strip().lower() != "bytes" or not dash or (first is None and start) or (last is None and end):

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 _off_here: ContextVar[bool] = ContextVar("forbear_off", default=False)
 _everywhere = {"off": os.environ.get("FORBEAR_DISABLED", "").lower() in ("1", "true", "yes", "on")}
 ever_off = [_everywhere["off"]]
-"""Whether retries were ever turned off, by anybody: in most processes nobody need be asked."""
+"""True once anybody has turned retries off: most processes need not look up the context variable."""
 
 
 def is_off() -> bool:

@@ -1,7 +1,7 @@
 """Local files and folders: what all parts do with open ones, and the errors for those that cannot be used.
 
-Files are reached through the descriptor of their folder where the system can do so (not on Windows): the path to it may
-lead elsewhere a moment later, by the hand of whoever may write to a folder above.
+Files are reached through the descriptor of their folder where the system can do so (not on Windows): anybody who may
+write to a folder above can make the path to it lead elsewhere a moment later.
 """
 
 import errno
@@ -27,7 +27,7 @@ _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _SAFELY = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
 _LINKS = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
-"""What systems say of a symbolic link that is not to be followed."""
+"""The errors of systems for a symbolic link that may not be followed."""
 
 _EXHAUSTED = {errno.EMFILE, errno.ENFILE}
 _READING = {

@@ -1,4 +1,4 @@
-"""What a transfer needs to go on after its process has died, on disk: atomic, private, and locked. It sends nothing.
+"""The state of a transfer on disk, from which another process continues: atomic, private, and locked. It sends nothing.
 
 It is a convenience: where it cannot be kept, the transfer goes on without it.
 """

@@ -164,7 +164,7 @@ def test_a_permanent_status(server: Server, call: Call, status: int) -> None:
 
 @pytest.mark.parametrize("call", CALLS, ids=IDS)
 def test_no_connection(nobody: str, call: Call) -> None:
-    """What could not be sent was not executed, so any call is repeated."""
+    """A call that could not be sent was not executed, so any call is repeated."""
     with virtual_time() as time, pytest.raises(requests.ConnectionError) as caught:
         call(nobody, policy=(iam if "iam" in call.rpc else memorystore).policy.with_attempts(3))
     report = forbear.report(caught.value)

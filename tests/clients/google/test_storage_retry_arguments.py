@@ -1,4 +1,4 @@
-"""What `retry=` of a call means to a client that `install` made safe: every method of the real client that takes it."""
+"""The meaning of `retry=` for a client that `install` made safe: every method of the real client that takes it."""
 
 import inspect
 import io
@@ -45,7 +45,7 @@ ARGUMENTS: dict[str, tuple[object, ...]] = {
     "upload_from_string": ("x",),
     "save_predefined": ("private",),
 }
-"""What calls need besides `retry`, by the name of the method; what is made anew for each call is made below."""
+"""The arguments of calls besides `retry`, by the name of the method; those made anew for each call are made below."""
 
 KINDS: dict[str, Any] = {
     "Client": storage.Client,
@@ -248,7 +248,7 @@ def test_a_batch(cloud: Cloud, client: Any) -> None:
 
 
 def test_a_refused_connection_without_retries(client: Any) -> None:
-    """What was certainly not executed is not repeated either."""
+    """A call that was certainly not executed is not repeated either."""
     install(client)
     client._connection.API_BASE_URL = "http://127.0.0.1:1"
     with virtual_time() as time, pytest.raises(requests.ConnectionError):
@@ -258,7 +258,7 @@ def test_a_refused_connection_without_retries(client: Any) -> None:
 
 @pytest.mark.parametrize("name", ["multipart", "session", "download"])
 def test_a_loop_that_repeats_every_error(cloud: Cloud, client: Any, name: str) -> None:
-    """What forbear gave up on is not sent again, even where the predicate of the call accepts a RetryError."""
+    """A call that forbear gave up on is not sent again, even where the predicate of the call accepts a RetryError."""
     cloud.store.put("bkt", "there", b"x")
     bucket = install(client, cloud_storage.policy.with_attempts(2)).bucket("bkt")
     cloud.fault(Fault.status(503, times=None, when="after"))

@@ -68,7 +68,7 @@ def _no_collector(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 class Hostile:
-    """What came to a server: how many connections, and the commands of the callers by name."""
+    """The traffic of a server: the number of connections, and the commands of the callers by name."""
 
     def __init__(self, answer: Answer) -> None:
         self.port = 0
@@ -99,7 +99,7 @@ def hostile(answer: Answer) -> Generator[Hostile]:
 
 @pytest.mark.parametrize("answer", sampled(UNREADABLE, 4))
 def test_a_response_that_cannot_be_read(flavour: Flavour, answer: str) -> None:
-    """Whether INCR was executed is unknown, so it is sent once; GET is sent again, as often as the policy has it."""
+    """INCR may have been executed, so it is sent once; GET is sent again, as often as the policy has it."""
     policy = AT_ONCE.with_attempts(3)
     with (
         hostile(UNREADABLE[answer]) as server,

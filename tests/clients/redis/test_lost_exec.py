@@ -25,7 +25,7 @@ LATER: dict[str, Fate] = {
     "READONLY": b"-READONLY You can't write against a read only replica.\r\n",
     "NOPERM": b"-NOPERM this user has no permissions to run the command\r\n",
 }
-"""What becomes of the commands by which the library cleans up, and of the handshake before them."""
+"""Fates of the commands by which the library cleans up, and of the handshake before them."""
 
 _CLEANUP = (b"HELLO", b"CLIENT", b"SELECT", b"AUTH", b"UNWATCH")
 
@@ -48,7 +48,7 @@ def lost_exec(later: Fate) -> Script:
 
 @contextmanager
 def losing(path: str, flavour: Flavour, later: str) -> Generator[tuple[Any, Any]]:
-    """What a proxy has seen, and a session through it."""
+    """A session through a proxy, and the commands that the proxy has seen."""
     with (
         proxy(path, lost_exec(LATER[later])) as seen,
         flavour.connect(seen.port, socket_timeout=0.5 if later == "gone" else 10, client_name="me") as session,

@@ -29,7 +29,7 @@ REFUSALS = {
 def test_a_refusal_begins_the_cycle_again(
     flavour: Flavour, server: redis.Redis, path: str, refusal: str, command: str, change: Any
 ) -> None:
-    """Whether it comes at once, as for GET, or for what is queued: nothing was executed, and then the change is."""
+    """A refusal at once, as of GET, or of a queued command executes nothing; the next cycle makes the change."""
     with (
         proxy(path, in_turn(**{command: [REFUSALS[refusal]] * 2})) as seen,
         flavour.connect(seen.port) as session,

@@ -23,7 +23,7 @@ class Reusable:
     failed = False
 
     def __init__(self, payload: Payload) -> None:
-        self.in_turn = payload if isinstance(payload, InTurn) else InTurn(payload)  # one that was redirected is
+        self.in_turn = payload if isinstance(payload, InTurn) else InTurn(payload)  # a redirected request has one
         self._content: bytes | None = None
 
     def why_not_again(self) -> str | None:
@@ -103,22 +103,22 @@ class InTurn(Payload):
 
     @property
     def headers(self) -> Any:
-        """The headers of the payload."""
+        """Return the headers of the payload."""
         return self._payload.headers
 
     @property
     def size(self) -> int | None:
-        """How long the payload is."""
+        """Return the length of the payload, None if it is unknown."""
         return self._payload.size
 
     @property
     def consumed(self) -> bool:
-        """Whether the payload can be written no more."""
+        """Return whether the payload cannot be written again."""
         return self._payload.consumed
 
     @property
     def autoclose(self) -> bool:
-        """Whether the payload has nothing to be closed."""
+        """Return whether the payload needs no closing."""
         return self._payload.autoclose
 
     def _close(self) -> None:

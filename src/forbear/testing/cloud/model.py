@@ -125,7 +125,7 @@ class Bucket:
     folders: dict[str, Folder] = field(default_factory=dict[str, Folder])
     managed_folders: dict[str, Folder] = field(default_factory=dict[str, Folder])
     operations: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """What took long, by id; here it is always done."""
+    """Long-running operations by id; here they are always done."""
 
     @property
     def etag(self) -> str:
@@ -139,7 +139,7 @@ class Bucket:
 
     @property
     def hierarchical(self) -> bool:
-        """Whether it has folders that are resources of their own."""
+        """Return whether it has folders that are resources of their own."""
         return nested(self.fields, "hierarchicalNamespace").get("enabled") is True
 
     @property

@@ -9,7 +9,7 @@ there, about one in forty files at the most is sent twice."""
 
 
 class Expectation:
-    """What uploads have found at their targets, shared by all of one Storage.
+    """A record of what is at the targets of uploads, shared by all uploads of one Storage.
 
     The first upload guesses. Those that begin before it has found out ask, so that a wrong guess costs no more than one
     upload; once it was right all others guess, too.

@@ -1,4 +1,4 @@
-"""Requests of google-auth for tokens, within bounds: they carry secrets, and whoever answers may be anybody."""
+"""Requests of google-auth for tokens, within bounds: they carry secrets, and the server may be hostile."""
 
 from typing import Any
 from urllib.parse import urlsplit

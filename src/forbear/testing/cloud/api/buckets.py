@@ -16,7 +16,7 @@ from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, json_reply
 from forbear.testing.cloud.writable import acl_field, bucket_fields, merged
 
 _FIXED = ("hierarchicalNamespace", "objectRetention")
-"""What a bucket has from its beginning."""
+"""The fields of a new bucket."""
 
 _NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 

@@ -17,7 +17,7 @@ from forbear.testing.cloud.writable import merged, object_fields
 _MOST_SOURCES = 32
 _MEBIBYTE = 1_048_576
 _HOLDS = ("temporaryHold", "eventBasedHold", "retention")
-"""What protects one object, and not its copies."""
+"""The fields that protect one object, and not its copies."""
 
 
 def compose(call: Call) -> Reply:
