@@ -248,5 +248,6 @@ async def test_a_header_cannot_become_two(pool: Pool, headers: dict[str, str]) -
     """Nothing is sent."""
     with pytest.raises(ValueError, match="line end"):
         await pool.request("GET", "http://127.0.0.1:1/", headers)
-    with pytest.raises(ValueError, match="line end"):
-        await pool.request("GET", "http://127.0.0.1:1/x\r\nEvil: 1", {})
+    for target in ("x\r\nEvil: 1", "x HTTP/1.1"):
+        with pytest.raises(ValueError, match="`url` no line end or space"):
+            await pool.request("GET", f"http://127.0.0.1:1/{target}", {})

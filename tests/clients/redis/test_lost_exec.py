@@ -13,7 +13,7 @@ import redis
 import forbear
 from forbear.core.report import report
 from forbear.services.redis import is_conflict
-from tests.clients.redis.flavours import AT_ONCE, Flavour, sampled
+from tests.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour, sampled
 from tests.clients.redis.proxy import FORWARD, HANG, LOSE, Command, Fate, Script, proxy
 from tests.clients.redis.test_transactions import add_one, loop
 
@@ -56,26 +56,38 @@ def losing(path: str, flavour: Flavour, later: str) -> Generator[tuple[Any, Any]
         yield seen, session
 
 
-@pytest.fixture(params=[False, True], ids=["ours", "of-the-library"])
+@pytest.fixture
 def _cleanup(request: pytest.FixtureRequest, flavour: Flavour, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have the pipelines clean up by themselves, or as the library does, whose failures must not deceive anyone."""
     if request.param:
         clean_up_as_the_library(flavour, monkeypatch)
 
 
+def _cleans_up(flavour: Flavour) -> bool:
+    """Return whether the library cleans up by itself: one leaves its connection open."""
+    return flavour.name != "valkey-async"
+
+
 def clean_up_as_the_library(flavour: Flavour, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take our own way of cleaning up away."""
-    if flavour.name == "valkey-async":
-        pytest.skip("it leaves its connection open")
     pipeline = "AsyncPipeline" if flavour.is_async else "Pipeline"
     monkeypatch.delattr(f"forbear.clients.{flavour.errors.__name__}.{pipeline}.reset")
 
 
+CLEANUPS = [
+    pytest.param(flavour, library, id=f"{flavour.name}-{'of-the-library' if library else 'ours'}")
+    for flavour in FLAVOURS
+    for library in (False, True)
+    if not library or _cleans_up(flavour)
+]
+
+
 @pytest.mark.usefixtures("_cleanup")
+@pytest.mark.parametrize(("flavour", "_cleanup"), CLEANUPS, indirect=["_cleanup"])
 @pytest.mark.parametrize("later", sampled(LATER, 2))
 @pytest.mark.parametrize("change", [add_one, loop], ids=["transaction", "loop"])
 def test_the_change_is_applied_once(flavour: Flavour, server: redis.Redis, path: str, later: str, change: Any) -> None:
-    """The loss comes out, and says that the transaction may have been executed."""
+    """The error is that of the loss; its report says that the transaction may have been executed."""
     errors = flavour.errors
     with (
         losing(path, flavour, later) as (seen, session),
@@ -148,12 +160,13 @@ def test_update_asks_for_its_own_write(flavour: Flavour, server: redis.Redis, pa
     assert seen.executed.count("EXEC") == 1
 
 
+@pytest.mark.parametrize(
+    "flavour", [flavour for flavour in FLAVOURS if flavour.is_async and _cleans_up(flavour)], ids=lambda it: it.name
+)
 def test_an_attempt_that_is_cut_short_while_it_cleans_up(
     flavour: Flavour, server: redis.Redis, path: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The attempt timeout ends the handshake of a connection made to lift the WATCH; EXEC was executed before."""
-    if not flavour.is_async:
-        pytest.skip("sync code is not cut short")
     clean_up_as_the_library(flavour, monkeypatch)
     with (
         proxy(path, lost_exec(HANG)) as seen,

@@ -217,12 +217,12 @@ def split(url: str) -> tuple[Origin, str]:
 
 
 def _written(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """Return the head of a request; ValueError where a header or the target would end its line."""
+    """Return the head of a request; ValueError where a header or the target would end its line or its field."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     text = "\r\n".join(lines)
-    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1:
-        raise ValueError(f"a header or the target of a request holds a line end: {method} {host}")
+    if text.count("\n") != len(lines) - 1 or text.count("\r") != len(lines) - 1 or " " in target:
+        raise ValueError(f"`headers` must hold no line end, `url` no line end or space, got one in {method} {host}")
     return f"{text}\r\n\r\n".encode("latin-1")
 
 
