@@ -132,8 +132,10 @@ def test_a_loss_before_exec(flavour: Flavour, nodes: tuple[int, ...], change: Ch
     assert seen[0].asked.count("WATCH") == 2
 
 
-WAYS = [(flavour, way) for flavour in CLUSTERS for way in ("single", "pipeline")]
-WAYS += [(flavour, "transaction") for flavour in WITH_TRANSACTIONS]
+WAYS = [
+    *((flavour, way) for flavour in CLUSTERS for way in ("single", "pipeline")),
+    *((flavour, "transaction") for flavour in WITH_TRANSACTIONS),
+]
 
 
 @pytest.mark.parametrize(("flavour", "way"), WAYS, ids=lambda value: getattr(value, "name", value))
