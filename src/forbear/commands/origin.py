@@ -20,7 +20,7 @@ _CLEANUP = ("connect", "initialize", "release", "reset")
 
 
 class Origin(Enum):
-    """When an error arose: before the command was sent, after that, while cleaning up afterwards, or nobody knows."""
+    """When an error arose: before the command was sent, after that, while cleaning up afterwards, or unknown."""
 
     BEFORE = "before"
     AFTER = "after"

@@ -57,7 +57,7 @@ class HandedOut:
             self._hash.update(chunk)
 
     def forget(self) -> None:
-        """Drop what is remembered: the body has ended."""
+        """Forget the bytes and their hash: the body has ended."""
         self._hash = self._kept = None
 
     def digest(self) -> bytes | None:
@@ -187,7 +187,7 @@ class Download:
         return chunk[shared:]
 
     def measure(self, received: int, *, ended: bool) -> str | None:
-        """Return what is wrong with `received` bytes by the length that the last response promised; None if nothing."""
+        """Return why `received` bytes contradict the length that the last response promised; None if they agree."""
         if self._end is None or received == self._end or (received < self._end and not ended):
             return None
         if received < self._end:

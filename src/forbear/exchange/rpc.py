@@ -97,7 +97,7 @@ class Rpc:
         )
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
-        """Judge a failure by what the service says of it, or by what is usual where nobody knows the service."""
+        """Judge a failure by the tables of its service, or by the usual rules where the service is unknown."""
         service, status, code = self.service, shapes.status(error), shapes.code(error)
         if status is not None:
             return _answered(service, error, judgement, status)

@@ -230,7 +230,7 @@ def _names(headers: "Mapping[str, str]") -> tuple[str | None, str | None]:
 
 
 def _extent(status: int, headers: "Mapping[str, str]", range_header: str) -> tuple[int, int | None, int | None]:
-    """Return the first and last byte that a response has, and the size of the object; None for what is unknown."""
+    """Return the first and last byte that a response has, and the size of the object; None for unknown ones."""
     if status == 200 and "content-range" not in headers:
         total = _length(headers)
         return 0, None if total is None else total - 1, total
@@ -281,5 +281,5 @@ def _length(headers: "Mapping[str, str]") -> int | None:
 
 
 def number(text: str) -> int | None:
-    """Parse a count of bytes; None where the text is none that anybody could mean."""
+    """Parse a count of bytes of at most 19 digits; None for any other text."""
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None

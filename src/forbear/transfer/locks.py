@@ -10,7 +10,7 @@ from forbear.transfer.files import Folder
 
 _WITHOUT_LOCKS = {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _MOST_ROUNDS = 100
-"""How often a file may be taken away between opening and locking it: more often nobody does by chance."""
+"""How often a file may be taken away between opening and locking it; more often is no chance."""
 
 _CURE = "wait until it is done; it holds the lock only as long as it lives"
 

@@ -40,7 +40,7 @@ class Precondition:
         self._known = True
 
     async def look(self) -> None:
-        """Ask what is there, if it is likely to be something: a wrong guess would send all of the data in vain.
+        """Look at the target first if an object is likely to be there: otherwise all of the data would be sent in vain.
 
         Raises TargetExists where that is not to be replaced.
         """
@@ -72,7 +72,7 @@ class Precondition:
         self._known = True
 
     def is_new(self, there: Object) -> bool:
-        """Return whether what is there cannot be what this upload was to replace."""
+        """Return whether the object at the target cannot be the one that this upload was to replace."""
         return there.generation != self.generation
 
     def check_made(self, made: Object) -> None:

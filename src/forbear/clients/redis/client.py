@@ -141,7 +141,7 @@ class Pipeline(_Pipeline):
         return pipelines.at_once(self, partial(super().immediate_execute_command, *args, **options), args)
 
     def reset(self) -> Any:  # the name of a command, too
-        """Forget what is queued and watched, and give the connection back; no failure of the server gets in the way."""
+        """Drop the queue and the WATCH, and give the connection back, even where the server fails."""
         connection: Any = self.connection
         if self.watching and connection is not None:
             pipelines.unwatch(connection)

@@ -136,7 +136,7 @@ class AsyncPipeline(Pipeline):
         return await pipelines.aat_once(self, partial(super().immediate_execute_command, *args, **options), args)
 
     async def reset(self) -> Any:  # the name of a command, too
-        """Forget what is queued and watched, and give the connection back; no failure of the server gets in the way."""
+        """Drop the queue and the WATCH, and give the connection back, even where the server fails."""
         connection: Any = self.connection
         try:
             if self.watching and connection is not None:

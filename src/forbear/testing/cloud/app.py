@@ -42,7 +42,7 @@ class App:
 
     @property
     def space(self) -> Space:
-        """The limit on what is kept in memory."""
+        """The limit of memory for stored data."""
         return self._state.store.space
 
     def administers(self, request: Request) -> bool:

@@ -144,7 +144,7 @@ class Bucket:
 
     @property
     def soft_delete_seconds(self) -> int:
-        """For how long what is deleted for good can be restored."""
+        """Seconds for which deleted objects can be restored."""
         seconds = nested(self.fields, "softDeletePolicy").get("retentionDurationSeconds", 0)
         return int(seconds) if isinstance(seconds, str | int) else 0
 

@@ -10,7 +10,7 @@ _FLAT = 4096
 
 
 class Space:
-    """Counts what is stored and what is on its way in or out; `weigh` returns the size of what is stored.
+    """Counts the bytes that are stored, received and sent; `weigh` returns the size of those that are stored.
 
     The count is an upper bound, which costs nothing to keep; at the limit it is made exact.
     """

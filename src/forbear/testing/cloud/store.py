@@ -156,7 +156,7 @@ class Store:
                 self._retire(home, item.name)
 
     def claim(self, contents: Iterable[Content]) -> None:
-        """Count what is to be copied; 413 when it does not fit. Copies share their bytes, and count all the same."""
+        """Count the bytes of a copy; 413 where they do not fit. Copies share their bytes, and count all the same."""
         self.space.claim(sum(map(weigh, contents)))
 
     def open_session(self, session: Session) -> None:

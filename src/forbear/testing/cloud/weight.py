@@ -1,4 +1,4 @@
-"""Estimate the memory that values take: the sizes of texts and bytes, and a flat rate for whatever holds them."""
+"""Estimate the memory that values take: the sizes of texts and bytes, and a flat rate for each container."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, is_dataclass

@@ -42,7 +42,7 @@ class Url:
     def __str__(self) -> str:
         version = "" if self.generation is None else f"#{self.generation}"
         text = f"{SCHEME}{self.bucket}/{self.name}{version}"
-        # What is no Unicode, though a listing or a command line has it, must not stop whoever writes it down.
+        # A name that is no Unicode, from a listing or a command line, must not fail where it is written.
         return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
     def check_object(self, parameter: str) -> None:
@@ -80,7 +80,7 @@ class Url:
 
 
 def quoted(text: str) -> str:
-    """Return text percent-encoded for a URL; UnsafeName for what is no Unicode."""
+    """Return text percent-encoded for a URL; UnsafeName for text that is no Unicode."""
     try:
         return quote(text, safe="")
     except UnicodeEncodeError as error:

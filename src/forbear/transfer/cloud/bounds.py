@@ -20,7 +20,7 @@ LONGEST_TOKEN = 16 * 1024
 """The longest token of a next page or call: it goes into a URL, and has hardly more than a name, which has 1 KiB."""
 
 EMPTY_PAGES = 1000
-"""How many pages in a row may list nothing: the service sends some, after it has gone over what is not listed."""
+"""How many pages in a row may list nothing: the service sends some where it has skipped other objects."""
 
 _LONGEST = 600.0
 """How many seconds a response may take where the policy has no timeout: as the one that it has by default."""

@@ -26,7 +26,7 @@ Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
 
 
 class Call:
-    """A request on its way through its attempts; `body` is what came back, once it is sent and was a success.
+    """One request through its attempts; `body` is that of its response, once one was a success.
 
     Each attempt may take `seconds`, and its response have `most` bytes.
     """

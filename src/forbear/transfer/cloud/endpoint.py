@@ -23,7 +23,7 @@ def checked(endpoint: str) -> str:
 
 
 def is_private(endpoint: str) -> bool:
-    """Return whether nobody on the way to it can read a token."""
+    """Return whether a token that is sent there cannot be read on the way."""
     url = urlsplit(endpoint)
     return url.scheme == "https" or is_loopback(url.hostname or "")
 

@@ -12,7 +12,7 @@ _PIECE = 64 * 1024
 
 
 class TokenSession(requests.Session):
-    """A session that follows no redirect, shows no proxy what is for this machine, and reads no more than 1 MiB."""
+    """A session that follows no redirect, sends requests for this machine through no proxy, and reads at most 1 MiB."""
 
     def request(self, method: Any, url: Any, *positional: Any, **options: Any) -> requests.Response:
         """Send a request; RequestException where the response has more than that."""

@@ -239,7 +239,7 @@ class Connection(asyncio.Protocol):
             self._came.set_result(response)
 
     def on_body(self, body: bytes) -> None:
-        """Hand on a part of the body that came with the head, or in chunks."""
+        """Pass on a part of the body that came with the head, or in chunks."""
         self._overhead = 0
         if self._response is not None and self._busy:
             self._response.feed(body)
@@ -286,7 +286,7 @@ class Connection(asyncio.Protocol):
             self._fail(broken)
 
     def _progress(self) -> str:
-        """Return how far the response has come, in words."""
+        """Return the progress of the response, for messages."""
         if self._response is None:
             return "without a response"
         if self._left is None:

@@ -36,7 +36,7 @@ class Source(Protocol):
 
 
 class Response:
-    """A response whose headers have come; `headers` has lower-case names, and what came twice joined by commas.
+    """A response whose headers have come; `headers` has lower-case names, repeated headers joined by commas.
 
     Use it as a context manager: what is not read to its end closes the connection.
     """

@@ -23,7 +23,7 @@ _AHEAD = 1000
 
 
 class Fleet:
-    """Does items; `summary` is what came of them. `parallel` is how many at most, by default one a connection.
+    """Does items; `summary` counts their outcomes. `parallel` is how many at most, by default one a connection.
 
     `warnings` are the texts that the listener has had, which come once.
     """
@@ -102,7 +102,7 @@ class Fleet:
             self._ended(outcome)
 
     async def _outcome(self, item: Item, gauge: Gauge) -> Outcome:
-        """Do an item; one that found no more files to open is done again, alone, as others end and close theirs."""
+        """Do an item; one that could open no more files is done again, alone, once others have closed theirs."""
         outcome = await self._attempt(item, gauge, crowded=self._at_work > 0)
         if outcome is not None:
             return outcome
