@@ -7,8 +7,9 @@ import pickle
 import subprocess
 import sys
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
+from operator import attrgetter, methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -126,6 +127,36 @@ def test_the_raw_reply_raises_what_urllib3_raises(session: requests.Session) -> 
         with pytest.raises(urllib3.exceptions.ProtocolError) as caught:
             raw.read(9)
     assert forbear.report(caught.value) is not None
+
+
+PACKED = gzip.compress(WHOLE)
+HALVES = {
+    "plain": reply(200, WHOLE[:5], length=len(WHOLE), end="close"),
+    "gzip": reply(200, PACKED[:5], "Content-Encoding: gzip", length=len(PACKED), end="close"),
+    "chunked": Answer(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n" + WHOLE[:5] + b"\r\n", "close"),
+}
+
+
+@pytest.mark.parametrize("half", HALVES.values(), ids=HALVES)
+@pytest.mark.parametrize(
+    "read", [methodcaller("read"), methodcaller("read", -1), attrgetter("data")], ids=["", "-1", "data"]
+)
+def test_a_part_never_passes_for_the_whole(session: requests.Session, half: Answer, read: Callable[[Any], Any]) -> None:
+    """Who asks raw for all of a body that stays broken gets the error and no bytes, as from urllib3."""
+    with Wire(half, reply(404)) as wire:
+        raw: Any = session.get(wire.url, stream=True).raw
+        with pytest.raises(urllib3.exceptions.ProtocolError) as caught:
+            read(raw)
+    assert forbear.report(caught.value) is not None
+    assert raw.read() == b""
+
+
+def test_a_part_of_chunks_is_not_handed_out_for_more(session: requests.Session) -> None:
+    """Who asks raw for more of a chunked body than there is gets the error, too: http.client never hands out less."""
+    with Wire(HALVES["chunked"], reply(404)) as wire:
+        raw: Any = session.get(wire.url, stream=True).raw
+        with pytest.raises(urllib3.exceptions.ProtocolError):
+            raw.read(1000)
 
 
 def _mark(mark: object, response: requests.Response, **_: object) -> None:

@@ -57,7 +57,8 @@ def continued(port: Port[requests.Response], response: requests.Response) -> req
     mine = _Response.__new__(_Response)  # all that a new one has is overwritten
     vars(mine).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
-    mine.raw = _Raw(response.raw, _File(reader, reader.close))
+    is_chunked = "transfer-encoding" in response.headers
+    mine.raw = _Raw(response.raw, _File(reader, reader.close, is_chunked=is_chunked))
     return mine
 
 
@@ -106,11 +107,15 @@ class _Raw(urllib3.HTTPResponse):
 
 
 class _File:
-    """A file that hands out what `source` yields; an error of its source comes after the bytes before it."""
+    """A file that hands out what `source` yields; an error of its source comes after the bytes before it.
 
-    def __init__(self, source: Iterator[bytes], close: Callable[[], object]) -> None:
+    As with http.client, it comes in their place where all were asked for, or `amt` bytes of a chunked response.
+    """
+
+    def __init__(self, source: Iterator[bytes], close: Callable[[], object], *, is_chunked: bool = False) -> None:
         self._source = source
         self._close = close
+        self._is_chunked = is_chunked
         self._buffer = bytearray()
         self._ended = False
         self._broken: BaseException | None = None
@@ -127,9 +132,11 @@ class _File:
         self._close()
 
     def read(self, amt: int | None = None) -> bytes:
-        """`amt` bytes, fewer only at the end; None for all."""
+        """Return `amt` bytes, fewer only at the end, or all for None."""
         while not self._ended and (amt is None or len(self._buffer) < amt):
             self._pull()
+        if self._broken is not None and (amt is None or (self._is_chunked and len(self._buffer) < amt)):
+            self._buffer.clear()  # a caller would take them for what was asked for
         return self._take(amt)
 
     def read1(self, amt: int | None = None) -> bytes:
