@@ -285,8 +285,7 @@ def _page(what: str, reply: Reply) -> dict[str, Any]:
 
 def _listed(what: str, page: Mapping[str, Any], bucket: str) -> list[Object | Url]:
     """Return what a page lists."""
-    items: object = page.get("items") or []
-    prefixes: object = page.get("prefixes") or []
+    items, prefixes = (list[object]() if page.get(name) is None else page[name] for name in ("items", "prefixes"))
     if not isinstance(items, list) or not isinstance(prefixes, list):
         raise WrongReply(f"{what}: the items are no list")
     if not all(isinstance(name, str) for name in cast("list[object]", prefixes)):
