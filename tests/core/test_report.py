@@ -226,6 +226,15 @@ class Rootless(Exception):
         raise RuntimeError("hidden")
 
 
+class Closed(Exception):
+    """An error that lets nobody look at it."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "__class__":
+            return Closed
+        raise KeyError(name)
+
+
 class Unprintable:
     """A note that cannot be printed."""
 
@@ -249,8 +258,15 @@ def noted(notes: object) -> Exception:
 
 @pytest.mark.parametrize(
     "error",
-    [Answering({"code": 503}), NotesOfItsOwn("x"), Rootless("x"), noted([Unprintable()]), noted(Slippery(["a"]))],
-    ids=["answering", "own-notes", "rootless", "unprintable-note", "slippery-notes"],
+    [
+        Answering({"code": 503}),
+        NotesOfItsOwn("x"),
+        Rootless("x"),
+        Closed("x"),
+        noted([Unprintable()]),
+        noted(Slippery(["a"])),
+    ],
+    ids=["answering", "own-notes", "rootless", "closed", "unprintable-note", "slippery-notes"],
 )
 def test_nothing_that_an_error_refuses_keeps_its_report_away(error: Exception) -> None:
     """Attaching never raises, and the report is there."""

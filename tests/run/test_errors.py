@@ -1,5 +1,6 @@
 """The error that comes out is the original one, with all it carried, and a note and a report on top."""
 
+import asyncio
 import pickle
 import traceback
 from dataclasses import dataclass
@@ -33,6 +34,44 @@ def fail_while_handling() -> None:
         raise LookupError("the context")
     except LookupError:
         raise Busy("the effect")  # noqa: B904 - on purpose
+
+
+class Closed(Exception):
+    """An error that lets nobody look at it."""
+
+    def __getattribute__(self, name: str) -> object:
+        if name == "__class__":
+            return Closed
+        raise KeyError(name)
+
+
+def fail_closed() -> None:
+    """Fail by such an error."""
+    raise Closed("lost")
+
+
+@pytest.mark.parametrize("called", ["plain", "async", "block"])
+def test_an_error_that_cannot_be_looked_at_stays_the_error(called: str) -> None:
+    """No failure to look at it takes its place, and the report is there."""
+
+    async def afail() -> None:
+        fail_closed()
+
+    caught: object = None
+    with virtual_time():
+        try:
+            if called == "plain":
+                ANY.call(fail_closed)
+            elif called == "async":
+                asyncio.run(ANY.acall(afail))
+            else:
+                for attempt in ANY:
+                    with attempt:
+                        fail_closed()
+        except Exception as error:
+            caught = error
+    assert type(caught) is Closed
+    assert report(caught) is not None
 
 
 @every_driver

@@ -115,6 +115,11 @@ class Report(Record):
 _attributes_of = BaseException.__dict__["__dict__"].__get__
 """Returns the attributes of an exception: a class may forbid to set them or fail to look them up, but has them."""
 
+traceback_of = BaseException.__dict__["__traceback__"].__get__
+cause_of = BaseException.__dict__["__cause__"].__get__
+context_of = BaseException.__dict__["__context__"].__get__
+"""Return the same of an exception as the attribute of that name, whatever its class does about attributes."""
+
 
 def attach(error: BaseException, report: Report) -> None:
     """Annotate an exception that is about to be raised again; a report and a note of an earlier run give way.
@@ -190,7 +195,7 @@ def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
 
 def _parts(error: BaseException) -> "list[BaseException]":
     """Return the exceptions that an exception was made of: a library's own, its cause, the members of a group."""
-    parts: list[Any] = [*_tuple(error, "args")[:1], error.__cause__]
+    parts: list[Any] = [*_tuple(error, "args")[:1], cause_of(error)]
     if isinstance(error, BaseExceptionGroup):
         parts += _tuple(error, "exceptions")[:_MOST_CARRIERS]  # pyright: ignore[reportUnknownArgumentType]
     return [part for part in parts if isinstance(part, BaseException)]

@@ -8,7 +8,7 @@ error has come to the attempt through the run that reported on it.
 from contextvars import ContextVar
 
 from forbear.core.decide import Reason
-from forbear.core.report import carried
+from forbear.core.report import carried, cause_of, context_of, traceback_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class Origin:
     def __init__(self, run: "Run", error: BaseException | None) -> None:
         self.began = run.started
         self.clock = id(run.runtime)
-        traceback = None if error is None else error.__traceback__
+        traceback: TracebackType | None = None if error is None else traceback_of(error)
         self.place = None if traceback is None else _place(traceback)
 
 
@@ -80,8 +80,8 @@ def _passed(carrier: object, place: "Place") -> bool:
     """Return whether an error has come through a place: it is an entry of its traceback, which grows on the way."""
     if not isinstance(carrier, BaseException):
         return False
-    for error in (carrier, carrier.__cause__, carrier.__context__):  # a library may have made a new one of it
-        traceback = None if error is None else error.__traceback__
+    for error in (carrier, cause_of(carrier), context_of(carrier)):  # a library may have made a new one of it
+        traceback: TracebackType | None = None if error is None else traceback_of(error)
         while traceback is not None:
             if _place(traceback) == place:
                 return True
