@@ -91,6 +91,7 @@ TEXTS = [
     "MIGRATE h 1 k 0 1 AUTH2 user {} KEYS a",
     "AUTH default {} failed",
     "['AUTH', '{}']",
+    "(b'AUTH', b'user', b'{}')",
     "authorization: Digest username=u, response={}\nhost: h",
 ]
 HARMLESS = [

@@ -81,7 +81,8 @@ _SHAPES = (
         "auth",
         (
             rf"{_START}(AUTH2?(?:\\{{0,3}}[\"'],?)?[ ]++)"
-            rf"(?!\[redacted\]|(?:is|was|has|not|error|fail\w*|requ\w*|command|method)\b){_WORD}(?:[ ]++{_WORD})?"
+            rf"(?!\[redacted\]|(?:is|was|has|not|error|fail\w*|requ\w*|command|method)\b){_WORD}"
+            rf"(?:(?:(?<=[\"']),)?[ ]++{_WORD})?"
         ),
     ),
     (
