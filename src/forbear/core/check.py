@@ -42,6 +42,8 @@ def seconds(name: str, value: object) -> None:
 
 def at_least(name: str, value: object, least: float, *, what: str = "a number", whole: bool = False) -> None:
     """Refuse all but a finite number (a whole one of any size if `whole`) that is `least` or more."""
+    if type(value) is int and least <= value < 1_000_000:
+        return  # as in `positive_seconds`
     if not _is_number(value) or (whole and not isinstance(value, int)):
         raise TypeError(f"`{name}` must be {what}, got {shown(value)}")
     if not least <= value or (not whole and value > LARGEST):  # type: ignore[operator]
