@@ -9,20 +9,22 @@ Fields = dict[str, str | int | float | bool]
 def fields(event: Event) -> tuple[str, Fields]:
     """The name of an event and what it says; seconds are rounded to a thousandth."""
     match event:
-        case Failed():
-            return "attempt failed", {
-                "operation": event.operation,
-                "attempt": event.attempt,
-                "elapsed": round(event.elapsed, 3),
-                **_failure(event.name, event.text),
-            }
         case Scheduled():
             return "retry scheduled", {
                 "operation": event.operation,
                 "attempt": event.attempt,
                 "delay": round(event.delay, 3),
                 "elapsed": round(event.elapsed, 3),
-                **_failure(event.failure.error, event.failure.text),
+                "error": event.failure.error,
+                "text": event.failure.text,
+            }
+        case Failed():
+            return "attempt failed", {
+                "operation": event.operation,
+                "attempt": event.attempt,
+                "elapsed": round(event.elapsed, 3),
+                "error": event.name,
+                "text": event.text,
             }
         case Recovered():
             return "recovered", {
@@ -39,14 +41,11 @@ def fields(event: Event) -> tuple[str, Fields]:
                 "reason": reason(event),
                 "rule": event.report.text,
                 "maybe_done": event.report.maybe_done,
-                **_failure(last.error, last.text),
+                "error": last.error,
+                "text": last.text,
             }
 
 
 def reason(event: GaveUp) -> str:
     """The rule that ended a run in a word: "timeout", "unsafe"."""
     return event.report.reason.name.lower()
-
-
-def _failure(error: str, text: str) -> Fields:
-    return {"error": error, "text": text}
