@@ -113,12 +113,7 @@ def _aiohttp(method: str, url: str, timeout: float, retries: bool) -> tuple[int,
         middlewares = (RetryMiddleware(POLICY),) if retries else ()
         data = _BODY if method == "POST" else None
         async with (
-            aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(force_close=True),  # the peer closes, and may do so a moment too late
-                timeout=patience,
-                middlewares=middlewares,
-                auto_decompress=False,
-            ) as session,
+            aiohttp.ClientSession(timeout=patience, middlewares=middlewares, auto_decompress=False) as session,
             session.request(method, url, data=data) as response,
         ):
             return await _asome(response.status, response.content.iter_chunked(8192))

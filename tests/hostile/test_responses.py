@@ -18,8 +18,8 @@ from tests.hostile.peer import MOST, Peer, Pieces
 
 STALL = (b"",)
 PAGE = b"x" * 65536
-BUSY = b"HTTP/1.1 503 Busy\r\n"
-OK = b"HTTP/1.1 200 OK\r\n"
+BUSY = b"HTTP/1.1 503 Busy\r\nConnection: close\r\n"  # else the next request might meet a connection about to close
+OK = b"HTTP/1.1 200 OK\r\nConnection: close\r\n"
 
 
 LIMITS = Limits()
