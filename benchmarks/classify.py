@@ -5,10 +5,10 @@ from functools import partial
 
 from benchmarks.measure import Effort, Sampler, race, repeated
 from benchmarks.table import Table
+from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
 from forbear.services import find, find_rpc
 from forbear.services.redis import classify as classify_command
-from forbear.services.rpc import GrpcCall
 
 _JSON = "storage.googleapis.com"
 

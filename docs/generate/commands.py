@@ -5,10 +5,10 @@ from itertools import groupby
 
 from docs.generate.markdown import bullets, code, codes, table, text
 from forbear.cli.explain.redis import REPLIES
-from forbear.cli.explain.tables import Entry
+from forbear.core.service import TableEntry
 from forbear.core.verdict import Kind, Safety
-from forbear.services.redis.judgement import PROMISES
-from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
+from forbear.services.redis.errors import needs_reconnect, verdict_of_reply
+from forbear.services.redis.table import PROMISES
 
 _MEANS = {
     Kind.NOT_EXECUTED: "not executed, so any command is sent again",
@@ -36,14 +36,14 @@ def promises() -> Iterator[str]:
     yield from bullets(f"promised *{name}*: {meaning}" for name, meaning in PROMISES.items())
 
 
-def names(entries: Iterable[Entry]) -> Iterator[str]:
+def names(entries: Iterable[TableEntry]) -> Iterator[str]:
     """Names, a line for each module."""
     ordered = sorted(entries, key=lambda entry: (_module(entry), entry.id))
     modules = [(module, codes(entry.id for entry in group)) for module, group in groupby(ordered, key=_module)]
     yield from bullets(f"{module}: {listed}" if module else listed for module, listed in modules)
 
 
-def always(entries: Iterable[Entry]) -> Iterator[str]:
+def always(entries: Iterable[TableEntry]) -> Iterator[str]:
     """Commands that may always be repeated, with what a repeat is answered."""
     headers = ("command", "a repeat is answered", "may mean that it worked", "depends on", "note")
     yield from table(
@@ -52,7 +52,7 @@ def always(entries: Iterable[Entry]) -> Iterator[str]:
     )
 
 
-def unsafe(entries: Iterable[Entry]) -> Iterator[str]:
+def unsafe(entries: Iterable[TableEntry]) -> Iterator[str]:
     """Commands that may be repeated under a condition or never, with what a duplicate does."""
     headers = ("command", "safe with", "a duplicate", "a repeat is answered", "may mean that it worked", "note")
     yield from table(
@@ -71,7 +71,7 @@ def unsafe(entries: Iterable[Entry]) -> Iterator[str]:
     )
 
 
-def blocked(entries: Iterable[Entry]) -> Iterator[str]:
+def blocked(entries: Iterable[TableEntry]) -> Iterator[str]:
     """What Memorystore for Redis does not offer."""
     yield from text(codes(entry.id for entry in entries if entry.columns["memorystore"]))
 
@@ -82,16 +82,16 @@ def _meaning(reply: str) -> str:
     return _MEANS[verdict.kind] + (" on a new connection" if needs_reconnect(reply) else how)
 
 
-def _module(entry: Entry) -> str:
+def _module(entry: TableEntry) -> str:
     """The module that brings a command, "" for the server itself."""
     return entry.id.partition(".")[0] if "." in entry.id.partition(" ")[0] else ""
 
 
-def _reply(entry: Entry) -> str:
+def _reply(entry: TableEntry) -> str:
     return "an error" if entry.maybe_done else entry.columns["reply"]
 
 
-def _conditions(entry: Entry) -> str:
+def _conditions(entry: TableEntry) -> str:
     """The conditions, with promises by their names."""
     alternatives = filter(None, entry.columns["safe_if"].split("|"))
     return "; or ".join(

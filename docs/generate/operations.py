@@ -4,12 +4,12 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from docs.generate.markdown import bullets, code, codes, table, text
-from forbear.cli.explain.tables import Entry
+from forbear.core.service import TableEntry
 
 HEADERS = ("operation", "RPC", "request", "safe", "`documented`", "may mean that it worked", "a duplicate", "source")
 
 
-def section(entries: Iterable[Entry]) -> Iterator[str]:
+def section(entries: Iterable[TableEntry]) -> Iterator[str]:
     """The reads of an API in a list, then a table for each resource that has more than reads."""
     listed = sorted(entries, key=lambda entry: _resource(entry.id))
     yield from text("**Reads**, always safe:")
@@ -23,7 +23,7 @@ def section(entries: Iterable[Entry]) -> Iterator[str]:
         yield from bullets(_notes(rows))
 
 
-def _row(entry: Entry) -> tuple[str, ...]:
+def _row(entry: TableEntry) -> tuple[str, ...]:
     columns = entry.columns
     rpc = entry.rpc.rpartition("/")[2]
     return (
@@ -38,14 +38,14 @@ def _row(entry: Entry) -> tuple[str, ...]:
     )
 
 
-def _safe(entry: Entry) -> str:
+def _safe(entry: TableEntry) -> str:
     http, grpc = codes(entry.conditions, " or "), codes(entry.fields, " or ")
     if not entry.conditions and not entry.fields:
         return entry.safety.value
     return f"with {http} (gRPC: {grpc})" if http and grpc and http != grpc else f"with {http or grpc}"
 
 
-def _documented(entry: Entry) -> str:
+def _documented(entry: TableEntry) -> str:
     """What the retry page says, where there is a page that names operations."""
     if "documented" not in entry.columns or entry.documented is None:
         return ""
@@ -53,7 +53,7 @@ def _documented(entry: Entry) -> str:
     return "the same" if found == _safe(entry) else found
 
 
-def _notes(entries: list[Entry]) -> Iterator[str]:
+def _notes(entries: list[TableEntry]) -> Iterator[str]:
     """What else is worth knowing, once for all operations that share it."""
     notes: dict[str, list[str]] = {}
     for entry in entries:
@@ -63,13 +63,13 @@ def _notes(entries: list[Entry]) -> Iterator[str]:
         yield f"{codes(verbs)}: {note}"
 
 
-def _disputed(entry: Entry) -> str:
+def _disputed(entry: TableEntry) -> str:
     if not entry.disputed:
         return ""
     return f"{codes(entry.disputed, ' or ')} is disputed, and counts only with `disputed=True`"
 
 
-def _request(entry: Entry) -> str:
+def _request(entry: TableEntry) -> str:
     """How a request of the XML API looks: method, what the path names, subresources, the header that matters."""
     columns = entry.columns
     queries = ", ".join(f"?{query}" for query in columns["query"].split("|") if query)

@@ -1,15 +1,18 @@
-"""The four reference pages: in which order things are said, and the sentences between the tables."""
+"""The reference pages: in which order things are said, and the sentences between the tables."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
+from importlib import import_module
 
 from docs.generate import commands, operations, profiles
 from docs.generate.markdown import bullets, text
 from forbear.cli.explain import tables
 from forbear.core.verdict import Safety
+from forbear.services import registry
 from forbear.services.cloud_storage import profiles as cloud_storage_profiles
-from forbear.services.iam import profiles as iam_profiles
-from forbear.services.memorystore import profiles as memorystore_profiles
-from forbear.services.redis import profiles as redis_profiles
+from forbear.services.iam import service as iam_profiles
+from forbear.services.memorystore import service as memorystore_profiles
+from forbear.services.redis import errors as redis_profiles
 
 _MADE = "Made by `make reference` from the tables and policies of the library; a change made here would be lost."
 _PAGES = {
@@ -56,7 +59,7 @@ def cloud_storage() -> Iterator[str]:
         yield from text(f"**`{name}`.** {' '.join(profiles.said_of(profile))}")
     for name, title in (("json", "JSON"), ("xml", "XML"), ("grpc", "gRPC")):
         yield from (f"## {title} API", "")
-        yield from operations.section(tables.find(f"cloud_storage.{name}").entries)
+        yield from operations.section(tables.find(f"cloud_storage.{name}"))
 
 
 def iam() -> Iterator[str]:
@@ -103,7 +106,7 @@ def memorystore() -> Iterator[str]:
 
 def redis() -> Iterator[str]:
     """The page of Redis."""
-    entries = tables.find("redis").entries
+    entries = tables.find("redis")
     reads = [entry for entry in entries if entry.is_read]
     bound = [entry for entry in entries if entry.columns["kind"] == "connection"]
     writes = [entry for entry in entries if entry not in bound and entry not in reads]
@@ -146,13 +149,29 @@ def redis() -> Iterator[str]:
     yield from commands.blocked(entries)
 
 
+def plain(service: str) -> Iterator[str]:
+    """Yield the page of a service that needs no words of its own: its profiles and its operations."""
+    module = import_module(f"forbear.services.{service}.service")
+    listed = [entry for name in _tables(service) for entry in tables.find(name)]
+    title = service.replace("_", " ").title()
+    yield from _head(title, f"What may be repeated in {title}, and how long `{service}.policy` holds back.", service)
+    yield from _how_to_read("", tuple(dict.fromkeys(name for entry in listed for name in entry.source.split("; "))))
+    yield from _two_profiles(module.documented, module.policy)
+    yield from ("## Operations", "")
+    yield from operations.section(listed)
+
+
+_WRITTEN = {"cloud_storage": cloud_storage, "iam": iam, "memorystore": memorystore, "redis": redis}
+
+
+def _tables(service: str) -> list[str]:
+    return list(registry.service(service).tables())
+
+
 PAGES: dict[str, Callable[[], Iterator[str]]] = {
-    "cloud_storage": cloud_storage,
-    "iam": iam,
-    "memorystore": memorystore,
-    "redis": redis,
+    service: _WRITTEN.get(service, partial(plain, service)) for service in registry.names() if _tables(service)
 }
-"""The pages by their names."""
+"""The pages by their names, one for each service that has tables."""
 
 
 def _head(title: str, what: str, table: str) -> Iterator[str]:
@@ -186,4 +205,4 @@ def _by_prefix(table: str, titles: dict[str, str]) -> Iterator[str]:
     """One section for each beginning of a name."""
     for prefix, title in titles.items():
         yield from (f"## {title}", "")
-        yield from operations.section(entry for entry in tables.find(table).entries if entry.id.startswith(prefix))
+        yield from operations.section(entry for entry in tables.find(table) if entry.id.startswith(prefix))

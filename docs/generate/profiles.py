@@ -8,8 +8,8 @@ from typing import Any
 from docs.generate.markdown import bullets, table, text
 from forbear.cli import wording
 from forbear.cli.forecast import forecast
+from forbear.grpc import codes
 from forbear.policy import Policy
-from forbear.services import codes
 
 Profile = Callable[[], Policy]
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from forbear.core.backoff import Backoff
     from forbear.core.events import Event
-    from forbear.http.request import Service
+    from forbear.http.request import HttpService
 
     F = TypeVar("F", bound=Callable[..., Any])
     P = ParamSpec("P")
@@ -55,7 +55,7 @@ class Policy(Record):
     repeatable: bool
     retry_exhausted: bool
     name: str | None
-    service: "Service | None"
+    service: "HttpService | None"
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Policy(Record):
         repeatable: bool = True,
         retry_exhausted: bool = False,
         name: str | None = None,
-        service: "Service | None" = None,
+        service: "HttpService | None" = None,
     ) -> None:
         _check_on(on)
         if limits is not None and not isinstance(limits, Limits):

@@ -16,9 +16,7 @@ from forbear.http import method
 
 HOSTS = ("storage.googleapis.com", "bkt.storage.googleapis.com", "iam.googleapis.com", "iamcredentials.googleapis.com",
          "redis.googleapis.com", "memorystore.googleapis.com", "www.googleapis.com")  # fmt: skip
-KNOWN = {
-    name: entry for table in tables.names() for entry in tables.find(table).entries for name in (entry.id, entry.rpc)
-}
+KNOWN = {name: entry for table in tables.names() for entry in tables.find(table) for name in (entry.id, entry.rpc)}
 
 anything = st.text(st.characters(), max_size=20)  # what is no text (surrogates), too
 part = st.sampled_from(["storage", "v1", "v2", "b", "o", "bkt", "upload", "projects", "p", "roles", "serviceAccounts",
@@ -39,7 +37,7 @@ document = st.recursive(
 rpc = st.sampled_from(sorted(entry.rpc for entry in KNOWN.values() if entry.rpc)) | st.sampled_from(
     ["google.storage.v2.Storage/Nothing", "google.iam.admin.v1.IAM/Nothing", "pay.v1.Payments/Pay", "/a.B/C"]
 )
-command = st.sampled_from(sorted(entry.id for entry in tables.find("redis").entries)) | anything
+command = st.sampled_from(sorted(entry.id for entry in tables.find("redis"))) | anything
 argument = st.sampled_from(["k", "NX", "XX", "GET", "EX", "0", "-1", "*", "STORE", "ID", "--json"]) | anything
 
 

@@ -11,15 +11,20 @@ from pathlib import Path
 import pytest
 
 from forbear.cli.explain import tables
-from forbear.services import api, table
+from forbear.services import iam, memorystore, resource_manager
 from forbear.services.cloud_storage import grpc_api, json_api, xml_api
-from forbear.services.iam import service as iam
-from forbear.services.memorystore import service as memorystore
-from forbear.services.redis import judge
+from forbear.services.redis import service
 from forbear.services.redis import table as commands
+from forbear.tables import operations, table
+from forbear.tables.service import TableService
 from tests.cli.conftest import FORBEAR, Invoke
 
 Rows = tuple[object, ...]
+
+
+def _rows(service: TableService, *files: str) -> Rows:
+    return tuple(row for file in files for row in service.rows_of(file))
+
 
 TABLES: dict[str, tuple[Rows, Callable[[Path], Rows]]] = {
     "cloud_storage.json": (json_api.operations(), lambda path: table.load(path, ("method", "path"))),
@@ -28,9 +33,10 @@ TABLES: dict[str, tuple[Rows, Callable[[Path], Rows]]] = {
         lambda path: table.load(path, ("method", "resource"), ("query", "header")),
     ),
     "cloud_storage.grpc": (grpc_api.operations(), lambda path: table.load(path, ("stream",))),
-    "iam": (tuple(row for name in ("v1", "v2", "v3", "credentials") for row in iam.operations(name)), api.rows),
-    "memorystore": (tuple(row for name in ("redis", "valkey") for row in memorystore.operations(name)), api.rows),
-    "redis": (judge.commands(), commands.load),
+    "iam": (_rows(iam.RECOMMENDED, "v1", "v2", "v3", "credentials"), operations.rows),
+    "memorystore": (_rows(memorystore.RECOMMENDED, "redis", "valkey"), operations.rows),
+    "resource_manager": (_rows(resource_manager.RECOMMENDED, "projects"), operations.rows),
+    "redis": (service.commands(), commands.load),
 }
 """The rows of every table, and how its file is read."""
 

@@ -5,8 +5,9 @@ import json
 import pytest
 
 from forbear.core.decide import Wait, decide
-from forbear.services import codes, iam, redis
-from forbear.services.rpc import GrpcCall, RpcService
+from forbear.grpc import codes
+from forbear.grpc.call import GrpcCall, is_rpc_service
+from forbear.services import iam, redis
 from tests.cli.conftest import Invoke, explained, retried
 
 IAM, REDIS = "https://iam.googleapis.com/v1/projects/p", "https://redis.googleapis.com/v1/projects/p/locations/l"
@@ -148,7 +149,7 @@ def test_the_answers_for_grpc_are_the_decisions(method: str, profile: str, invok
     call = GrpcCall(f"google.iam.admin.v1.IAM/{method}")
     policy = iam.policy if profile == "policy" else iam.documented
     service: object = policy.service
-    assert isinstance(service, RpcService)
+    assert is_rpc_service(service)
     judgement = service.classify_call(call)
     found = retried(explained(invoke, "grpc", call.method, "--profile", profile))
     for name, number in codes.NUMBERS.items():

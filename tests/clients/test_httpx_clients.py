@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear.exchange import httpx_shape
-from forbear.exchange.httpx_library import Library
-from forbear.exchange.settings import Settings
+from forbear.clients._httpx import transport
+from forbear.clients._httpx.errors import Library
+from forbear.exchange.http.options import Settings
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
 from tests.clients.flavours import Flavour
@@ -129,7 +129,7 @@ def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: lis
         request = library.Request("GET", "http://localhost")
         send = tampered.handle_request
         try:
-            response = httpx_shape.handle(settings, Library(library), send, request)
+            response = transport.handle(settings, Library(library), send, request)
             watched.append(weakref.ref(response.stream))
             return b"".join(response.stream)
         except library.ReadError:
@@ -139,7 +139,7 @@ def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: lis
         request = library.Request("GET", "http://localhost")
         send = tampered.handle_async_request
         try:
-            response = await httpx_shape.ahandle(settings, Library(library), send, request)
+            response = await transport.ahandle(settings, Library(library), send, request)
             watched.append(weakref.ref(response.stream))
             return b"".join([piece async for piece in response.stream])
         except library.ReadError:

@@ -10,7 +10,7 @@ import pytest
 
 import forbear
 from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Reason, Verdict
-from forbear.exchange.httpx_library import Library
+from forbear.clients._httpx.errors import Library
 from forbear.services import rfc9110
 from tests.clients.flavours import Flavour
 from tests.clients.h2_server import h2_server

@@ -14,8 +14,8 @@ from requests.adapters import HTTPAdapter
 
 import forbear
 from forbear import PERMANENT, TRANSIENT, Budget, Event, Limits, Reason, Recovered, TokenBucket
+from forbear.clients._urllib3 import Library
 from forbear.clients.urllib3 import Retry
-from forbear.exchange.urllib3_library import Library
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault

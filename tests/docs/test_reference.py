@@ -43,7 +43,7 @@ def test_the_command() -> None:
 def test_every_operation_is_on_its_page(name: str) -> None:
     """No operation of a table is left out of its page."""
     text = page(name.partition(".")[0])
-    for entry in tables.find(name).entries:
+    for entry in tables.find(name):
         short = re.split("[/.]", entry.id)[-1] if name != "redis" else entry.id
         assert f"{short}`" in text, entry.id
 
@@ -68,7 +68,5 @@ def test_no_operation_is_there_twice(name: str) -> None:
     text = page(name).partition("## Profiles")[2]
     rows = re.findall(r"^\| `[^`]+` \|", text, re.MULTILINE)
     lists = re.findall(r"\*\*Reads\*\*.*?\n\n(.*?)\n\n", text, re.DOTALL)
-    known = [
-        entry for table in tables.names() if table.partition(".")[0] == name for entry in tables.find(table).entries
-    ]
+    known = [entry for table in tables.names() if table.partition(".")[0] == name for entry in tables.find(table)]
     assert len(rows) + sum(one.count("`") // 2 for one in lists) == len(known)

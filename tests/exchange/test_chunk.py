@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.exchange.chunk import Chunk
-from forbear.exchange.send import ORIGINAL
+from forbear.exchange.http.send import ORIGINAL
+from forbear.exchange.http.session import Chunk
 from forbear.http.request import Request
 
 

@@ -5,7 +5,7 @@ import weakref
 
 import pytest
 
-from forbear.exchange.outcome import Outcome
+from forbear.exchange.http.responses import Outcome
 
 
 def test_a_reply_is_handed_out() -> None:

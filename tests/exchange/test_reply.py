@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.exchange.reply import is_settled_at_once
+from forbear.exchange.http.responses import is_settled_at_once
 
 
 @pytest.mark.parametrize(

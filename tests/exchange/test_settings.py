@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear.exchange.rpc import check_rpc_policy
-from forbear.exchange.settings import Settings, new_token
+from forbear.exchange.grpc import check_rpc_policy
+from forbear.exchange.http.options import Settings, new_token
 from forbear.services import cloud_storage, redis, rfc9110
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
 from forbear.services.rfc9110 import RFC9110

@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from forbear.core.redact import redact
+from forbear.grpc import status as grpc_status
 from forbear.http import ranges, retry_after, status
 from forbear.http.preconditions import has_field, has_strong_tag
 from forbear.http.request import Request
-from forbear.services import cloud_storage, grpc_status, iam, memorystore, registry, replies, rfc9110, wire
-from forbear.services.values import is_positive
-from forbear.services.xml_body import every
+from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
+from forbear.tables import responses
+from forbear.tables.conditions import is_positive
+from forbear.tables.xml_body import every
 from forbear.transfer.cloud.objects import Object
 from forbear.transfer.errors import HttpError, TransferError, WrongReply
 from forbear.transfer.uploads.session import Session
@@ -40,11 +42,11 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "If-Match": lambda text: has_strong_tag({"if-match": text}),
     "a body of JSON": lambda text: has_field(text.encode(), "etag"),
     "a body of XML": lambda text: every(text.encode(), "Object", "VersionId", is_positive),
-    "an error's status": lambda text: replies.error_status(text.encode()),
-    "an error's reasons": lambda text: replies.error_reasons(text.encode()),
+    "an error's status": lambda text: responses.error_status(text.encode()),
+    "an error's reasons": lambda text: responses.error_reasons(text.encode()),
     "gRPC's pushback": lambda text: grpc_status.asked_for((("grpc-retry-pushback-ms", text),)),
     "gRPC's details": lambda text: grpc_status.asked_for((("grpc-status-details-bin", text.encode()),)),
-    "protobuf": lambda text: wire.parts(text.encode()),
+    "protobuf": lambda text: grpc_status.parts(text.encode()),
     "a host": lambda text: registry.find(text, text),
     "Cloud Storage, JSON": _classified(cloud_storage.policy.service, "storage.googleapis.com", "POST"),
     "Cloud Storage, XML": _classified(cloud_storage.policy.service, "b.storage.googleapis.com", "PUT"),
@@ -136,4 +138,4 @@ def test_an_error_of_many_parts_is_read_up_to_a_bound() -> None:
     """A body of more than 1 MiB is no error that a service would send, and is not parsed."""
     many = json.dumps({"error": {"status": "ABORTED", "errors": [{}] * 600_000}}).encode()
     with Bounded(Limits()):
-        assert replies.error_status(many) is None
+        assert responses.error_status(many) is None

@@ -4,8 +4,9 @@ import pickle
 
 import pytest
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 
 
 def test_a_request_has_defaults() -> None:

@@ -5,13 +5,14 @@ from collections.abc import Iterator
 from importlib import resources
 from typing import Any
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.http.request import Judgement, Request
-from forbear.services import codes
-from forbear.services.conditions import Alternatives, Term
-from forbear.services.described import Described
-from forbear.services.rpc import GrpcCall
-from forbear.services.table import Row
+from forbear.grpc import codes
+from forbear.grpc.call import GrpcCall
+from forbear.http.request import Request
+from forbear.tables.conditions import Alternatives, Term
+from forbear.tables.service import TableService
+from forbear.tables.table import Row
 
 UUID = "c8b4a1de-7d0f-4c6e-9c55-0f2d8f1b3a11"
 ZERO = "00000000-0000-0000-0000-000000000000"
@@ -91,7 +92,7 @@ def holds_for(alternatives: Alternatives) -> tuple[set[tuple[Term, ...]], list[s
     return {terms for terms in alternatives if terms not in of_calls}, texts
 
 
-def check_requests(service: Described, host: str, row: Row) -> None:
+def check_requests(service: TableService, host: str, row: Row) -> None:
     """Every request for a row gets the row's answer: with each condition, without, and with what looks like one."""
     wanted, _ = holds_for(row.rule.conditions)
     assert wanted <= set(HOLDS)
@@ -107,7 +108,7 @@ def check_requests(service: Described, host: str, row: Row) -> None:
                 _check(judged, row, row.id, codes.statuses(row.maybe_done), wanted=len(wanted), met=terms in wanted)
 
 
-def check_calls(service: Described, row: Row) -> None:
+def check_calls(service: TableService, row: Row) -> None:
     """The same for calls of its RPC."""
     rpc = row.where[2]
     if not rpc:

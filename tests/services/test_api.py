@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from forbear.core.verdict import Safety
+from forbear.grpc.call import GrpcCall
 from forbear.http.request import Request
-from forbear.services.api import Api, rows
-from forbear.services.rpc import GrpcCall
-from forbear.services.table import Rule
+from forbear.tables.operations import Api, rows
+from forbear.tables.table import Rule
 
 HEADER = "id,method,path,rpc,safety,safe_if,disputed_if,documented,maybe_done,source,effect,note"
 TABLE = f"""{HEADER}

@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.http.request import Request
-from forbear.services.conditions import compiled, compiled_fields, parse
+from forbear.tables.conditions import compiled, compiled_fields, parse
 
 
 @pytest.mark.parametrize(

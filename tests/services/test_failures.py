@@ -24,9 +24,11 @@ from hypothesis import strategies as st
 
 import forbear
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.grpc import codes
 from forbear.policy import Policy
-from forbear.services import cloud_storage, codes, iam, memorystore, shapes
-from forbear.services.failures import Failures
+from forbear.services import cloud_storage, iam, memorystore
+from forbear.services import errors as shapes
+from forbear.services.errors import Failures
 from forbear.services.rfc9110 import RFC9110
 from forbear.services.rfc9110 import policy as rfc9110_policy
 from forbear.testing import virtual_time
@@ -83,7 +85,7 @@ def test_other_clients() -> None:
     assert cloud_storage.policy.judge_error(late) == expected
     assert cloud_storage.policy.judge_error(errors.urllib_error(503, {"Retry-After": "7"})) == expected
     assert cloud_storage.policy.judge_error(errors.urllib_error(404, {})) is PERMANENT
-    assert shapes.body(late) == shapes.body(errors.urllib_error(409, {})) == b""
+    assert shapes.body_of(late) == shapes.body_of(errors.urllib_error(409, {})) == b""
 
 
 @pytest.mark.parametrize("make", errors.OF_GRPC.values(), ids=errors.OF_GRPC)
@@ -118,7 +120,7 @@ def test_ends_of_calls(make: errors.CallMaker, policy: Policy) -> None:
 )
 def test_http_and_grpc_are_told_apart(error: Exception, status: int | None, code: int | None) -> None:
     """Google's classes serve both: an error made for a status is HTTP's, one of a call or of a code alone is gRPC's."""
-    assert (shapes.status(error), shapes.code(error)) == (status, code)
+    assert (shapes.status_of(error), shapes.code_of(error)) == (status, code)
 
 
 def test_a_status_is_judged_as_one_of_http() -> None:

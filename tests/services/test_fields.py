@@ -7,7 +7,7 @@ import pytest
 from google.cloud import _storage_v2 as storage
 from google.protobuf import descriptor_pb2, struct_pb2, type_pb2
 
-from forbear.services.fields import field
+from forbear.grpc.call import field
 
 types: Any = storage
 

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.services import codes, grpc_status, wire
-from forbear.services.rpc import GrpcCall
+from forbear.grpc import codes
+from forbear.grpc import status as grpc_status
+from forbear.grpc.call import GrpcCall
 
 THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 
@@ -114,17 +115,17 @@ def test_no_details_raise(data: bytes) -> None:
     metadata = [("grpc-status-details-bin", data)]
     asked = grpc_status.asked_for(metadata)
     assert asked is None or asked >= 0
-    assert isinstance(wire.parts(data), list)
+    assert isinstance(grpc_status.parts(data), list)
 
 
 @given(st.integers(-(2**63), 2**63 - 1), st.text(max_size=20))
 def test_the_wire_is_read_as_it_is_written(number: int, text: str) -> None:
     """Numbers with their sign, texts and what lies between them."""
     data = status_pb2.Status(code=5, message=text).SerializeToString()
-    assert wire.submessages(data, 2) == ([text.encode()] if text else [])
+    assert grpc_status.submessages(data, 2) == ([text.encode()] if text else [])
     duration = duration_pb2.Duration(seconds=number).SerializeToString()
-    assert [wire.number(value) for _, value in wire.parts(duration)] == ([number] if number else [])
-    assert wire.number(b"1") == 0
+    assert [grpc_status.number(value) for _, value in grpc_status.parts(duration)] == ([number] if number else [])
+    assert grpc_status.number(b"1") == 0
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_the_wire_is_read_as_it_is_written(number: int, text: str) -> None:
 )
 def test_other_wire_types(data: bytes, parts: list[tuple[int, bytes]]) -> None:
     """Fixed numbers are passed over; groups, endless numbers and cut ends make a message unreadable."""
-    assert wire.parts(data) == parts
+    assert grpc_status.parts(data) == parts
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.services.matcher import Matcher
+from forbear.tables.matcher import Matcher
 
 
 @pytest.fixture

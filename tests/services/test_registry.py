@@ -2,9 +2,10 @@
 
 import pytest
 
-from forbear.services import cloud_storage, find, find_rpc, googleapis, iam, memorystore
-from forbear.services.registry import recommended
+from forbear.services import cloud_storage, iam, memorystore, resource_manager
+from forbear.services.registry import find, find_rpc, recommended
 from forbear.services.rfc9110 import policy as rfc9110_policy
+from forbear.tables import google_hosts
 
 
 @pytest.mark.parametrize(
@@ -28,7 +29,7 @@ from forbear.services.rfc9110 import policy as rfc9110_policy
 )
 def test_hosts_of_google(host: str, api: str | None) -> None:
     """Plain, mutual TLS, regional and private endpoints are of the same API."""
-    assert googleapis.api(host) == api
+    assert google_hosts.api(host) == api
 
 
 @pytest.mark.parametrize(
@@ -39,13 +40,18 @@ def test_hosts_of_google(host: str, api: str | None) -> None:
         ("redis.googleapis.com", "/v1/x", "memorystore"),
         ("memorystore.googleapis.com:443", "/", "memorystore"),
         ("storage.googleapis.com", "/bucket/object", "cloud_storage"),
-        ("cloudresourcemanager.googleapis.com", "/v1/projects/p:setIamPolicy", None),
+        ("cloudresourcemanager.googleapis.com", "/v1/projects/p:setIamPolicy", "resource_manager"),
         ("iam.example.com", "/v1/x", None),
     ],
 )
 def test_services_by_host(host: str, path: str, name: str | None) -> None:
     """A host names a service and its recommended policy; an unknown one has the policy of RFC 9110."""
-    policies = {"iam": iam.policy, "memorystore": memorystore.policy, "cloud_storage": cloud_storage.policy}
+    policies = {
+        "iam": iam.policy,
+        "memorystore": memorystore.policy,
+        "cloud_storage": cloud_storage.policy,
+        "resource_manager": resource_manager.policy,
+    }
     service = find(host, path)
     assert (None if service is None else service.name) == name
     assert recommended(host, path) is policies.get(name or "", rfc9110_policy)

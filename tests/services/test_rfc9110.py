@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Safety, Verdict
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 from forbear.services.rfc9110 import RFC9110, Rfc9110
 
 

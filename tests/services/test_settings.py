@@ -25,7 +25,7 @@ def test_statuses_can_be_chosen(service: Callable[..., Any]) -> None:
 
 
 def _call() -> Any:
-    from forbear.services.rpc import GrpcCall
+    from forbear.grpc.call import GrpcCall
 
     return GrpcCall("x.Y/Z")
 

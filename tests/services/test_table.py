@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from forbear.core.verdict import Safety
-from forbear.services.table import COLUMNS, Row, Rule, load
+from forbear.tables.table import COLUMNS, Row, Rule, load
 
 HEADER = ",".join(("id", "verb", *COLUMNS[1:]))
 ONLY = "`safe_if` must be given for conditional operations only, got "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.services import values
+from forbear.tables import conditions
 
 UUID = "c8b4a1de-7d0f-4c6e-9c55-0f2d8f1b3a11"
 
@@ -18,8 +18,8 @@ UUID = "c8b4a1de-7d0f-4c6e-9c55-0f2d8f1b3a11"
 )  # fmt: skip
 def test_numbers(value: object, integer: bool, positive: bool) -> None:
     """0 is a condition and names nothing; a truth value is no number."""
-    assert values.is_integer(value) is integer
-    assert values.is_positive(value) is positive
+    assert conditions.is_integer(value) is integer
+    assert conditions.is_positive(value) is positive
 
 
 @pytest.mark.parametrize(
@@ -32,12 +32,12 @@ def test_numbers(value: object, integer: bool, positive: bool) -> None:
 )  # fmt: skip
 def test_texts(value: object, given: bool, uuid: bool) -> None:
     """A text that is empty is not there."""
-    assert values.is_given(value) is given
-    assert values.is_uuid(value) is uuid
+    assert conditions.is_given(value) is given
+    assert conditions.is_uuid(value) is uuid
 
 
 def test_no_rule_is_for_what_can_hold_twice() -> None:
     """Conditions that can hold again after the first success have no rule, but for the one that is disputed."""
-    for name in values.RULES:
+    for name in conditions.RULES:
         assert "not" not in name.lower()
         assert "source" not in name.lower() or name == "if_source_generation_match"

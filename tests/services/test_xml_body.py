@@ -5,8 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.http.preconditions import MAX_BODY
-from forbear.services.values import is_positive
-from forbear.services.xml_body import _Entries, _Refused, every
+from forbear.tables.conditions import is_positive
+from forbear.tables.xml_body import _Entries, _Refused, every
 
 
 def _every(body: bytes | None) -> bool:

@@ -16,7 +16,7 @@ except ImportError as error:
     ) from error
 
 from forbear.core.backoff import Exponential
-from forbear.exchange.rpc import Rpc
+from forbear.exchange.grpc import Rpc
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
 

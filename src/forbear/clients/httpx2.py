@@ -8,9 +8,9 @@ try:
 except ImportError as error:
     raise ImportError('forbear.clients.httpx2 needs httpx2; install it with: pip install "forbear[httpx2]"') from error
 
-from forbear.exchange import httpx_shape
-from forbear.exchange.httpx_library import Library
-from forbear.exchange.settings import BUFFER, Settings
+from forbear.clients._httpx import transport as httpx_shape
+from forbear.clients._httpx.errors import Library
+from forbear.exchange.http.options import BUFFER, Settings
 from forbear.policy import Policy
 
 _LIBRARY = Library(httpx2)

@@ -18,11 +18,11 @@ except ImportError as error:
         'forbear.clients.urllib3 needs urllib3; install it with: pip install "forbear[urllib3]"'
     ) from error
 
+from forbear.clients._urllib3 import Library
 from forbear.core.report import attach
 from forbear.core.verdict import Effect, Verdict
-from forbear.exchange.exchange import Exchange, Start
-from forbear.exchange.settings import Settings
-from forbear.exchange.urllib3_library import Library
+from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.options import Settings
 from forbear.http.method import READS
 from forbear.http.ranges import number
 from forbear.http.request import Request

@@ -4,7 +4,7 @@ from contextvars import ContextVar, Token
 from types import TracebackType
 from typing import get_args
 
-from forbear.services.redis.judgement import PROMISES, Promise
+from forbear.services.redis.table import PROMISES, Promise
 
 _given: ContextVar[frozenset[Promise]] = ContextVar("forbear_promised", default=frozenset())
 given = _given.get

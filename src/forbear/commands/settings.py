@@ -4,8 +4,8 @@ from collections.abc import Mapping
 
 from forbear.core.check import INFINITY
 from forbear.policy import Policy
-from forbear.services.redis.failures import verdict_of_exception
-from forbear.services.redis.profiles import policy as _recommended
+from forbear.services.redis.errors import policy as _recommended
+from forbear.services.redis.errors import verdict_of_exception
 
 RECOMMENDED = _recommended()
 

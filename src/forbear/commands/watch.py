@@ -19,7 +19,7 @@ from forbear.core.verdict import CONFLICT, Kind
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.run.switch import is_off
-from forbear.services.redis.failures import BEGIN_AGAIN
+from forbear.services.redis.errors import BEGIN_AGAIN
 
 T = TypeVar("T")
 

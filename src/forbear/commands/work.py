@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 
 from forbear.commands import promises
 from forbear.services.redis.batch import classify_many, classify_transaction
-from forbear.services.redis.judge import classify
-from forbear.services.redis.judgement import Judgement, Promise
+from forbear.services.redis.service import classify
+from forbear.services.redis.table import CommandJudgement, Promise
 from forbear.services.redis.words import Command
 
 _CYCLE: frozenset[Promise] = frozenset({"cycle"})
@@ -50,7 +50,7 @@ def single(command: Command, *, at_once: bool = False, nodes: Sized = ()) -> Wor
         judgement.operation or "unknown command",
         judgement.repeatable,
         _why_not(judgement),
-        judgement.maybe_done,
+        judgement.errors,
         nodes=nodes,
         scripted=judgement.scripted,
     )
@@ -81,7 +81,7 @@ def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool 
     return Work("transaction", judgement.repeatable, unsafe, redirected=redirected, watched=watched, scripted=scripted)
 
 
-def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tuple[Judgement, ...]:
+def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tuple[CommandJudgement, ...]:
     """The judgements on commands in each other's company; `at_once` on those that a pipeline sends under WATCH."""
     return classify_many(commands, promised=_promises(at_once=at_once))
 
@@ -91,7 +91,7 @@ def _promises(*, at_once: bool) -> frozenset[Promise]:
     return promises.given() | _CYCLE if at_once else promises.given()
 
 
-def _why_not(judgement: Judgement) -> str:
+def _why_not(judgement: CommandJudgement) -> str:
     name = judgement.operation or "an unknown command"
     if judgement.refused is not None:
         return f"{name} may have been executed; {judgement.refused}"

@@ -1,1 +1,1 @@
-"""One HTTP exchange without I/O: classify, judge, replay, resume. Every HTTP adapter only drives it."""
+"""One call through its attempts, without I/O: an HTTP request, an RPC, a Redis command. The clients drive it."""

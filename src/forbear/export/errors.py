@@ -7,8 +7,8 @@ from forbear.core.verdict import Kind
 from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
-from forbear.services.failures import Failures
-from forbear.services.redis.failures import verdict_of_exception
+from forbear.services.errors import Failures
+from forbear.services.redis.errors import verdict_of_exception
 
 _TRANSIENT = ("ConnectionError", "TimeoutError", "socket.gaierror")
 _REDIS_NOT_EXECUTED = tuple(

@@ -10,8 +10,8 @@ from forbear.export.waits import Waits
 from forbear.http.method import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
-from forbear.services.failures import Failures
-from forbear.services.redis.failures import verdict_of_exception
+from forbear.services.errors import Failures
+from forbear.services.redis.errors import verdict_of_exception
 
 MANY = 1_000_000
 """The number of retries for targets that must be told one, where the policy has no limit."""

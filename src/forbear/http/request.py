@@ -1,35 +1,30 @@
 """What a service is shown of a request, and what it answers; it knows no service and no client library."""
 
 from forbear.core.record import Record
-from forbear.core.verdict import Safety
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from typing import Protocol
 
+    from forbear.core.service import Judgement, Service
     from forbear.core.verdict import Verdict
 
-    class Service(Protocol):
+    class HttpService(Service, Protocol):
         """The knowledge of one HTTP API: which operation a request is, and what its replies mean."""
-
-        @property
-        def name(self) -> str:
-            """The service's name, such as "cloud_storage"."""
-            ...
 
         @property
         def token_header(self) -> str | None:
             """The header that carries a token equal on all attempts of a mutation, None where the API reads none."""
             ...
 
-        def classify(self, request: "Request") -> "Judgement":
+        def classify(self, request: "Request") -> Judgement:
             """The operation that a request asks for and whether it may be executed twice."""
             ...
 
         def verdict(
             self,
-            judgement: "Judgement",
+            judgement: Judgement,
             status: int,
             headers: Mapping[str, str],
             body: Callable[[], bytes] | None = None,
@@ -66,51 +61,3 @@ class Request(Record):
         set_(self, "target", target)
         set_(self, "headers", headers if headers is not None else {})
         set_(self, "body", body)
-
-
-class Judgement(Record):
-    """What a service knows of one request.
-
-    `operation` is the id of the operation ("storage.objects.insert"), None where the service does not know the request.
-    `conditions` lists what would make a conditional operation repeatable (any one of them), each in the spelling of the
-    request ("ifGenerationMatch=", "If-Match:", "etag in the body"); `met` is the one that the request carries, None
-    without one. `repeatable` is the answer for this very request. `maybe_done` lists the statuses (of a gRPC call: the
-    numbers of its codes) that, on a later attempt, may mean that an earlier one had worked. `mutation` tells a write
-    from a read. `session` marks a request of a resumable session's own protocol (a chunk, a status query), which is
-    continued after asking the server, never sent again blindly. `refused` says why a request must not be repeated by
-    any rule (a batch), None otherwise.
-    """
-
-    __slots__ = (
-        "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session",
-        "refused",
-    )  # fmt: skip
-
-    service: str
-    operation: str | None
-    safety: Safety
-    conditions: tuple[str, ...]
-    met: str | None
-    repeatable: bool
-    maybe_done: tuple[int, ...]
-    mutation: bool
-    session: bool
-    refused: str | None
-
-    def __init__(
-        self,
-        service: str,
-        operation: str | None,
-        safety: Safety,
-        conditions: tuple[str, ...] = (),
-        met: str | None = None,
-        repeatable: bool = False,
-        maybe_done: tuple[int, ...] = (),
-        mutation: bool = True,
-        session: bool = False,
-        refused: str | None = None,
-    ) -> None:
-        self._set(
-            service=service, operation=operation, safety=safety, conditions=conditions, met=met, repeatable=repeatable,
-            maybe_done=maybe_done, mutation=mutation, session=session, refused=refused,
-        )  # fmt: skip

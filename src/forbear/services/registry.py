@@ -1,57 +1,94 @@
-"""Which known service answers on a host. It loads nothing of a service before a request to that service is seen."""
+"""The registry of services: their names, and which of them a request or an RPC goes to.
 
+A service is a package (or module) of `forbear.services` with these names: `RECOMMENDED`, the service with its
+recommended rules, `policy`, and `documented` where there is a page to follow. It is loaded when it is first needed.
+"""
+
+from collections.abc import Callable
 from importlib import import_module
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from forbear.services import googleapis, rfc9110
 from forbear.services.cloud_storage import hosts as cloud_storage_hosts
+from forbear.tables import google_hosts
 
 if TYPE_CHECKING:
-    from forbear.http.request import Service
+    from forbear.core.service import Service
+    from forbear.grpc.call import RpcService
+    from forbear.http.request import HttpService
     from forbear.policy import Policy
-    from forbear.services.rpc import RpcService
 
-_BY_HOST = {"iam": "iam", "iamcredentials": "iam", "redis": "memorystore", "memorystore": "memorystore"}
-_BY_PACKAGE = {
-    "google.storage.": "cloud_storage",
-    **dict.fromkeys(("google.iam.admin.", "google.iam.credentials.", "google.iam.v2.", "google.iam.v3."), "iam"),
-    **dict.fromkeys(("google.cloud.redis.", "google.cloud.memorystore."), "memorystore"),
+
+class _Home(NamedTuple):
+    """Where a service is found: the APIs in Google's host names, the packages of its RPCs, a test of host and path."""
+
+    apis: tuple[str, ...] = ()
+    packages: tuple[str, ...] = ()
+    serves: Callable[[str, str], bool] | None = None
+
+
+_HOMES = {
+    "cloud_storage": _Home((), ("google.storage.",), cloud_storage_hosts.serves),
+    "iam": _Home(
+        ("iam", "iamcredentials"),
+        ("google.iam.admin.", "google.iam.credentials.", "google.iam.v2.", "google.iam.v3."),
+    ),
+    "memorystore": _Home(("redis", "memorystore"), ("google.cloud.redis.", "google.cloud.memorystore.")),
+    "redis": _Home(),
+    "resource_manager": _Home(("cloudresourcemanager",)),
+    "rfc9110": _Home(),
 }
+_BY_API = {api: name for name, home in _HOMES.items() for api in home.apis}
+_BY_TEST = [(name, home.serves) for name, home in _HOMES.items() if home.serves is not None]
 
 
-def find(host: str, path: str) -> "Service | None":
-    """The service that answers for `path` on `host` (a port is ignored), by its recommended rules; None if unknown."""
+def names() -> tuple[str, ...]:
+    """Return the names of all services."""
+    return tuple(_HOMES)
+
+
+def service(name: str) -> "Service":
+    """Return a service by its name, with its recommended rules. Raises KeyError for an unknown name."""
+    recommended: Service = _module(name).RECOMMENDED
+    return recommended
+
+
+def policy(name: str, profile: str = "policy") -> "Policy | None":
+    """Return a profile of a service ("policy" or "documented"), None where the service has no such profile."""
+    value: Policy | None = getattr(_module(name), profile, None)
+    return value
+
+
+def find(host: str, path: str) -> "HttpService | None":
+    """Return the service that answers for `path` on `host` (a port is ignored), None for an unknown host."""
     name = _name(host, path)
-    if name is None:
-        return None
-    found: Service = import_module(f"forbear.services.{name}.service").RECOMMENDED
-    return found
+    return None if name is None else _module(name).RECOMMENDED
 
 
 def recommended(host: str, path: str) -> "Policy":
-    """The recommended policy for a request to `path` on `host`; for unknown hosts that of RFC 9110."""
-    name = _name(host, path)
-    if name is None:
-        return rfc9110.policy
-    found: Policy = import_module(f"forbear.services.{name}").policy
-    return found
+    """Return the recommended policy for a request to `path` on `host`; for unknown hosts that of RFC 9110."""
+    value: Policy = _module(_name(host, path) or "rfc9110").policy
+    return value
 
 
 def find_rpc(method: str, host: str = "") -> "RpcService | None":
-    """The service that knows the RPC `method` ("/google.storage.v2.Storage/GetObject"), by its recommended rules.
+    """Return the service that knows the RPC `method` ("/google.storage.v2.Storage/GetObject"), None if none does.
 
-    `host` is asked where the RPC is one that many services share, such as those of long-running operations.
+    `host` decides for an RPC that many services share, such as those of long-running operations.
     """
     plain = method.removeprefix("/")
-    name = next((known for package, known in _BY_PACKAGE.items() if plain.startswith(package)), None)
+    name = next((name for name, home in _HOMES.items() if plain.startswith(home.packages)), None)
     name = name or _name(host, "")
-    if name is None:
-        return None
-    found: RpcService = import_module(f"forbear.services.{name}.service").RECOMMENDED
-    return found
+    return None if name is None else _module(name).RECOMMENDED
 
 
 def _name(host: str, path: str) -> str | None:
-    if cloud_storage_hosts.serves(host, path):
-        return "cloud_storage"
-    return _BY_HOST.get(googleapis.api(host) or "")
+    for name, serves in _BY_TEST:
+        if serves(host, path):
+            return name
+    return _BY_API.get(google_hosts.api(host) or "")
+
+
+def _module(name: str) -> Any:
+    if name not in _HOMES:
+        raise KeyError(f"a service must be one of {', '.join(_HOMES)}, got {name!r}")
+    return import_module(f"forbear.services.{name}")

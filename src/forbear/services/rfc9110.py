@@ -8,12 +8,13 @@ header asks for another method, the more dangerous of the two counts: not every 
 from collections.abc import Callable, Mapping
 
 from forbear.core.record import Record
+from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import Safety, Verdict
 from forbear.http import method, preconditions
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 from forbear.policy import Policy
-from forbear.services import replies
-from forbear.services.failures import Failures
+from forbear.services.errors import Failures
+from forbear.tables import responses
 
 _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
@@ -41,6 +42,10 @@ class Rfc9110(Record):
     def token_header(self) -> None:
         """There is no header by which every API drops duplicates."""
 
+    def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
+        """Return nothing: RFC 9110 knows methods, no operations."""
+        return {}
+
     def classify(self, request: Request) -> Judgement:
         """Whether a request may be executed twice, by its method and preconditions."""
         asked = max((request.method, *method.overrides(request.headers)), key=method.danger)
@@ -64,10 +69,10 @@ class Rfc9110(Record):
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
         """What a reply means: 408, 429, 500, 502, 503 and 504 are worth another try; None where it is no error."""
-        return replies.verdict(status, headers)
+        return responses.verdict(status, headers)
 
 
-RFC9110 = Rfc9110()
+RECOMMENDED = RFC9110 = Rfc9110()
 
 policy = Policy(Failures(RFC9110), repeatable=False, service=RFC9110)
 """The policy for HTTP APIs that nobody described: at most 5 attempts within 60 s, full jitter under 1, 2, 4 … s."""

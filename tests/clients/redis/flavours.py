@@ -17,7 +17,7 @@ import valkey.asyncio
 import forbear.clients.redis as ours_for_redis
 import forbear.clients.valkey as ours_for_valkey
 from forbear.core.backoff import Constant
-from forbear.services.redis.profiles import policy
+from forbear.services.redis.errors import policy
 
 AT_ONCE = policy().with_backoff(Constant(0))
 """The recommended policy, without the waits."""

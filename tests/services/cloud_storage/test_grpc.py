@@ -10,14 +10,14 @@ from google.rpc import status_pb2  # type: ignore[import-untyped]
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Safety, Verdict
-from forbear.http.request import Judgement
-from forbear.services import codes
+from forbear.grpc import codes
+from forbear.grpc.call import GrpcCall
 from forbear.services.cloud_storage.grpc_api import operations
 from forbear.services.cloud_storage.rules import choose
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
-from forbear.services.rpc import GrpcCall
-from forbear.services.table import Row
+from forbear.tables.table import Row
 
 types: Any = storage
 iam: Any = iam_policy_pb2

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Safety, Verdict
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 

@@ -7,11 +7,12 @@ from typing import Any
 
 import pytest
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 from forbear.services.cloud_storage.json_api import operations
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
-from forbear.services.table import Row, Rule
+from forbear.tables.table import Row, Rule
 
 ROWS = operations()
 DISPUTED = CloudStorage(disputed=True)

@@ -2,8 +2,9 @@
 
 import pytest
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Safety, Verdict
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 
 INSERT = "storage.objects.insert"

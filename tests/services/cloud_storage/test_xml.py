@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 
 HOST = "storage.googleapis.com"

@@ -5,12 +5,12 @@ from itertools import permutations
 import pytest
 
 from forbear.core.verdict import Safety
+from forbear.grpc import codes
 from forbear.http.request import Request
-from forbear.services import codes
 from forbear.services.cloud_storage.rules import choose
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.services.cloud_storage.xml_api import operations
-from forbear.services.table import Row
+from forbear.tables.table import Row
 
 ROWS = operations()
 DISPUTED = CloudStorage(disputed=True)

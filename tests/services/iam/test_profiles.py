@@ -9,8 +9,8 @@ from forbear.core.decide import Limits
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import iam
-from forbear.services.failures import Failures
-from forbear.services.iam import profiles
+from forbear.services.errors import Failures
+from forbear.services.iam import service
 from forbear.services.iam.service import DOCUMENTED, RECOMMENDED, Iam
 
 ALMOST_1 = 1 - 2**-53
@@ -34,7 +34,7 @@ def test_documented_departs_from_the_page_in_transport_errors(error: Exception) 
     """The page lists none, and the docstring says so; nothing is repeated for one whose operation nobody knows."""
     assert Failures(DOCUMENTED)(error) == TRANSIENT
     assert not iam.documented.repeatable
-    assert "lists no transport errors" in (profiles.documented.__doc__ or "")
+    assert "lists no transport errors" in (service.documented.__doc__ or "")
 
 
 def test_how_policy_differs() -> None:
@@ -47,7 +47,7 @@ def test_how_policy_differs() -> None:
     assert RECOMMENDED.statuses - DOCUMENTED.statuses == {408, 429}
     assert DOCUMENTED.statuses < RECOMMENDED.statuses
     for word in ("jitter", "429", "408"):
-        assert word in (profiles.policy.__doc__ or "")
+        assert word in (service.policy.__doc__ or "")
 
 
 @pytest.mark.parametrize("policy", [iam.policy, iam.documented])

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Safety, Verdict
-from forbear.http.request import Judgement, Request
+from forbear.grpc.call import GrpcCall
+from forbear.http.request import Request
 from forbear.services import iam
 from forbear.services.iam.service import DOCUMENTED, RECOMMENDED, Iam
-from forbear.services.rpc import GrpcCall
 
 HOST = "iam.googleapis.com"
 CREDENTIALS = "iamcredentials.mtls.googleapis.com"

@@ -9,8 +9,8 @@ from forbear.core.decide import Limits
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import memorystore
-from forbear.services.failures import Failures
-from forbear.services.memorystore import profiles
+from forbear.services.errors import Failures
+from forbear.services.memorystore import service
 from forbear.services.memorystore.service import DOCUMENTED, RECOMMENDED, Memorystore
 
 ALMOST_1 = 1 - 2**-53
@@ -27,7 +27,7 @@ def test_documented_is_the_page() -> None:
     assert policy.limits == Limits(attempts=11, timeout=None)
     assert policy.service == DOCUMENTED == Memorystore(statuses=frozenset({429, *range(500, 600)}))
     assert 319 <= sum(policy.backoff.delay(n, 0.5) for n in range(10)) <= 325  # a little over five minutes
-    assert "no figure" in " ".join((profiles.documented.__doc__ or "").split())
+    assert "no figure" in " ".join((service.documented.__doc__ or "").split())
 
 
 @pytest.mark.parametrize("error", [ConnectionResetError(), TimeoutError(), ConnectionRefusedError()], ids=repr)
@@ -35,7 +35,7 @@ def test_documented_departs_from_the_page_in_transport_errors(error: Exception) 
     """The page lists none, and the docstring says so; nothing is repeated for one whose operation nobody knows."""
     assert Failures(DOCUMENTED)(error) == TRANSIENT
     assert not memorystore.documented.repeatable
-    assert "lists no transport errors" in (profiles.documented.__doc__ or "")
+    assert "lists no transport errors" in (service.documented.__doc__ or "")
 
 
 def test_how_policy_differs() -> None:
@@ -47,7 +47,7 @@ def test_how_policy_differs() -> None:
     assert policy.service == RECOMMENDED
     assert RECOMMENDED.statuses == {408, 429, 500, 502, 503, 504}
     for word in ("jitter", "timeout", "501", "408"):
-        assert word in (profiles.policy.__doc__ or "")
+        assert word in (service.policy.__doc__ or "")
 
 
 @pytest.mark.parametrize("policy", [memorystore.policy, memorystore.documented])

@@ -4,11 +4,12 @@ import pickle
 
 import pytest
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Safety, Verdict
-from forbear.http.request import Judgement, Request
+from forbear.grpc.call import GrpcCall
+from forbear.http.request import Request
 from forbear.services import memorystore
 from forbear.services.memorystore.service import DOCUMENTED, RECOMMENDED, Memorystore
-from forbear.services.rpc import GrpcCall
 from tests.services.json_tables import UUID, ZERO
 
 INSTANCE = "/v1/projects/p/locations/europe-west1/instances/i"

@@ -2,13 +2,13 @@
 
 import pytest
 
-from forbear.services.memorystore.service import RECOMMENDED, operations
-from forbear.services.table import Row
+from forbear.services.memorystore.service import RECOMMENDED
+from forbear.tables.table import Row
 from tests.services import json_tables
 from tests.services.json_tables import check_calls, check_requests, check_row
 
 HOSTS = {"redis": "redis.googleapis.com", "valkey": "memorystore.googleapis.com"}
-ROWS = [(table, row) for table in HOSTS for row in operations(table)]
+ROWS = [(table, row) for table in HOSTS for row in RECOMMENDED.rows_of(table)]
 IDS = [f"{table}-{row.id}" for table, row in ROWS]
 
 
@@ -28,18 +28,18 @@ def test_every_row_is_complete(table: str, row: Row) -> None:
 
 def test_how_many_there_are() -> None:
     """Redis and Redis Cluster in one API, Valkey in another."""
-    assert {table: len(operations(table)) for table in HOSTS} == {"redis": 47, "valkey": 31}
+    assert {table: len(RECOMMENDED.rows_of(table)) for table in HOSTS} == {"redis": 47, "valkey": 31}
 
 
 def test_the_table_is_the_discovery_document() -> None:
     """A method that Google adds, moves or drops shows up here."""
-    listed = {row.id: (row.where[0], json_tables.shape(row.where[1])) for row in operations("redis")}
+    listed = {row.id: (row.where[0], json_tables.shape(row.where[1])) for row in RECOMMENDED.rows_of("redis")}
     assert listed == json_tables.published("redis.v1")
 
 
 def test_whatever_starts_a_job_may_be_refused_for_it_the_second_time() -> None:
     """All that the discovery document answers with an operation; what makes a whole resource finds that it exists."""
-    refused = {row.id for row in operations("redis") if "FAILED_PRECONDITION" in row.maybe_done}
+    refused = {row.id for row in RECOMMENDED.rows_of("redis") if "FAILED_PRECONDITION" in row.maybe_done}
     others = {f"redis.projects.locations.{name}" for name in ("operations.get", "instances.create", "clusters.create")}
     assert refused == json_tables.starting_jobs("redis.v1") - others
 
@@ -47,7 +47,7 @@ def test_whatever_starts_a_job_may_be_refused_for_it_the_second_time() -> None:
 def test_both_apis_refuse_the_same() -> None:
     """Whatever Valkey shares with Redis Cluster, by the name of the RPC, and its migrations."""
     valkey, redis = (
-        {row.where[2].rpartition("/")[2].replace("Cluster", "Instance") for row in operations(table)
+        {row.where[2].rpartition("/")[2].replace("Cluster", "Instance") for row in RECOMMENDED.rows_of(table)
          if "FAILED_PRECONDITION" in row.maybe_done}
         for table in ("valkey", "redis")
     )  # fmt: skip

@@ -111,7 +111,7 @@ def test_a_queue_is_judged_as_the_transaction_it_becomes() -> None:
     assert (safe.operation, safe.safety, safe.repeatable) == ("EXEC", Safety.CONDITIONAL, True)
     assert safe.met == "every queued command is repeatable"
     assert safe.met in safe.conditions
-    assert safe.reply == "lost"
+    assert safe.response == "lost"
     for unsafe in (
         classify_transaction([["SET", "a", 1], ["INCR", "b"]]),
         classify_transaction([["SET", "a", 1]], watched=True),

@@ -7,11 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.core.verdict import Safety
-from forbear.services.redis import PROMISES, Judgement, classify
+from forbear.services.redis import PROMISES, CommandJudgement, classify
 from forbear.services.redis.arguments import RULES
-from forbear.services.redis.judge import commands
-from forbear.services.redis.judgement import UNKNOWN
-from forbear.services.redis.table import Row
+from forbear.services.redis.service import commands
+from forbear.services.redis.table import UNKNOWN, Row
 
 _ROWS = commands()
 _NAMES = [row.command for row in _ROWS]
@@ -20,9 +19,9 @@ _SCRIPTED = {"EVAL", "EVALSHA", "FCALL", "GRAPH.PROFILE", "GRAPH.QUERY", "TFCALL
 _CONTAINERS = {name.partition(" ")[0] for name in _NAMES if " " in name}
 
 
-def _expected(row: Row) -> Judgement:
+def _expected(row: Row) -> CommandJudgement:
     """The answer of a row for a command whose arguments meet no condition."""
-    return Judgement(
+    return CommandJudgement(
         "redis",
         row.command,
         row.safety,
@@ -30,8 +29,8 @@ def _expected(row: Row) -> Judgement:
         repeatable=row.safety is Safety.ALWAYS,
         mutation=row.kind == "write",
         connection=row.kind == "connection",
-        reply=row.reply,
-        maybe_done=row.errors,
+        response=row.reply,
+        errors=row.errors,
         depends=row.depends,
         scripted=row.command in _SCRIPTED,
     )

@@ -143,7 +143,7 @@ def test_the_errors_that_mean_success_are_the_server_s_own(live: Live, command: 
     """What the second attempt is refused with is what the table lists for it."""
     live.run([*_FRESH, command])
     judgement = classify(command)
-    assert judgement.maybe_done == (error,)
+    assert judgement.errors == (error,)
     refusal = live(*command)
     assert isinstance(refusal, ResponseError)
     assert judgement.is_maybe_done(str(refusal))

@@ -8,7 +8,7 @@ import pytest
 from forbear.core.verdict import Safety
 from forbear.services.redis import PROMISES
 from forbear.services.redis.arguments import RULES
-from forbear.services.redis.judge import commands
+from forbear.services.redis.service import commands
 from forbear.services.redis.table import COLUMNS, Row, load
 
 _ROWS = commands()

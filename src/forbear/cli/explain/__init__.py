@@ -212,4 +212,4 @@ def _list(name: str, words: tuple[str, ...], given: _Given) -> None:
     if words:
         raise BadInput("`--operations` lists a whole table", "leave the request out")
     show = listing.print_json if given["as_json"] else listing.print_csv if given["as_csv"] else listing.show
-    show(tables.find(name))
+    show(name, tables.find(name))

@@ -10,6 +10,7 @@ from forbear.cli.explain.outcome import Judged, Outcome, either
 from forbear.cli.forecast import forecast
 from forbear.cli.output import columns, console, show_table
 from forbear.core.redact import printable
+from forbear.core.service import TableEntry
 from forbear.policy import Policy
 
 
@@ -88,7 +89,7 @@ class Answer:
             "source": known.source.replace("JUDGEMENT", "our judgement") if known else "",
         }
 
-    def _known(self) -> tables.Entry | None:
+    def _known(self) -> TableEntry | None:
         return tables.entry(self.judged.service, self.judged.operation)
 
     def _schedule(self) -> str:

@@ -9,11 +9,16 @@ from forbear.cli import profiles
 from forbear.cli.explain.answer import Answer
 from forbear.cli.explain.outcome import Outcome, decided
 from forbear.cli.output import BadInput
+from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
-from forbear.http.request import Judgement
+from forbear.grpc import codes, status
+from forbear.grpc.call import GrpcCall, Metadata, is_rpc_service
 from forbear.policy import Policy
-from forbear.services import codes, grpc_status, registry
-from forbear.services.rpc import GrpcCall, Metadata, RpcService
+from forbear.services import registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.grpc.call import RpcService
 
 _METHOD = re.compile(r"/?((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)/([A-Za-z_]\w*)", re.ASCII)
 _NAME = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*", re.ASCII)
@@ -51,7 +56,7 @@ def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
     judgement = _UNKNOWN if judge is None else judge.classify_call(call)
 
     def verdict(code: int, metadata: Metadata = ()) -> Verdict | None:
-        return grpc_status.verdict(code, metadata) if judge is None else judge.call_verdict(judgement, code, metadata)
+        return status.verdict(code, metadata) if judge is None else judge.call_verdict(judgement, code, metadata)
 
     return Answer(
         f"gRPC {call.name}",
@@ -64,7 +69,7 @@ def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
     )
 
 
-def _chosen(call: GrpcCall, service: str | None, profile: str) -> tuple[Policy, RpcService | None]:
+def _chosen(call: GrpcCall, service: str | None, profile: str) -> "tuple[Policy, RpcService | None]":
     if service is None:
         found = registry.find_rpc(call.method)
         if found is None:
@@ -72,7 +77,7 @@ def _chosen(call: GrpcCall, service: str | None, profile: str) -> tuple[Policy, 
         service = found.name
     policy = profiles.policy(f"{service}.{profile}")
     judge: object = policy.service
-    if not isinstance(judge, RpcService):
+    if not is_rpc_service(judge):
         raise BadInput(f"{service} does not judge gRPC calls", "leave --service out, or name the service of an API")
     return policy, judge
 

@@ -10,8 +10,8 @@ from typing import Any
 
 from forbear.cli.explain.draft import Draft
 from forbear.cli.output import BadInput
+from forbear.core.untyped import is_list, is_mapping
 from forbear.http.request import Request
-from forbear.services.untyped import is_list, is_mapping
 
 MAX_SIZE = 256 * 1024 * 1024
 """Larger files are refused, in bytes."""

@@ -10,17 +10,18 @@ from forbear.cli.explain.answer import Answer
 from forbear.cli.explain.outcome import LOST, NOT_SENT, Outcome, why_retried
 from forbear.cli.output import BadInput
 from forbear.core.decide import Reason
+from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
-from forbear.exchange.body import Fixed
-from forbear.exchange.exchange import Exchange, Start
-from forbear.http.request import Judgement, Request
+from forbear.exchange.http.body import Fixed
+from forbear.exchange.http.exchange import Exchange, Start
+from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.listeners import hushed
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
 
 if TYPE_CHECKING:
-    from forbear.http.request import Service
+    from forbear.http.request import HttpService
 
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _OTHERS = (400, 401, 403, 404, 409, 412)
@@ -47,7 +48,7 @@ def answer(request: Request, service: str | None, profile: str) -> Answer:
     )
 
 
-def chosen(request: Request, service: str | None, profile: str) -> "tuple[Policy, Service]":
+def chosen(request: Request, service: str | None, profile: str) -> "tuple[Policy, HttpService]":
     """The policy for a request, and who judges it."""
     if service is None:
         service = (registry.find(request.host, path_of(request)) or RFC9110).name
@@ -67,7 +68,7 @@ def _policy(service: str, profile: str) -> Policy:
     return profiles.policy(f"{service}.{profile}")
 
 
-def _outcomes(request: Request, judgement: Judgement, policy: Policy, service: "Service") -> Iterator[Outcome]:
+def _outcomes(request: Request, judgement: Judgement, policy: Policy, service: "HttpService") -> Iterator[Outcome]:
     """What follows each kind of failure of the first attempt."""
 
     def exchange() -> Exchange:
@@ -96,7 +97,7 @@ def _outcomes(request: Request, judgement: Judgement, policy: Policy, service: "
             yield after_error("conflict", CONFLICT)
 
 
-def _says(service: "Service", judgement: Judgement, name: str) -> Verdict | None:
+def _says(service: "HttpService", judgement: Judgement, name: str) -> Verdict | None:
     """What a 409 means whose body has this status."""
     return service.verdict(judgement, 409, {}, lambda: json.dumps({"error": {"status": name}}).encode())
 

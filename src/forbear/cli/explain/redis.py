@@ -11,9 +11,9 @@ from forbear.cli.explain.outcome import LOST, NOT_SENT, Outcome, decided
 from forbear.cli.output import BadInput
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT
 from forbear.policy import Policy
-from forbear.services.redis.judge import classify
-from forbear.services.redis.judgement import NAME, Judgement
-from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
+from forbear.services.redis.errors import needs_reconnect, verdict_of_reply
+from forbear.services.redis.service import classify
+from forbear.services.redis.table import NAME, CommandJudgement
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9._|-]{0,39}", re.ASCII)
 
@@ -59,13 +59,13 @@ def answer(words: Sequence[str], profile: str) -> Answer:
         policy,
         judgement,
         _outcomes(judgement, policy),
-        judgement.maybe_done,
+        judgement.errors,
         tuple(_remarks(judgement)),
-        {"connection": judgement.connection, "reply": judgement.reply},
+        {"connection": judgement.connection, "reply": judgement.response},
     )
 
 
-def _shown(words: Sequence[str], judgement: Judgement) -> tuple[str, int]:
+def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]:
     """What of a command is no secret: its name, and how many arguments it has."""
     given = len(words) - 1 + len(words[0].split()[1:])
     if judgement.operation is not None:
@@ -73,7 +73,7 @@ def _shown(words: Sequence[str], judgement: Judgement) -> tuple[str, int]:
     return words[0].upper() if _WORD.fullmatch(words[0]) else "a command", given
 
 
-def _outcomes(judgement: Judgement, policy: Policy) -> list[Outcome]:
+def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[Outcome]:
     """What follows each reply to the first attempt, and none."""
     found = [decided(NOT_SENT, NOT_EXECUTED, policy, judgement), decided(LOST, TRANSIENT, policy, judgement)]
     for reply in REPLIES:
@@ -85,8 +85,8 @@ def _outcomes(judgement: Judgement, policy: Policy) -> list[Outcome]:
     return found
 
 
-def _remarks(judgement: Judgement) -> list[str]:
-    found = [_ANSWERS[judgement.reply]] if judgement.repeatable and judgement.reply in _ANSWERS else []
+def _remarks(judgement: CommandJudgement) -> list[str]:
+    found = [_ANSWERS[judgement.response]] if judgement.repeatable and judgement.response in _ANSWERS else []
     if judgement.connection:
         found.append("what it does ends with its connection: on a new one it has to be sent again before what needs it")
     entry = tables.entry(NAME, judgement.operation)

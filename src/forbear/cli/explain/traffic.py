@@ -12,8 +12,8 @@ from forbear.cli.explain.har import Recorded
 from forbear.cli.explain.outcome import either
 from forbear.cli.output import console
 from forbear.core.redact import printable
+from forbear.core.service import Judgement
 from forbear.core.verdict import Effect, Verdict
-from forbear.http.request import Judgement
 
 _GROUPS = {
     "failed": ("failed or unknown, and must not be repeated", "yellow"),

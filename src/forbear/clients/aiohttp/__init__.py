@@ -9,13 +9,12 @@ except ImportError as error:
         'forbear.clients.aiohttp needs aiohttp>=3.12.7; install it with: pip install "forbear[aiohttp]"'
     ) from error
 
-from forbear.clients.aiohttp.errors import is_sent_again
-from forbear.clients.aiohttp.port import Port
-from forbear.clients.aiohttp.reply import tell
-from forbear.exchange.adrive import drive
-from forbear.exchange.exchange import Start
-from forbear.exchange.outcome import Outcome
-from forbear.exchange.settings import BUFFER, Settings
+from forbear.clients.aiohttp.port import Port, is_sent_again
+from forbear.clients.aiohttp.response import tell
+from forbear.exchange.http.adrive import drive
+from forbear.exchange.http.exchange import Start
+from forbear.exchange.http.options import BUFFER, Settings
+from forbear.exchange.http.responses import Outcome
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 

@@ -1,30 +1,78 @@
-"""How one request is sent, varied and sent again by aiohttp. It decides nothing."""
+"""Decide what errors of aiohttp mean, and which of them it answers by sending the request once more by itself.
+
+The rule: an error is "not executed" only if aiohttp raised it while it was opening the connection of this very request.
+"""
 
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
+from types import TracebackType
 
+import aiohttp
 from aiohttp import ClientHandlerType, ClientPayloadError, ClientRequest, ClientResponse
 from aiohttp.connector import Connection
+from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.payload import AsyncIterablePayload, BytesPayload
 from yarl import URL
 
-from forbear.clients.aiohttp import errors
 from forbear.clients.aiohttp.body import Reusable, bodied
-from forbear.clients.aiohttp.reply import Continued, Pieces, settled
+from forbear.clients.aiohttp.response import Continued, Pieces, settled
 from forbear.core.report import Report
-from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.adrive import AsyncReader
-from forbear.exchange.body import AsyncOnce, Fixed
-from forbear.exchange.exchange import Exchange, Start
-from forbear.exchange.opening import is_marked, opened
-from forbear.exchange.outcome import Outcome
-from forbear.exchange.reply import is_settled_at_once, is_watched
-from forbear.exchange.send import WHOLE_BODY, Send
-from forbear.exchange.settings import Settings
-from forbear.http.method import READS
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.exchange.http.adrive import AsyncReader
+from forbear.exchange.http.body import AsyncOnce, Fixed
+from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.options import Settings, is_marked, opened
+from forbear.exchange.http.responses import Outcome, is_settled_at_once, is_watched
+from forbear.exchange.http.send import WHOLE_BODY, Send
+from forbear.http.method import IDEMPOTENT, READS
 from forbear.http.ranges import coding
 from forbear.http.request import Request
+from forbear.http.status import TRANSIENT_STATUSES
 from forbear.run.attempt_timeout import within
+
+_UNTRUSTED = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
+_UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)
+_LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionError, TimeoutError)
+
+
+def verdict_of(error: Exception) -> Verdict:
+    """Return what an error means: no connection is no execution, a connection that broke tells nothing."""
+    if isinstance(error, _UNTRUSTED) or type(error) is TimeoutError:
+        return PERMANENT  # a certificate stays what it is, and the session's `total` timeout is over for good
+    if isinstance(error, _UNSENT):
+        return NOT_EXECUTED
+    if isinstance(error, aiohttp.ClientHttpProxyError):
+        return NOT_EXECUTED if error.status in TRANSIENT_STATUSES else PERMANENT
+    if isinstance(error.__cause__, ContentEncodingError):
+        return PERMANENT
+    if isinstance(error, _LOST) or isinstance(error.__cause__, HttpProcessingError):
+        return NOT_EXECUTED if _passed(error, "aiohttp.connector", "connect") else TRANSIENT
+    return PERMANENT
+
+
+def is_of_another_request(error: Exception) -> bool:
+    """Return whether an error that a middleware sees is that of a request which another middleware made."""
+    return _passed(error, "aiohttp.client", "_request")
+
+
+def _passed(error: Exception, module: str, function: str) -> bool:
+    """Return whether an error was raised within a function."""
+    trace: TracebackType | None = error.__traceback__
+    while trace is not None:
+        frame = trace.tb_frame
+        if frame.f_code.co_name == function and frame.f_globals.get("__name__") == module:
+            return True
+        trace = trace.tb_next
+    return False
+
+
+def is_sent_again(request: aiohttp.ClientRequest, error: Exception) -> bool:
+    """Return whether aiohttp answers an error by sending the request again: it takes the connection for a stale one."""
+    if isinstance(error, _UNSENT) or not isinstance(error, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError):
+        return False
+    body = request.body
+    return (request.method in READS or request.method in IDEMPOTENT) and (isinstance(body, bytes) or not body.consumed)
+
 
 _IN_MEMORY = (bytes, BytesPayload)
 
@@ -148,8 +196,8 @@ class Port:
         """Return what an error of the client means; a session that was closed sends nothing more."""
         if self._request.session.closed:
             return PERMANENT
-        verdict = errors.verdict(error)
-        if verdict.kind is Kind.NOT_EXECUTED and errors.is_of_another_request(error):
+        verdict = verdict_of(error)
+        if verdict.kind is Kind.NOT_EXECUTED and is_of_another_request(error):
             return TRANSIENT  # an inner middleware may have sent this one before
         return verdict
 

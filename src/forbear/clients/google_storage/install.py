@@ -17,7 +17,7 @@ from requests.adapters import HTTPAdapter
 
 from forbear.clients.requests import RetryAdapter
 from forbear.core.report import Report, attach, report
-from forbear.exchange.settings import check_policy
+from forbear.exchange.http.options import check_policy
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import cloud_storage

@@ -13,20 +13,20 @@ from typing import Any, ParamSpec, Self, TypeVar
 from google.api_core import retry as api_retry
 from google.cloud.storage import retry as storage_retry
 
-from forbear.clients.google_storage.media import Sending, sent_by
+from forbear.clients.google_storage.calls import JUDGE, Sending, asked, judged_as, sent, sent_by, verdict_on
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.core.report import _ATTRIBUTE as ATTRIBUTE
 from forbear.core.report import Report
+from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.exchange import Start
-from forbear.exchange.judged import Judged
-from forbear.exchange.storage_calls import JUDGE, asked, judged_as, sent, verdict_on
-from forbear.http.request import Judgement, Request
+from forbear.exchange.call import Judged
+from forbear.exchange.http.exchange import Start
+from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
-from forbear.services import shapes
+from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
 
 P = ParamSpec("P")
@@ -145,7 +145,7 @@ class Retry(api_retry.Retry):
                         if chunk is None or chunk.has_got_on():
                             judged = Judged(self._policy, Start())
                         chunk, judgement = sending, judgement.replace(repeatable=True)
-                    delay = judged.failed(error, verdict, judgement, shapes.status(error))
+                    delay = judged.failed(error, verdict, judgement, errors.status_of(error))
                     if delay is None:
                         _annotate(error, judged.report)
                         raise

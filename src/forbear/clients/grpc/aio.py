@@ -8,7 +8,7 @@ import grpc
 import grpc.aio
 
 from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
-from forbear.exchange.rpc import BEGUN, Rpc, Rpcs
+from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
 from forbear.policy import Policy
 
 Continuation = Callable[[Any, Any], Awaitable[Any]]

@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 
-from forbear.exchange.judged import Judged
+from forbear.exchange.call import Judged
 
 
 class Details(grpc.ClientCallDetails):

@@ -11,7 +11,7 @@ from typing import Any, Self
 import grpc
 
 from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
-from forbear.exchange.rpc import BEGUN, ONCE, Rpc, Rpcs
+from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.policy import Policy
 
 Continuation = Callable[[Any, Any], Any]

@@ -12,9 +12,9 @@ except ImportError as error:
     ) from error
 
 from forbear.clients.requests.port import Port
-from forbear.clients.requests.reply import continued, read
-from forbear.exchange.drive import drive
-from forbear.exchange.settings import BUFFER, Settings
+from forbear.clients.requests.response import continued, read
+from forbear.exchange.http.drive import drive
+from forbear.exchange.http.options import BUFFER, Settings
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 

@@ -1,26 +1,68 @@
-"""How one request is sent, varied and sent again by requests. It decides nothing."""
+"""The timeouts that requests accepts: a number, a pair of them, urllib3's Timeout, or None."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any
+from itertools import takewhile
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import requests
 import urllib3
 
-from forbear.clients.requests.body import bodied
-from forbear.clients.requests.reply import pieces, settled
-from forbear.clients.requests.timeouts import Timeout, bounded
+from forbear.clients._urllib3 import Library
+from forbear.clients.requests.response import pieces, settled
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.body import Fixed
-from forbear.exchange.exchange import Exchange, Start
-from forbear.exchange.opening import is_marked, opened
-from forbear.exchange.reply import is_settled_at_once, is_watched
-from forbear.exchange.send import WHOLE_BODY, Send
-from forbear.exchange.settings import Settings
-from forbear.exchange.urllib3_library import Library
+from forbear.exchange.http.body import Fixed, Once, Seekable, streamed
+from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.options import Settings, is_marked, opened
+from forbear.exchange.http.responses import is_settled_at_once, is_watched
+from forbear.exchange.http.send import WHOLE_BODY, Send
 from forbear.http.request import Request
+
+Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
+
+
+def bounded(timeout: Timeout, limit: float | None) -> Timeout:
+    """The timeouts of an attempt that may take `limit` seconds."""
+    if limit is None:
+        return timeout
+    if isinstance(timeout, urllib3.Timeout):
+        shorter = timeout.clone()
+        shorter.total = _least(timeout.total, limit)
+        return shorter
+    connect, read = timeout if isinstance(timeout, tuple) else (timeout, timeout)
+    return _least(connect, limit), _least(read, limit)
+
+
+def _least(own: object, limit: float) -> float:
+    return min(own, limit) if isinstance(own, int | float) else limit
+
+
+_PIECE = 64 * 1024
+
+
+class _Pieces:
+    """What a file or an iterable yields, as bytes; a file can be read again once it was rewound."""
+
+    def __init__(self, source: Any) -> None:
+        self._source = source
+
+    def __iter__(self) -> Iterator[bytes]:
+        read = getattr(self._source, "read", None)
+        pieces = self._source if read is None else takewhile(len, iter(partial(read, _PIECE), None))
+        for piece in pieces:
+            yield piece.encode() if isinstance(piece, str) else piece
+
+
+def bodied(body: Any, limit: int) -> Fixed | Once | Seekable:
+    """The body of a request; `limit` bytes of one that comes only once are kept."""
+    if body is None or isinstance(body, str):
+        return Fixed((body or "").encode())
+    if isinstance(body, bytes | bytearray | memoryview):
+        return Fixed(bytes(cast("bytes", body)))
+    return streamed(_Pieces(body), body, limit)
+
 
 _LIBRARY = Library(urllib3.exceptions)
 

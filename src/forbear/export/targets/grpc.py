@@ -5,6 +5,7 @@ A config tells methods apart but not requests: what is safe only under a conditi
 
 import json
 from collections.abc import Iterable
+from itertools import chain
 from typing import Any
 
 from forbear.core.budget import Throttle
@@ -13,9 +14,14 @@ from forbear.core.verdict import Safety
 from forbear.export.exported import Exported
 from forbear.export.outline import Outline
 from forbear.export.text import LEAST, duration
+from forbear.grpc import codes
+from forbear.grpc.call import GrpcCall, is_rpc_service
 from forbear.policy import Policy
-from forbear.services import codes
-from forbear.services.rpc import GrpcCall, RpcService
+from forbear.services import registry
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.grpc.call import RpcService
 
 _MOST_ATTEMPTS = 5  # more are cut to this by every implementation
 _MOST_TOKENS = 1000
@@ -33,7 +39,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     outline = Outline(policy)
     chosen = None if methods is None else _chosen(methods)
     known: object = policy.service
-    service = known if isinstance(known, RpcService) else None
+    service = known if is_rpc_service(known) else None
     if service is not None:
         listed = _safe(outline, service, chosen)
         retried = [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
@@ -62,7 +68,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     return Exported(json.dumps(document, indent=2), outline.losses)
 
 
-def _safe(outline: Outline, service: RpcService, only: frozenset[str] | None) -> list[Method]:
+def _safe(outline: Outline, service: "RpcService", only: frozenset[str] | None) -> list[Method]:
     """The RPCs that may always be executed twice; the others are listed as losses."""
     found: list[Method] = []
     conditional: list[str] = []
@@ -98,19 +104,10 @@ def _chosen(methods: Iterable[str]) -> frozenset[str]:
 
 
 def _known(service: str) -> list[Method]:
-    if service == "cloud_storage":
-        from forbear.services.cloud_storage.grpc_api import operations
-
-        return [(row.id, row.where[0] == _UNARY) for row in operations()]
-    if service == "iam":
-        from forbear.services.iam.service import operations as tables
-
-        rows = [row for table in ("v1", "v2", "v3", "credentials") for row in tables(table)]
-    else:
-        from forbear.services.memorystore.service import operations as tables
-
-        rows = [row for table in ("redis", "valkey") for row in tables(table)]
-    return [(name, True) for name in dict.fromkeys(row.where[2] for row in rows) if name]
+    """Return the RPCs that the tables of a service name."""
+    entries = chain.from_iterable(registry.service(service).tables().values())
+    named = [(entry.rpc or (entry.id if "stream" in entry.columns else ""), entry) for entry in entries]
+    return [(name, entry.columns.get("stream", _UNARY) == _UNARY) for name, entry in dict(named).items() if name]
 
 
 def _retry(outline: Outline, retried: list[str]) -> dict[str, Any] | None:

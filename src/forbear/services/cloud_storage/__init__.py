@@ -5,11 +5,13 @@
 
 from typing import TYPE_CHECKING
 
+from forbear.core.lazy import exports
+
 if TYPE_CHECKING:
     from forbear.policy import Policy
     from forbear.services.cloud_storage.boto import gsutil_policy
     from forbear.services.cloud_storage.conflicts import WriteToken, is_conflict
-    from forbear.services.cloud_storage.service import CloudStorage
+    from forbear.services.cloud_storage.service import RECOMMENDED, CloudStorage
 
     documented: Policy
     documented_2020: Policy
@@ -18,6 +20,7 @@ if TYPE_CHECKING:
     python_client: Policy
 
 __all__ = [
+    "RECOMMENDED",
     "CloudStorage",
     "WriteToken",
     "documented",
@@ -29,16 +32,15 @@ __all__ = [
     "python_client",
 ]
 
-_POLICIES = ("documented", "documented_2020", "gsutil", "policy", "python_client")
-_MODULES = {"CloudStorage": "service", "WriteToken": "conflicts", "gsutil_policy": "boto", "is_conflict": "conflicts"}
-
-if not TYPE_CHECKING:  # a checker that sees it would believe in any name
-
-    def __getattr__(name):
-        from importlib import import_module
-
-        if name in _POLICIES:
-            return getattr(import_module(f"{__name__}.profiles"), name)()
-        if name in _MODULES:
-            return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
+    __getattr__, __dir__ = exports(
+        __name__,
+        {
+            "RECOMMENDED": "service",
+            "CloudStorage": "service",
+            "WriteToken": "conflicts",
+            "gsutil_policy": "boto",
+            "is_conflict": "conflicts",
+        },
+        calls=dict.fromkeys(("documented", "documented_2020", "gsutil", "policy", "python_client"), "profiles"),
+    )

@@ -6,9 +6,11 @@ from uuid import uuid4
 
 from forbear.core import check
 from forbear.core.record import Record
+from forbear.grpc import codes
 from forbear.run.runtime import current
-from forbear.services import codes, replies, shapes
+from forbear.services import errors
 from forbear.services.cloud_storage.grpc_api import is_redirect
+from forbear.tables import responses
 
 _PREFIX = "forbear-write-"
 
@@ -19,14 +21,14 @@ def is_conflict(error: BaseException) -> bool:
     So says a 412, unless its body gives other reasons than `conditionNotMet`; and the gRPC codes FAILED_PRECONDITION
     and ABORTED, unless the latter only redirects a stream.
     """
-    code = shapes.code(error)
+    code = errors.code_of(error)
     if code is not None:
         return code == codes.FAILED_PRECONDITION or (
-            code == codes.ABORTED and not is_redirect(code, shapes.metadata(error))
+            code == codes.ABORTED and not is_redirect(code, errors.metadata_of(error))
         )
-    if shapes.status(error) != 412:
+    if errors.status_of(error) != 412:
         return False
-    reasons = replies.error_reasons(shapes.body(error))
+    reasons = responses.error_reasons(errors.body_of(error))
     return not reasons or "conditionNotMet" in reasons
 
 

@@ -3,13 +3,13 @@
 from functools import cache
 from pathlib import Path
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.http.request import Judgement
-from forbear.services import codes, grpc_status
+from forbear.grpc import codes, status
+from forbear.grpc.call import GrpcCall, Metadata
 from forbear.services.cloud_storage.rules import NAME, choose
-from forbear.services.operation import Procedure
-from forbear.services.rpc import GrpcCall, Metadata
-from forbear.services.table import Row, load
+from forbear.tables.operations import Procedure
+from forbear.tables.table import Row, load
 
 _UNKNOWN = Judgement(NAME, None, Safety.NEVER)
 _REDIRECTS = frozenset({
@@ -42,4 +42,4 @@ class GrpcApi:
 
 def is_redirect(code: int, metadata: Metadata) -> bool:
     """Whether a stream was broken off only to be opened again elsewhere."""
-    return code == codes.ABORTED and any(kind in _REDIRECTS for kind, _ in grpc_status.details(metadata))
+    return code == codes.ABORTED and any(kind in _REDIRECTS for kind, _ in status.details(metadata))

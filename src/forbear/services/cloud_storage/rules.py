@@ -1,7 +1,7 @@
 """Which rule of a row holds: the table's own, with the disputed conditions, or the retry page's. It knows no table."""
 
 from forbear.core.verdict import Safety
-from forbear.services.table import Row, Rule
+from forbear.tables.table import Row, Rule
 
 NAME = "cloud_storage"
 """The service's name in judgements."""

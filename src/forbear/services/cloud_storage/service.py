@@ -9,18 +9,22 @@ from functools import cache
 
 from forbear.core import check
 from forbear.core.record import Record
+from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import TRANSIENT, Safety, Verdict
+from forbear.grpc import codes
+from forbear.grpc import status as grpc_status
+from forbear.grpc.call import GrpcCall, Metadata
 from forbear.http import method as _method
 from forbear.http import preconditions
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
 from forbear.http.status import TRANSIENT_STATUSES
-from forbear.services import codes, grpc_status, replies
-from forbear.services.cloud_storage import hosts, json_api, uploads
+from forbear.services.cloud_storage import grpc_api, hosts, json_api, xml_api
 from forbear.services.cloud_storage.grpc_api import GrpcApi, is_redirect
 from forbear.services.cloud_storage.json_api import JsonApi
 from forbear.services.cloud_storage.rules import NAME
 from forbear.services.cloud_storage.xml_api import XmlApi
-from forbear.services.rpc import GrpcCall, Metadata
+from forbear.tables import responses
+from forbear.tables.entries import entries
 
 _READ = Judgement(NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
 _UNKNOWN = Judgement(NAME, None, Safety.NEVER)
@@ -56,7 +60,7 @@ class CloudStorage(Record):
             raise ValueError("`disputed` must be False with `documented`, which decides disputed conditions, got True")
         if statuses is None:
             statuses = DOCUMENTED_STATUSES if documented else TRANSIENT_STATUSES
-        self._set(disputed=disputed, documented=documented, statuses=replies.checked(statuses))
+        self._set(disputed=disputed, documented=documented, statuses=responses.checked(statuses))
 
     @property
     def name(self) -> str:
@@ -67,6 +71,14 @@ class CloudStorage(Record):
     def token_header(self) -> str:
         """The header by which the service may drop duplicates; nothing documents it, so it makes nothing safe."""
         return "x-goog-gcs-idempotency-token"
+
+    def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
+        """Return the operations of the JSON, the XML and the gRPC API."""
+        return {
+            "cloud_storage.json": entries(json_api.operations(), ("method", "path")),
+            "cloud_storage.xml": entries(xml_api.operations(), ("method", "resource", "query", "header")),
+            "cloud_storage.grpc": entries(grpc_api.operations(), ("stream",)),
+        }
 
     def classify(self, request: Request) -> Judgement:
         """The operation that a request asks for and whether it may be executed twice."""
@@ -96,11 +108,11 @@ class CloudStorage(Record):
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
         """What a reply means, None where it is a success; the `body` says nothing that matters here."""
-        if uploads.is_cancelled(judgement, status):
+        if json_api.is_cancelled(judgement, status):
             return None
-        if self.documented and status == 429 and uploads.is_chunk(judgement):
-            return replies.verdict(status, headers, ())
-        return replies.verdict(status, headers, self.statuses)
+        if self.documented and status == 429 and json_api.is_chunk(judgement):
+            return responses.verdict(status, headers, ())
+        return responses.verdict(status, headers, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
         """The RPC that a call is of and whether it may be executed twice."""

@@ -9,12 +9,13 @@ from functools import cache
 from pathlib import Path
 from urllib.parse import unquote
 
+from forbear.core.service import Judgement
 from forbear.http import preconditions
-from forbear.http.request import Judgement, Request
+from forbear.http.request import Request
+from forbear.services.cloud_storage.json_api import Session
 from forbear.services.cloud_storage.rules import NAME, choose
-from forbear.services.cloud_storage.uploads import Session
-from forbear.services.operation import Operation
-from forbear.services.table import Row, load
+from forbear.tables.operations import Operation
+from forbear.tables.table import Row, load
 
 _COPY = "x-goog-copy-source"
 _REPLACE = "x-goog-metadata-directive: REPLACE"

@@ -6,8 +6,10 @@ A policy is a dict as the JSON API has it, the client library's own `Policy`, or
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from forbear.services import codes, replies, shapes
-from forbear.services.untyped import is_mapping
+from forbear.core.untyped import is_mapping
+from forbear.grpc import codes
+from forbear.services import errors
+from forbear.tables import responses
 
 _CONDITION = ("title", "description", "expression")
 
@@ -20,10 +22,10 @@ def is_conflict(error: BaseException) -> bool:
     request, and buckets answer so when the etag of their policy is not the current one. The gRPC code
     FAILED_PRECONDITION does not: IAM means by it a state of the system that reading again does not change.
     """
-    if shapes.code(error) == codes.ABORTED:
+    if errors.code_of(error) == codes.ABORTED:
         return True
-    status = shapes.status(error)
-    return status == 412 or (status == 409 and replies.error_status(shapes.body(error)) == "ABORTED")
+    status = errors.status_of(error)
+    return status == 412 or (status == 409 and responses.error_status(errors.body_of(error)) == "ABORTED")
 
 
 def has_member(role: str, member: str, condition: Mapping[str, str] | None = None) -> Callable[[object], bool]:

@@ -6,23 +6,25 @@ It sends nothing. `setIamPolicy` of other APIs (projects, buckets, topics) is th
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
+from typing import ClassVar
 
 from forbear.core import check
+from forbear.core.backoff import Exponential
+from forbear.core.decide import Limits
+from forbear.core.service import Judgement
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.http.request import Judgement
+from forbear.grpc import codes
+from forbear.grpc.call import Metadata
 from forbear.http.status import TRANSIENT_STATUSES
-from forbear.services import codes
-from forbear.services.api import Api, rows
-from forbear.services.described import Described
-from forbear.services.rpc import Metadata
-from forbear.services.table import Row
+from forbear.policy import Policy
+from forbear.services.errors import Failures
+from forbear.tables.service import TableService
 
-NAME = "iam"
 DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
 """What the retry page of IAM calls worth another try."""
 
 
-class Iam(Described):
+class Iam(TableService):
     """What is known of IAM.
 
     `statuses` are those worth another try: 408, 429, 500, 502, 503 and 504. `retry_not_found` adds 404, for reads of
@@ -34,6 +36,9 @@ class Iam(Described):
 
     retry_not_found: bool
 
+    folder = Path(__file__).parent
+    files: ClassVar = {"iam": ("v1", "v2", "v3"), "iamcredentials": ("credentials",)}
+
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES, retry_not_found: bool = False) -> None:
         super().__init__(statuses=statuses)
         check.flag("retry_not_found", retry_not_found)
@@ -42,11 +47,7 @@ class Iam(Described):
     @property
     def name(self) -> str:
         """The name in judgements and reports."""
-        return NAME
-
-    def apis(self) -> Mapping[str, Api]:
-        """The compiled tables by the name of the API in the host name."""
-        return _apis()
+        return "iam"
 
     def verdict(
         self,
@@ -70,17 +71,38 @@ class Iam(Described):
         return self.retry_not_found and not_found not in judgement.maybe_done
 
 
-@cache
-def operations(table: str) -> tuple[Row, ...]:
-    """A table: "v1", "v2", "v3" or "credentials"."""
-    return rows(Path(__file__).with_name(f"{table}.csv"))
-
-
-@cache
-def _apis() -> dict[str, Api]:
-    admin = (*operations("v1"), *operations("v2"), *operations("v3"))
-    return {"iam": Api(NAME, admin), "iamcredentials": Api(NAME, operations("credentials"))}
-
-
 RECOMMENDED = Iam()
 DOCUMENTED = Iam(statuses=DOCUMENTED_STATUSES)
+
+
+_LIMITS = Limits(attempts=None, timeout=300)
+
+
+@cache
+def documented() -> Policy:
+    """The retry page of IAM to the letter.
+
+    Waits of `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64), five minutes in all as in its example, and no
+    limit on attempts. Worth another try are 500, 502, 503 and 504. 404 is optional on the page:
+    `documented.replace(service=Iam(statuses=documented.service.statuses, retry_not_found=True))`. A 409 with the status
+    ABORTED calls for the whole read-modify-write, as `forbear.update` does it with `is_conflict`. The page names no
+    operation that must not be repeated; which may be is for the table to say here, too.
+
+    One departure: the page lists no transport errors, and here they are worth another try, around functions too. A lost
+    connection says no less than a 503, and what may have been executed is not repeated blindly after either.
+    """
+    backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
+    return Policy(Failures(DOCUMENTED), _LIMITS, backoff, repeatable=False, service=DOCUMENTED)
+
+
+@cache
+def policy() -> Policy:
+    """What we recommend for IAM; how it differs from `documented`, and why.
+
+    - The jitter spans half of every wait, so that retry n waits 2**n to 2**(n+1) s, and 32 to 64 s at the cap. The
+      documented formula has no jitter left at the cap: clients that failed together would come back together for ever.
+    - 429 is worth another try: the page warns of quotas, and a quota comes back with time.
+    - So is 408, by which a server says that it has not got the whole request.
+    """
+    backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
+    return Policy(Failures(RECOMMENDED), _LIMITS, backoff, repeatable=False, service=RECOMMENDED)

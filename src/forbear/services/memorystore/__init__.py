@@ -5,25 +5,20 @@
 
 from typing import TYPE_CHECKING
 
+from forbear.core.lazy import exports
+
 if TYPE_CHECKING:
     from forbear.policy import Policy
-    from forbear.services.memorystore.service import Memorystore
+    from forbear.services.memorystore.service import RECOMMENDED, Memorystore
 
     documented: Policy
     policy: Policy
 
-__all__ = ["Memorystore", "documented", "policy"]
+__all__ = ["RECOMMENDED", "Memorystore", "documented", "policy"]
 
-_POLICIES = ("documented", "policy")
-_MODULES = {"Memorystore": "service"}
-
-if not TYPE_CHECKING:  # a checker that sees it would believe in any name
-
-    def __getattr__(name):
-        from importlib import import_module
-
-        if name in _POLICIES:
-            return getattr(import_module(f"{__name__}.profiles"), name)()
-        if name in _MODULES:
-            return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
+    __getattr__, __dir__ = exports(
+        __name__,
+        {"RECOMMENDED": "service", "Memorystore": "service"},
+        calls={"documented": "service", "policy": "service"},
+    )

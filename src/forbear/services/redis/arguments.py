@@ -7,8 +7,7 @@ for a newer server may give it any meaning.
 
 from collections.abc import Callable, Mapping
 
-from forbear.services.redis.options import Found, Options
-from forbear.services.redis.words import Argument, Command, integer, is_id, keyword, octets
+from forbear.services.redis.words import Argument, Command, Found, Options, integer, is_id, keyword, octets
 
 Rule = Callable[[Command], bool]
 Read = Callable[[Command], Found]

@@ -11,8 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
-from forbear.services.redis.judge import NOTHING, classify, examine
-from forbear.services.redis.judgement import Judgement, Promise
+from forbear.services.redis.service import NOTHING, classify, examine
+from forbear.services.redis.table import CommandJudgement, Promise
 from forbear.services.redis.words import Argument, Command, is_word, keyword, octets
 
 _ENTANGLED = "its outcome depends on what another command sent with it changes"
@@ -26,7 +26,9 @@ _LONGEST = max(map(len, _CONDITIONS))
 _ALL_SAFE = "every queued command is repeatable"
 
 
-def classify_many(commands: Iterable[Command], *, promised: AbstractSet[Promise] = NOTHING) -> tuple[Judgement, ...]:
+def classify_many(
+    commands: Iterable[Command], *, promised: AbstractSet[Promise] = NOTHING
+) -> tuple[CommandJudgement, ...]:
     """The judgements on commands that are sent together, in their order.
 
     They may be repeated together if all of them are repeatable. Each is judged by itself and against the others; from
@@ -51,7 +53,7 @@ def classify_many(commands: Iterable[Command], *, promised: AbstractSet[Promise]
 
 def classify_transaction(
     queued: Iterable[Command], *, watched: bool = False, promised: AbstractSet[Promise] = NOTHING
-) -> Judgement:
+) -> CommandJudgement:
     """The judgement on MULTI, the commands in `queued` and EXEC as one.
 
     It may be repeated if all the commands may, unless keys are `watched` since before: the WATCH is gone with its
@@ -61,7 +63,7 @@ def classify_transaction(
     return _executed(classify(["EXEC"], promised=promised), safe=safe and not watched)
 
 
-def _as_one(block: list[Judgement]) -> list[Judgement]:
+def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
     """The judgements on one transaction, from WATCH or MULTI to EXEC: all repeatable, or none."""
     *inside, execute = block
     queued = [judgement for judgement in inside if judgement.operation not in ("WATCH", "MULTI")]
@@ -70,7 +72,7 @@ def _as_one(block: list[Judgement]) -> list[Judgement]:
     return [*(judgement.replace(repeatable=execute.repeatable) for judgement in inside), execute]
 
 
-def _executed(execute: Judgement, *, safe: bool) -> Judgement:
+def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
     """The judgement on EXEC, where it is known whether every command before it is `safe`."""
     if execute.repeatable:
         return execute
@@ -78,7 +80,7 @@ def _executed(execute: Judgement, *, safe: bool) -> Judgement:
     return execute.replace(met=_ALL_SAFE, repeatable=True) if safe else execute
 
 
-def _disentangled(examined: Sequence[tuple[Judgement, Command]]) -> list[Judgement]:
+def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
     """The judgements, without those that do not hold in this company."""
     judged = [judgement for judgement, _ in examined]
     writes = [index for index, judgement in enumerate(judged) if judgement.mutation and judgement.operation != "EXEC"]
@@ -99,7 +101,7 @@ def _disentangled(examined: Sequence[tuple[Judgement, Command]]) -> list[Judgeme
     return judged
 
 
-def _depends(judgement: Judgement, command: Command) -> str:
+def _depends(judgement: CommandJudgement, command: Command) -> str:
     """What the outcome depends on, where a condition among the arguments counts, too."""
     if judgement.depends == "nothing" and any(map(_is_condition, command[2:])):
         return "keys"
@@ -110,7 +112,7 @@ def _is_condition(word: Argument) -> bool:
     return isinstance(word, str | bytes) and len(word) <= _LONGEST and keyword(word) in _CONDITIONS
 
 
-def _keys(judgement: Judgement, command: Command) -> set[bytes]:
+def _keys(judgement: CommandJudgement, command: Command) -> set[bytes]:
     """The words of a write that may be keys; what no client sends is none."""
     first = 1 + (judgement.operation or "").count(" ")
     last = first + 1 if judgement.depends in ("key", "existence") else len(command)

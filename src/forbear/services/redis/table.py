@@ -1,31 +1,79 @@
-"""Reading the table of commands: one row each, checked against the schema. It judges nothing.
-
-- `command`: the name in upper case, a subcommand after a space. A container alone has a row of its own.
-- `kind`: read (changes nothing), write, or connection (changes the state of its connection and nothing else).
-- `safety`: always, conditional or never; it looks at the data that is left, not at the reply.
-- `safe_if`: what makes a conditional command safe. Alternatives are joined by "|", what must hold together by "&"; a
-  term is `arg:` and a rule of `forbear.services.redis.arguments`, or `caller:` and a promise.
-- `reply`: what a later attempt is answered where an earlier one had worked: same, may differ, lost, or `error:` and
-  texts joined by ";". Empty only for what is never repeated.
-- `depends`: what the outcome of a write depends on, which tells whether it may be repeated together with other writes:
-  nothing (what it names is set, whatever it finds), existence (of what it names, under its first argument), key (on
-  what that key holds), keys (on keys among its arguments), server (on more than its arguments name). Empty for what is
-  no write or is never repeated.
-- `memorystore`: blocked, if Memorystore for Redis does not offer the command.
-- `listed`: which servers' own lists name it (redis, valkey), or clients, where only client libraries do (modules).
-- `source`: readonly flag (the server says that it only reads) or JUDGEMENT (ours).
-- `effect`: what a duplicate does.
-- `note`: anything else worth knowing.
-"""
+"""What is known of one command: a value. It knows no command."""
 
 import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any, Literal
 
+from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import RULES
-from forbear.services.redis.judgement import PROMISES
+
+NAME = "redis"
+
+Promise = Literal["cycle", "drift", "idempotent", "unique"]
+"""What only the caller can know of a command; `PROMISES` says what each of them means."""
+
+PROMISES: Mapping[str, str] = MappingProxyType(
+    {
+        "cycle": "the whole cycle from WATCH on is repeated, and knows what it wrote before",
+        "drift": "an expiry may come later by the time between two attempts",
+        "idempotent": "the script, function, query or series tolerates the same call twice",
+        "unique": "the value is unique and read back, or the reply is ignored",
+    }
+)
+"""The promises that a caller may give, each with what it says."""
+
+
+class CommandJudgement(Judgement):
+    """The safety of one command; `operation` is its name in upper case ("SET", "CLIENT KILL").
+
+    - `connection` marks a command that changes only the state of its connection. It must be sent again on a new
+      connection before the command that needs it.
+    - `response` is the answer to a later attempt where an earlier one had worked: "same", "may differ" or "lost" (the
+      value went with the first response), "" for a command that is never repeated. `errors` lists texts of error
+      responses (in lower case) that may then mean that an earlier attempt had worked.
+    - `depends` says what the outcome of a write depends on: "nothing", "existence", "key", "keys" or "server", "" for
+      anything but a write.
+    - `refused` says why a command must not be repeated together with the others of its batch.
+    - `scripted` marks a command that runs the caller's code, or that is unknown. Its error response may come after a
+      write, with any code, so it proves nothing.
+    """
+
+    __slots__ = ("connection", "response", "errors", "depends", "scripted")
+
+    connection: bool
+    response: str
+    errors: tuple[str, ...]
+    depends: str
+    scripted: bool
+
+    def __init__(
+        self,
+        service: str,
+        operation: str | None,
+        safety: Safety,
+        *,
+        connection: bool = False,
+        response: str = "",
+        errors: tuple[str, ...] = (),
+        depends: str = "",
+        scripted: bool = False,
+        **judgement: Any,
+    ) -> None:
+        super().__init__(service, operation, safety, **judgement)
+        self._set(connection=connection, response=response, errors=errors, depends=depends, scripted=scripted)
+
+    def is_maybe_done(self, error: str) -> bool:
+        """Return whether an error response to a later attempt may mean that an earlier one had worked."""
+        text = error.lower()
+        return any(part in text for part in self.errors)
+
+
+UNKNOWN = CommandJudgement(NAME, None, Safety.NEVER, scripted=True)
+
 
 Term = tuple[str, str]
 Alternatives = tuple[tuple[Term, ...], ...]

@@ -5,12 +5,11 @@ from functools import partial
 
 from forbear.core.report import Report
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
-from forbear.exchange.adrive import drive
-from forbear.exchange.body import Fixed
-from forbear.exchange.exchange import Exchange, Start
-from forbear.exchange.opening import is_marked, opened
-from forbear.exchange.send import Send
-from forbear.exchange.settings import Settings
+from forbear.exchange.http.adrive import drive
+from forbear.exchange.http.body import Fixed
+from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.options import Settings, is_marked, opened
+from forbear.exchange.http.send import Send
 from forbear.http.method import READS
 from forbear.http.request import Request
 from forbear.run.switch import is_off

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from forbear.core.events import Event
 from forbear.core.report import attach, text_of
 from forbear.core.verdict import PERMANENT, Verdict
-from forbear.exchange.settings import Settings
+from forbear.exchange.http.options import Settings
 from forbear.http.request import Request
 from forbear.http.status import reason
 from forbear.policy import Policy
@@ -31,7 +31,7 @@ from forbear.transfer.wire.pool import Pool
 from forbear.transfer.wire.response import Response
 
 if TYPE_CHECKING:
-    from forbear.http.request import Service
+    from forbear.http.request import HttpService
 
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64
@@ -313,7 +313,7 @@ def _heard(policy: Policy) -> Policy:
     return policy.with_on_event(both)
 
 
-def _service(policy: Policy) -> "Service":
+def _service(policy: Policy) -> "HttpService":
     if policy.service is None or policy.service.name != "cloud_storage":
         raise ValueError(
             f"`policy` must be one of Cloud Storage, such as cloud_storage.policy.with_timeout(60), got {policy!r}"

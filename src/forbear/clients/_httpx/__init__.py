@@ -1,0 +1,1 @@
+"""What the adapters for httpx and httpx2 share: all but the two modules themselves."""

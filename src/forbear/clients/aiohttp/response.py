@@ -1,0 +1,124 @@
+"""Replies of aiohttp whose body is read elsewhere: from memory, or from a reader that goes on where it breaks.
+
+All that reads a body in aiohttp, `response.content` included, waits in one place for more of it (`StreamReader._wait`):
+that is where a broken one is continued. It sends nothing itself.
+"""
+
+import asyncio
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Self
+from weakref import ref
+
+from aiohttp import ClientPayloadError, ClientResponse, ClientResponseError, StreamReader
+from aiohttp.base_protocol import BaseProtocol
+
+from forbear.core.report import Report, attach
+from forbear.exchange.http.adrive import AsyncReader
+
+_LIMIT = 64 * 1024
+
+
+class Pieces:
+    """The body of a reply as it comes, decoded where it was compressed; what broke yields nothing more."""
+
+    def __init__(self, response: ClientResponse) -> None:
+        self._content: StreamReader | None = response.content
+
+    def __aiter__(self) -> Self:
+        return self
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more may come."""
+        return self._content is not None
+
+    async def __anext__(self) -> bytes:
+        try:
+            piece = b"" if self._content is None else await self._content.readany()
+        except Exception:
+            self._content = None
+            raise
+        if not piece:
+            self._content = None
+            raise StopAsyncIteration
+        return piece
+
+
+async def settled(response: ClientResponse) -> None:
+    """Read the whole body of a response, and let it be read again from memory."""
+    try:
+        content = await response.content.read()
+    except BaseException:
+        response.close()
+        raise
+    idle, loop = _idle()
+    response.content = StreamReader(idle, _LIMIT, loop=loop)
+    if content:
+        response.content.feed_data(content)
+    response.content.feed_eof()
+
+
+def tell(response: ClientResponse, report: Report) -> None:
+    """Let a response carry its report, and hand it on to the error that it raises, which does not know the response."""
+    told: Any = response
+    told.__forbear_report__ = report
+    told.raise_for_status = partial(_raise_for_status, ref(response), report)
+
+
+def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:
+    response = weak()
+    if response is None:
+        return  # who asks holds it
+    try:
+        type(response).raise_for_status(response)
+    except ClientResponseError as error:
+        attach(error, report)
+        raise
+
+
+class Continued(StreamReader):
+    """The body of a reply that goes on in further ones: what `reader` yields, the first of it out of `first`."""
+
+    __slots__ = ("_close", "_first", "_reader")
+
+    def __init__(self, first: Pieces, reader: AsyncReader[ClientResponse], close: Callable[[], object]) -> None:
+        idle, loop = _idle()
+        super().__init__(idle, _LIMIT, loop=loop)
+        self._first = first
+        self._reader = reader
+        self._close = close
+
+    def set_exception(self, exc: BaseException, *args: Any, **kwargs: Any) -> None:
+        """End the body, as the response does when it is released: the reply that it came from is closed."""
+        super().set_exception(exc, *args, **kwargs)
+        self._close()
+
+    async def _wait(self, func_name: str) -> None:
+        try:
+            piece = await anext(self._reader)
+        except StopAsyncIteration:
+            self.feed_eof()
+        except BaseException:
+            if not self._first.is_open:  # else somebody has stopped waiting, and may come back
+                self.set_exception(ClientPayloadError("the body has broken off before"))
+            raise
+        else:
+            self.feed_data(piece)
+
+
+class _Idle(BaseProtocol):
+    """The connection behind a body that is not read from one: there is nothing to slow down."""
+
+    __slots__ = ()
+
+    def pause_reading(self) -> None:
+        """Nothing comes by itself."""
+
+    def resume_reading(self, resume_parser: bool = True) -> None:
+        """Nothing comes by itself."""
+
+
+def _idle() -> tuple[BaseProtocol, asyncio.AbstractEventLoop]:
+    loop = asyncio.get_running_loop()
+    return _Idle(loop), loop

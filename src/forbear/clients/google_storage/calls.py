@@ -1,0 +1,136 @@
+"""What a call of google-cloud-storage asked for and what its error means, read off by their shapes. It imports nothing.
+
+The rule: a request is told only where it is seen; nothing is guessed from the name of a method.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from inspect import getclosurevars, isfunction
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from requests.structures import CaseInsensitiveDict
+
+from forbear.core.service import Judgement
+from forbear.core.verdict import Safety, Verdict
+from forbear.exchange.http.send import WHOLE_BODY, Send
+from forbear.exchange.http.session import Chunk, Session
+from forbear.http.request import Request
+from forbear.services import errors
+from forbear.services.cloud_storage.service import RECOMMENDED
+from forbear.services.errors import Failures, of_one_request
+
+JUDGE = Failures(RECOMMENDED)
+
+_READ = Judgement(RECOMMENDED.name, None, Safety.ALWAYS, repeatable=True, mutation=False)
+_UNKNOWN = Judgement(RECOMMENDED.name, None, Safety.NEVER)
+_CHUNK = "a chunk may have arrived and must not be sent again before its session was asked what it has"
+
+
+def verdict_on(error: Exception) -> Verdict:
+    """Judge an error of the client, each of whose calls is one request."""
+    return of_one_request(error) if errors.status_of(error) is None and errors.code_of(error) is None else JUDGE(error)
+
+
+def judged_as(request: Request | None, *, read: bool) -> Judgement:
+    """What is known of a call that made `request`; where that is None, only whether it was a `read`."""
+    if request is None:
+        return _READ if read else _UNKNOWN
+    judgement = RECOMMENDED.classify(request)
+    return judgement.replace(refused=_CHUNK) if judgement.session and not judgement.repeatable else judgement
+
+
+def asked(arguments: Mapping[str, Any]) -> Request:
+    """The request that the client makes of the arguments of its `api_request`."""
+    query: Any = arguments.get("query_params") or ()
+    headers: Mapping[str, str] = arguments.get("headers") or {}
+    data = arguments.get("data")
+    target = f"/storage/v1{arguments['path']}?{urlencode(query, doseq=True)}"
+    lowered = {name.lower(): value for name, value in headers.items()}
+    body = b"" if data is None else (data if isinstance(data, str) else json.dumps(data)).encode()
+    return Request(arguments["method"], "storage.googleapis.com", target, lowered, body)
+
+
+def sent(error: Exception) -> Request | None:
+    """The request that a failed attempt sent, None where its error does not carry it."""
+    for cause in errors.causes(error):
+        for place in (cause, getattr(cause, "response", None)):
+            request: Any = getattr(place, "request", None)
+            if isinstance(getattr(request, "url", None), str):
+                return _read(request)
+    return None
+
+
+def of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
+    """Return the request that a function of the client sends; `content` is None where it is not at hand."""
+    url = urlsplit(address)
+    lowered = {name.lower(): str(value) for name, value in headers.items()}
+    return Request(method, url.netloc, url._replace(scheme="", netloc="", fragment="").geturl(), lowered, content)
+
+
+def _read(request: Any) -> Request:
+    body = request.body.encode() if isinstance(request.body, str) else request.body
+    content = b"" if body is None else body if isinstance(body, bytes) else None
+    return of_upload(request.method, request.url, request.headers, content)
+
+
+_HASH = "x-goog-hash"  # of the whole object, which a question does not complete
+
+
+def sent_by(function: Callable[..., Any]) -> "Sending | None":
+    """Return the request that a function of the client's uploads sends, None where it does not show."""
+    if not isfunction(function):
+        return None
+    names: Mapping[str, Any] = getclosurevars(function).nonlocals
+    if not {"self", "transport", "method", "url", "payload", "headers", "timeout"} <= names.keys():
+        return None
+    payload = names["payload"]
+    return None if payload is not None and not isinstance(payload, bytes) else Sending(names)
+
+
+class Sending:
+    """One request, by the variables of the function that sends it."""
+
+    __slots__ = ("_names", "_session", "request")
+
+    def __init__(self, names: Mapping[str, Any]) -> None:
+        self._names = names
+        self._session: Session | None = None
+        self.request: Request = of_upload(names["method"], names["url"], names["headers"], names["payload"] or b"")
+
+    def can_resume(self) -> bool:
+        """Return whether the request is a chunk that can be continued once its session was asked."""
+        if self._session is None:
+            chunk = Chunk.of(self.request) if hasattr(self._names["self"], "_process_resumable_response") else None
+            self._session = None if chunk is None else Session(chunk)
+        return self._session is not None
+
+    def has_got_on(self) -> bool:
+        """Return whether the session turned out to have more than when this was asked last."""
+        return self._session is not None and self._session.has_got_on()
+
+    def resume(self) -> Any:
+        """Ask the session what it has, send the rest of the chunk, and return the response as the client takes it."""
+        session: Any = self._session
+        response = self._send(session.ask(RECOMMENDED, self.request))
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        rest = session.answered(response.status_code, headers)
+        if rest is not None:
+            response = self._send(rest)
+        self._names["self"]._process_resumable_response(response, len(self._names["payload"]))
+        return response
+
+    def _send(self, send: Send) -> Any:
+        names = self._names
+        headers: CaseInsensitiveDict[Any] = CaseInsensitiveDict(names["headers"])
+        headers.update(send.headers)
+        headers.pop("content-length", None)  # the session of requests counts it
+        if send.skip is None:
+            headers.pop(_HASH, None)
+        if send.skip != 0:
+            for name in WHOLE_BODY:
+                headers.pop(name, None)
+        body = b"" if send.skip is None else names["payload"][send.skip :]
+        return names["transport"].request(
+            names["method"], names["url"], data=body, headers=headers, timeout=names["timeout"]
+        )

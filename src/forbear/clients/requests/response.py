@@ -1,0 +1,168 @@
+"""Replies of requests whose body is read elsewhere: from memory, or from a reader that goes on where it breaks."""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import requests
+import urllib3
+from requests.exceptions import ChunkedEncodingError, RequestException
+
+from forbear.core.report import attach, report
+from forbear.exchange.http.drive import Port, Reader
+
+_PIECE = 64 * 1024
+
+
+def pieces(response: requests.Response) -> Iterator[bytes]:
+    """The body of a response as it comes over the wire, with the errors that requests makes of urllib3's."""
+    raw: Any = response.raw
+    try:
+        while piece := raw.read1(_PIECE, decode_content=False):
+            yield piece
+            if raw.length_remaining == 0:
+                break
+    except urllib3.exceptions.ProtocolError as error:
+        raise ChunkedEncodingError(error) from error
+    except urllib3.exceptions.ReadTimeoutError as error:
+        raise requests.ConnectionError(error) from error
+    except urllib3.exceptions.SSLError as error:
+        raise requests.exceptions.SSLError(error) from error
+
+
+def settled(response: requests.Response) -> None:
+    """Read the whole body of a response, and let it be read again from memory."""
+    try:
+        content = b"".join(pieces(response))
+    finally:
+        response.close()
+    response.raw = _Raw(response.raw, _File(iter((content,)), lambda: None))
+
+
+def read(port: Port[requests.Response], response: requests.Response) -> None:
+    """Read the whole body of a response, on through further ones where it breaks; one that is not to be decoded."""
+    known: Any = response
+    if known._content_consumed:  # by the caller's own `on_result`
+        return
+    reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
+    try:
+        known._content = b"".join(reader)
+    except BaseException:
+        reader.close()
+        raise
+    known._content_consumed = True
+
+
+def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
+    """The response with a body that goes on where it breaks."""
+    mine = _Response.__new__(_Response)  # all that a new one has is overwritten
+    vars(mine).update(vars(response))
+    reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
+    is_chunked = "transfer-encoding" in response.headers
+    mine.raw = _Raw(response.raw, _File(reader, reader.close, is_chunked=is_chunked))
+    return mine
+
+
+class _Response(requests.Response):
+    """A response whose body may have been given up on; requests makes an error of its own of that of `raw`."""
+
+    def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
+        """Iterate over the body; the error of one that stays broken carries the report."""
+        return _told(super().iter_content(chunk_size, decode_unicode))
+
+
+def _told(pieces: Iterator[Any]) -> Iterator[Any]:
+    try:
+        yield from pieces
+    except RequestException as error:
+        told = report(error.args[0]) if error.args else None
+        if told is not None:
+            attach(error, told)
+        raise
+
+
+class _Raw(urllib3.HTTPResponse):
+    """What requests reads a body from, and whoever asks for `raw`; like `first`, but its bytes come out of `file`."""
+
+    def __init__(self, first: Any, file: "_File") -> None:
+        super().__init__(
+            body=file,  # type: ignore[arg-type] # all it needs is what a file has
+            headers=first.headers,
+            status=first.status,
+            version=first.version,
+            reason=first.reason,
+            preload_content=False,
+            decode_content=first.decode_content,
+            original_response=getattr(first, "_original_response", None),  # where requests finds the cookies
+            msg=getattr(first, "msg", None),
+            request_url=first.geturl(),
+        )
+
+    def stream(self, amt: int | None = _PIECE, decode_content: bool | None = None) -> Iterator[bytes]:  # type: ignore[override]
+        """Iterate over the body, in pieces of `amt` bytes; those of a chunked reply come as they arrive."""
+        if not self.chunked:
+            yield from super().stream(amt, decode_content)
+            return
+        while piece := self.read1(amt, decode_content):
+            yield piece
+
+
+class _File:
+    """A file that hands out what `source` yields; an error of its source comes after the bytes before it.
+
+    As with http.client, it comes in their place where all were asked for, or `amt` bytes of a chunked response.
+    """
+
+    def __init__(self, source: Iterator[bytes], close: Callable[[], object], *, is_chunked: bool = False) -> None:
+        self._source = source
+        self._close = close
+        self._is_chunked = is_chunked
+        self._buffer = bytearray()
+        self._ended = False
+        self._broken: BaseException | None = None
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing more will come."""
+        return self._ended and not self._buffer and self._broken is None
+
+    def close(self) -> None:
+        """Close the reply that the body comes from."""
+        self._ended, self._broken = True, None
+        self._buffer.clear()
+        self._close()
+
+    def read(self, amt: int | None = None) -> bytes:
+        """Return `amt` bytes, fewer only at the end, or all for None."""
+        while not self._ended and (amt is None or len(self._buffer) < amt):
+            self._pull()
+        if self._broken is not None and (amt is None or (self._is_chunked and len(self._buffer) < amt)):
+            self._buffer.clear()  # a caller would take them for what was asked for
+        return self._take(amt)
+
+    def read1(self, amt: int | None = None) -> bytes:
+        """At most `amt` bytes, as soon as there are any."""
+        if not self._buffer and not self._ended:
+            self._pull()
+        return self._take(amt)
+
+    def _pull(self) -> None:
+        try:
+            self._buffer += next(self._source)
+        except StopIteration:
+            self._ended = True
+        except RequestException as error:  # who reads `raw` expects urllib3's, and requests makes its own of that
+            self._ended, self._broken = True, error.args[0]
+            told = report(error)
+            if told is not None:
+                attach(error.args[0], told)
+
+    def _take(self, amt: int | None) -> bytes:
+        if not self._buffer and self._broken is not None:
+            broken, self._broken = self._broken, None
+            try:
+                raise broken
+            finally:
+                del broken  # or its traceback would lead back to it
+        piece = bytes(self._buffer[:amt])
+        del self._buffer[:amt]
+        return piece

@@ -1,0 +1,131 @@
+"""What a service knows of operations: a judgement on one request, call or command, and tables of all of them.
+
+`forbear.http.request.HttpService` and `forbear.grpc.call.RpcService` extend `Service` with the requests they judge.
+"""
+
+from forbear.core.record import Record
+from forbear.core.verdict import Safety
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Protocol
+
+    class Service(Protocol):
+        """The knowledge of one API."""
+
+        @property
+        def name(self) -> str:
+            """The service's name, such as "cloud_storage"."""
+            ...
+
+        def tables(self) -> Mapping[str, Sequence["TableEntry"]]:
+            """Return the operations of each table by the table's name, such as "cloud_storage.json" or "iam"."""
+            ...
+
+
+class Judgement(Record):
+    """The safety of one request, call or command.
+
+    - `operation` is the id of the operation ("storage.objects.insert"), None where the service does not know it.
+    - `conditions` lists what would make a conditional operation repeatable (any one of them), each in the spelling of
+      the request ("ifGenerationMatch=", "If-Match:", "etag in the body"). `met` is the one that this request carries,
+      None without one.
+    - `repeatable` is the answer for this very request.
+    - `maybe_done` lists the statuses (for gRPC the numbers of codes) that, on a later attempt, may mean that an earlier
+      one had worked.
+    - `mutation` tells a write from a read.
+    - `session` marks a request of an upload session (a chunk, a status query). After a failure the session is asked how
+      much it has; the request is never sent again blindly.
+    - `refused` says why nothing can make a request repeatable (a batch), None otherwise.
+    """
+
+    __slots__ = (
+        "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session",
+        "refused",
+    )  # fmt: skip
+
+    service: str
+    operation: str | None
+    safety: Safety
+    conditions: tuple[str, ...]
+    met: str | None
+    repeatable: bool
+    maybe_done: tuple[int, ...]
+    mutation: bool
+    session: bool
+    refused: str | None
+
+    def __init__(
+        self,
+        service: str,
+        operation: str | None,
+        safety: Safety,
+        conditions: tuple[str, ...] = (),
+        met: str | None = None,
+        repeatable: bool = False,
+        maybe_done: tuple[int, ...] = (),
+        mutation: bool = True,
+        session: bool = False,
+        refused: str | None = None,
+    ) -> None:
+        self._set(
+            service=service, operation=operation, safety=safety, conditions=conditions, met=met, repeatable=repeatable,
+            maybe_done=maybe_done, mutation=mutation, session=session, refused=refused,
+        )  # fmt: skip
+
+
+class TableEntry(Record):
+    """One row of a table, in the form that every service shares.
+
+    - `conditions` make the operation safe, in the spelling of an HTTP request or a command; `fields` in that of a gRPC
+      message.
+    - `disputed` are conditions that some source accepts and others reject.
+    - `documented` are the conditions on the service's own page (none: see the column), None where the page does not
+      name the operation.
+    - `maybe_done` lists responses that, on a later attempt, may mean that an earlier one had worked.
+    - `rpc` is the name in gRPC, empty where there is none.
+    - `columns` has the row as its file has it.
+    """
+
+    __slots__ = (
+        "id", "rpc", "safety", "conditions", "fields", "disputed", "documented", "maybe_done", "is_read", "source",
+        "effect", "note", "columns",
+    )  # fmt: skip
+
+    id: str
+    rpc: str
+    safety: Safety
+    conditions: tuple[str, ...]
+    fields: tuple[str, ...]
+    disputed: tuple[str, ...]
+    documented: tuple[str, ...] | None
+    maybe_done: tuple[str, ...]
+    is_read: bool
+    source: str
+    effect: str
+    note: str
+    columns: "Mapping[str, str]"
+
+    def __init__(
+        self,
+        id: str,
+        safety: Safety,
+        *,
+        source: str,
+        effect: str,
+        columns: "Mapping[str, str]",
+        rpc: str = "",
+        conditions: tuple[str, ...] = (),
+        fields: tuple[str, ...] = (),
+        disputed: tuple[str, ...] = (),
+        documented: tuple[str, ...] | None = None,
+        maybe_done: tuple[str, ...] = (),
+        is_read: bool = False,
+        note: str = "",
+    ) -> None:
+        self._set(
+            id=id, rpc=rpc, safety=safety, conditions=conditions, fields=fields, disputed=disputed,
+            documented=documented, maybe_done=maybe_done, is_read=is_read, source=source, effect=effect, note=note,
+            columns=columns,
+        )  # fmt: skip

@@ -1,0 +1,93 @@
+"""Judged: a call that a client library sends by itself, on its way through its attempts. It knows no client library.
+
+The rule: who repeats the call says, once it has failed, what it is; what its operation tolerates decides.
+"""
+
+from forbear.core.decide import Reason, Stop
+from forbear.core.report import text_of
+from forbear.run.state import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.core.report import Report
+    from forbear.core.service import Judgement
+    from forbear.core.verdict import Verdict
+    from forbear.exchange.http.exchange import Start
+    from forbear.policy import Policy
+
+
+class Judged:
+    """One call; `start` is the moment before its first attempt.
+
+    Tell how each attempt went (`failed` or `succeeded`) and wait for the seconds that come back before the next.
+    """
+
+    __slots__ = ("_policy", "_run", "_start")
+
+    def __init__(self, policy: "Policy", start: "Start") -> None:
+        self._policy = policy
+        self._start = start
+        self._run: Run | None = None
+
+    @property
+    def report(self) -> "Report | None":
+        """The report, once the call was given up."""
+        return None if self._run is None else self._run.report
+
+    def failed(
+        self,
+        error: Exception,
+        verdict: "Verdict",
+        judgement: "Judgement",
+        code: int | None = None,
+        stuck: str | None = None,
+    ) -> float | None:
+        """Seconds to wait before the next attempt, None to let `error` out; `judgement` is on the call.
+
+        `code` is the status of the reply, of a gRPC call the number of its code, None where there was no reply. `stuck`
+        says why there can be no other attempt although the operation would allow it.
+        """
+        policy, start = self._policy, self._start
+        if self._run is None:
+            name = policy.name or judgement.operation or "the call"
+            self._run = Run(policy, name, start.runtime, start.time, start.reports)
+        return self._run.after(
+            verdict,
+            error,
+            type(error).__qualname__,
+            text_of(error),
+            repeatable=judgement.repeatable and (policy.repeatable or policy.service is not None),
+            maybe_done=code in judgement.maybe_done,
+            blocked=None if stuck is None else Stop(Reason.BODY, stuck),
+            unsafe=why_not(judgement, "the call"),
+        )
+
+    def succeeded(self) -> None:
+        """Tell the policy's listener and budget."""
+        if self._run is not None:
+            self._run.succeeded()
+        elif self._policy.budget is not None:
+            self._policy.budget.put(retried=False)
+
+    def left(self, timeout: float | None) -> float | None:
+        """Seconds that are left of the caller's own `timeout` for all attempts, None without one."""
+        start = self._start
+        return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
+
+    def sleep(self, delay: float) -> None:
+        """Wait before the next attempt."""
+        self._start.runtime.sleep(delay)
+
+    async def asleep(self, delay: float) -> None:
+        """Wait before the next attempt, in async code."""
+        await self._start.runtime.asleep(delay)
+
+
+def why_not(judgement: "Judgement", unknown: str) -> str:
+    """Why what was judged may not be executed twice, and the cure if there is one; `unknown` names it if nobody can."""
+    if judgement.refused is not None:
+        return judgement.refused
+    name = judgement.operation or unknown
+    if judgement.conditions and not judgement.repeatable:
+        return f"{name} may have been executed; only with {' or '.join(judgement.conditions)} may it be repeated"
+    return f"{name} may have been executed and must not be executed twice"

@@ -1,0 +1,181 @@
+"""Rpc: one RPC, over gRPC or REST: may it be repeated, and what does its failure mean. Knows no gRPC library.
+
+The rule: the request message decides, by the table of its service. An RPC that no table knows is repeated only where
+the caller named it, or where its failure says that it was not executed. A failure that carries an HTTP status is judged
+by the service's table of statuses, one of a gRPC call by its code.
+"""
+
+from collections.abc import AsyncIterator, Collection, Iterator
+from importlib import import_module
+
+from forbear.core.service import Judgement
+from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
+from forbear.exchange.call import Judged
+from forbear.exchange.http.exchange import Start
+from forbear.exchange.http.options import check_policy
+from forbear.grpc import codes
+from forbear.grpc import status as grpc_status
+from forbear.grpc.call import GrpcCall, is_rpc_service
+from forbear.http.status import asked
+from forbear.policy import Policy
+from forbear.run.runtime import current_runtime
+from forbear.services import errors, registry, rfc9110
+from forbear.services.errors import of_one_request
+from forbear.tables import responses
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.grpc.call import RpcService
+
+BEGUN = "the replies had begun to come in, and would come again"
+"""Why a stream of replies that breaks is not opened again."""
+
+ONCE = "the requests may come only once; pass a list"
+"""Why a stream of requests that is no list is not sent again."""
+
+
+class Rpc:
+    """One RPC under a policy; None is that which its service recommends, for an unknown one that of RFC 9110."""
+
+    __slots__ = ("method", "policy", "service", "safe")
+
+    def __init__(self, method: str, policy: Policy | None = None, *, safe: bool = False) -> None:
+        check_rpc_policy(policy)
+        service: RpcService | None = registry.find_rpc(method)
+        own: object = None if policy is None else policy.service
+        if is_rpc_service(own):
+            if service is not None and service.name != own.name:
+                raise ValueError(
+                    f"`policy` must be one for {service.name}, whose RPC {method} is, got one for {own.name}"
+                )
+            service = own
+        if policy is None:
+            found: Policy = (
+                rfc9110.policy if service is None else import_module(f"forbear.services.{service.name}").policy
+            )
+            policy = found
+        self.method = method
+        self.policy = policy
+        self.service = service
+        self.safe = safe
+
+    def begin(self, timeout: float | None = None) -> Judged:
+        """The state of a call whose first attempt starts now; the caller allows `timeout` seconds for all attempts."""
+        policy, most = self.policy, self.policy.limits.timeout
+        if timeout is not None and timeout > 0 and (most is None or timeout < most):
+            policy = policy.with_timeout(timeout)
+        return Judged(policy, Start())
+
+    def failed(self, judged: Judged, error: Exception, message: object, stuck: str | None = None) -> float | None:
+        """Return the seconds to wait before the next attempt, None to let `error` out.
+
+        `message` is the request, of a stream the first one, None where it is not at hand; an iterator comes only once,
+        so that there is no other attempt. Neither is there one where `stuck` says why.
+        """
+        if is_once(message):
+            message, stuck = None, ONCE
+        judgement = self.judge(message)
+        code = status = errors.status_of(error)
+        if status is None:
+            code = errors.code_of(error)
+        else:
+            judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
+        return judged.failed(error, self.verdict(error, judgement), judgement, code, stuck)
+
+    def judge(self, message: object) -> Judgement:
+        """What is known of the call with `message`."""
+        if self.service is None:
+            judgement = Judgement("grpc", self.method.removeprefix("/"), Safety.NEVER)
+        else:
+            judgement = self.service.classify_call(GrpcCall(self.method, message))
+        return judgement.replace(repeatable=True) if self.safe else judgement
+
+    def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
+        """Judge the failure of an attempt; what the server asks for holds under any policy."""
+        found = self._served(error, judgement)
+        if self.policy.service is not None:
+            return found
+        ruled = self.policy.judge_error(error)
+        if ruled.kind is not Kind.TRANSIENT:
+            return ruled
+        wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
+        return ruled.replace(
+            kind=Kind.NOT_EXECUTED if found.kind is Kind.NOT_EXECUTED else ruled.kind, retry_after=wait
+        )
+
+    def _served(self, error: Exception, judgement: Judgement) -> Verdict:
+        """Judge a failure by the tables of its service, or by the usual rules where the service is unknown."""
+        service, status, code = self.service, errors.status_of(error), errors.code_of(error)
+        if status is not None:
+            return _answered(service, error, judgement, status)
+        if code is None:
+            return of_one_request(error)
+        metadata = list(errors.metadata_of(error))
+        if service is not None:
+            return service.call_verdict(judgement, code, metadata) or PERMANENT
+        return grpc_status.verdict(code, metadata, read=not judgement.mutation) or PERMANENT
+
+
+def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
+    """Judge a response with an HTTP status, which a REST transport made an error of."""
+    known = rfc9110.RFC9110 if service is None else service
+    found = known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)) or PERMANENT
+    if found.kind is Kind.TRANSIENT and found.retry_after is None:
+        return found.replace(retry_after=responses.error_delay(errors.body_of(error)))
+    return found
+
+
+def _wait(error: Exception) -> float | None:
+    """Return the seconds that the server asks to wait, None where it does not."""
+    if errors.status_of(error) is None:
+        return grpc_status.asked_for(errors.metadata_of(error))
+    seconds = asked(errors.headers_of(error), current_runtime().now())
+    return responses.error_delay(errors.body_of(error)) if seconds is None else seconds
+
+
+def check_rpc_policy(policy: Policy | None) -> None:
+    """Refuse what is no policy, and one that asks for what is not done with an RPC."""
+    check_policy(policy)
+    if policy is None:
+        return
+    if policy.attempt_timeout is not None:
+        raise ValueError(
+            "`policy` must have no attempt_timeout, for gRPC has a timeout of its own: give `timeout` to the call; "
+            f"got {policy.attempt_timeout!r}"
+        )
+    if policy.on_result is not None:
+        raise ValueError("`policy` must have no on_result: replies of RPCs are not judged; got one")
+
+
+def is_once(requests: object) -> bool:
+    """Whether requests, or what is given as a request, can be read only once."""
+    return isinstance(requests, Iterator | AsyncIterator)
+
+
+class Rpcs:
+    """What is known of each RPC of a channel under one policy; `safe` names RPCs that may be repeated in any case."""
+
+    __slots__ = ("_known", "_policy", "_safe")
+
+    def __init__(self, policy: Policy | None, safe: Collection[str]) -> None:
+        check_rpc_policy(policy)
+        if isinstance(safe, str):
+            raise TypeError(f"`safe` must be a collection of full names of RPCs, got the string {safe!r}")
+        for name in safe:
+            if not isinstance(name, str):
+                raise TypeError(f"`safe` must hold full names of RPCs, got {name!r}")
+        self._policy = policy
+        self._safe = frozenset(name.removeprefix("/") for name in safe)
+        self._known: dict[str, Rpc] = {}
+
+    def __getitem__(self, method: str) -> Rpc:
+        """The RPC by its full name; a policy for one service leaves those of others to their own."""
+        found = self._known.get(method)
+        if found is None:
+            policy = self._policy
+            own: object = None if policy is None else policy.service
+            service = registry.find_rpc(method)
+            if is_rpc_service(own) and service is not None and own.name != service.name:
+                policy = None
+            found = self._known[method] = Rpc(method, policy, safe=method.removeprefix("/") in self._safe)
+        return found

@@ -1,0 +1,253 @@
+"""Exchange: what a failed attempt of one HTTP request means, and what to send after it. It sends nothing itself."""
+
+from forbear.core.decide import Reason, Stop
+from forbear.core.events import Operation
+from forbear.core.report import attach, reports_made, text_of
+from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
+from forbear.exchange.call import why_not
+from forbear.exchange.http.send import ORIGINAL
+from forbear.exchange.http.session import Chunk, Session
+from forbear.http import method
+from forbear.http.status import asked, reason
+from forbear.run.runtime import current_runtime
+from forbear.run.state import Run
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+    from forbear.core.report import Report
+    from forbear.core.service import Judgement
+    from forbear.exchange.http.body import Body
+    from forbear.http.request import HttpService, Request
+    from forbear.policy import Policy
+
+
+def begun(verdict: Verdict) -> Verdict:
+    """Return the verdict on an attempt that had begun for certain: part of its response, or of its body, was there.
+
+    Its outcome is unknown then, even if the error claims that nothing was executed, as a refused HTTP/2 stream does.
+    """
+    return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
+
+
+class Start:
+    """The moment before the first attempt; all that has to be noted of a request that succeeds at once."""
+
+    __slots__ = ("reports", "runtime", "time")
+
+    def __init__(self) -> None:
+        self.runtime = runtime = current_runtime()
+        self.time = runtime.monotonic()
+        self.reports: int = reports_made[0]  # a later one on an error is that of an inner retry
+
+
+class Exchange:
+    """One request on its way through as many attempts as it takes.
+
+    The adapter sends `send`, tells how it went (`failed` or `answered`), waits for the seconds it gets back and sends
+    again; None means that the error or the reply is the caller's. The request is classified on the first failure, not
+    before. `describe` must not lead back to the exchange, or each request would be a cycle for the garbage collector.
+
+    A chunk of a resumable upload has the whole patience of its policy from its first failure on, and anew whenever its
+    session turns out to have got further: how long its bytes take to send says nothing of the outage.
+    """
+
+    __slots__ = ("policy", "service", "send", "runtime", "reports", "_describe", "_body", "_keyed", "_started",
+                 "_request", "_run", "_judgement", "_session")  # fmt: skip
+
+    def __init__(
+        self,
+        policy: "Policy",
+        service: "HttpService",
+        describe: "Callable[[], Request]",
+        body: "Body",
+        start: "Start",
+        *,
+        keyed: bool = False,
+    ) -> None:
+        self.policy = policy
+        self.service = service
+        self.send = ORIGINAL
+        self.runtime = start.runtime
+        self.reports = start.reports
+        self._started = start.time
+        self._describe = describe
+        self._body = body
+        self._keyed = keyed  # the API drops duplicates by the token that this request carries
+        self._request: Request | None = None
+        self._run: Run | None = None
+        self._judgement: Judgement | None = None
+        self._session: Session | None = None  # of a chunk that must not be sent again blindly
+
+    @property
+    def report(self) -> "Report | None":
+        """The report, once the exchange was given up."""
+        return None if self._run is None else self._run.report
+
+    def failed(self, error: Exception, verdict: Verdict, done: int | None = None) -> float | None:
+        """Return seconds to wait after an attempt that ended with `error`, None to raise it.
+
+        `verdict` is the adapter's. `done` is the status of a response whose body broke, which said that the request
+        succeeded; None without one.
+        """
+        verdict = self.judged(error, verdict)
+        if done is not None or self._body.failed:
+            verdict = begun(verdict)
+        return self._after(verdict, error, type(error).__qualname__, text_of(error), done=done)
+
+    def judged(self, error: Exception, verdict: Verdict) -> Verdict:
+        """What an error means; `verdict` is the adapter's, but a policy for errors in general has the last word."""
+        if self.policy.service is not None:
+            return verdict
+        ruled = self.policy.judge_error(error)
+        if ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
+            return verdict.replace(retry_after=ruled.retry_after, delay=ruled.delay, throttled=ruled.throttled)
+        return ruled
+
+    def answered(self, status: int, headers: "Mapping[str, str]", response: object) -> float | None:
+        """Seconds to wait after a reply, None to hand it out; `response` is the client's own, for `on_result`."""
+        policy = self.policy
+        verdict = None
+        if status >= 400:
+            asking = None if self._session is None else self._session.asking
+            verdict = self.service.verdict(asking or self.judgement, status, headers)
+        elif self._session is not None and self._body.why_not_again() is None:
+            rest = self._session.answered(status, headers)
+            if rest is not None:
+                self.send = rest
+                return 0.0
+        if policy.judges_values and (verdict is None or verdict.kind is Kind.PERMANENT):
+            verdict = policy.judge_value(response) or verdict
+        if verdict is not None:
+            if verdict.retry_after is None:  # as `on_result` has it
+                verdict = verdict.replace(retry_after=asked(headers, self.runtime.now()))
+            return self._after(verdict, None, f"HTTP {status}", reason(status), status, response)
+        if self._run is not None:
+            self._run.succeeded()
+        elif policy.budget is not None:
+            policy.budget.put(retried=False)
+        return None
+
+    def broke_off(self, error: Exception, status: int) -> None:
+        """Let `error`, by which the body of a reply ends that the caller has already, say that nothing is repeated."""
+        if self.report is not None:
+            attach(error, self.report)
+            return
+        judgement = self.judgement
+        if judgement.safety is Safety.ALWAYS and judgement.repeatable and self._may_repeat:
+            return  # who sends it once more does no harm
+        if self._run is None:
+            self._run = self._begun(self._started)
+        self._run.in_doubt = True
+        self._run.after(
+            TRANSIENT,
+            error,
+            type(error).__qualname__,
+            text_of(error),
+            repeatable=False,
+            maybe_done=status < 400,
+            unsafe=self._broke_after(status),
+        )
+
+    def attempt_limit(self) -> float | None:
+        """Seconds that the attempt which starts now may take, None without an attempt timeout."""
+        limit = self.policy.attempt_timeout
+        if limit is None:
+            return None
+        if self._run is not None:
+            return self._run.attempt_limit()
+        timeout = self.policy.limits.timeout
+        return limit if timeout is None else min(limit, timeout)
+
+    @property
+    def request(self) -> "Request":
+        """The caller's request, as far as it matters."""
+        if self._request is None:
+            self._request = self._describe()
+        return self._request
+
+    @property
+    def judgement(self) -> "Judgement":
+        """What the service knows of the request."""
+        if self._judgement is None:
+            self._judgement = self.service.classify(self.request)
+            if self._judgement.session and not self._judgement.repeatable:
+                chunk = Chunk.of(self.request)
+                self._session = None if chunk is None else Session(chunk)
+        return self._judgement
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether the request may be executed twice."""
+        judgement = self.judgement
+        return self._may_repeat and (judgement.repeatable or (self._keyed and judgement.refused is None))
+
+    @property
+    def _may_repeat(self) -> bool:
+        """Whether the policy leaves it to the judgement; that of a service says no only where nobody judges."""
+        return self.policy.repeatable or self.policy.service is not None
+
+    @property
+    def unsafe(self) -> str:
+        """Why the request may not be executed twice, and the cure if there is one."""
+        return why_not(self.judgement, "the request")
+
+    @property
+    def stuck(self) -> str | None:
+        """Why the request's own body cannot be sent again, None if it can."""
+        return self._body.why_not_again()
+
+    @property
+    def operation(self) -> str:
+        """The name for reports and events."""
+        request = self.request
+        return (
+            self.policy.name
+            or self.judgement.operation
+            or Operation(f"{request.method} {request.host}", method.label(request.method))
+        )
+
+    def _begun(self, started: float) -> Run:
+        return Run(self.policy, self.operation, self.runtime, started, self.reports)
+
+    def _broke_after(self, status: int) -> str:
+        return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its reply broke off"
+
+    def _after(
+        self,
+        verdict: Verdict,
+        error: Exception | None,
+        name: str,
+        text: str,
+        status: int = 0,
+        response: object = None,
+        done: int | None = None,
+    ) -> float | None:
+        judgement = self.judgement
+        session = self._session
+        if self._run is None or (session is not None and session.has_got_on()):
+            started = self._started if session is None else self.runtime.monotonic()
+            self._run = self._begun(started)
+        # The session may have all of a chunk that cannot be sent again; but the caller's own error must not get lost.
+        stuck = self._body.why_not_again() if session is None or self._body.failed else None
+        repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
+        if done is not None:
+            self._run.in_doubt = maybe_done = True
+            if judgement.safety is not Safety.ALWAYS and not self._keyed:
+                repeatable = False  # its condition cannot hold once more
+                unsafe = self._broke_after(done)
+        delay = self._run.after(
+            verdict,
+            error,
+            name,
+            text,
+            repeatable=repeatable or (session is not None and self._may_repeat),
+            maybe_done=maybe_done,
+            blocked=None if stuck is None else Stop(Reason.BODY, stuck),
+            unsafe=unsafe,
+            response=response,
+        )
+        if delay is not None and session is not None:
+            self.send = session.ask(self.service, self.request)
+        return delay

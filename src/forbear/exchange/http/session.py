@@ -1,0 +1,99 @@
+"""A chunk of a resumable upload whose outcome is unknown: ask the session what it has, then send only the rest.
+
+Source: the resumable upload protocol of Cloud Storage. It knows no client library and counts no attempts.
+"""
+
+from forbear.exchange.http.send import ORIGINAL, Send
+from forbear.http import ranges
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from forbear.core.service import Judgement
+    from forbear.http.request import HttpService, Request
+
+
+class Chunk:
+    """One chunk on its way: the bytes from `start` to before `end`, of `total` in all ("*" where that is unknown).
+
+    `end` is None for a whole object of unknown length.
+    """
+
+    __slots__ = ("start", "end", "total")
+
+    def __init__(self, start: int, end: int | None, total: str) -> None:
+        self.start = start
+        self.end = end
+        self.total = total
+
+    @classmethod
+    def of(cls, request: "Request") -> "Chunk | None":
+        """The chunk that a request carries, None where its headers do not say which bytes those are."""
+        named = request.headers.get("content-range")
+        if named is None:  # all of the object in one request
+            length = ranges.number(request.headers.get("content-length", ""))
+            return cls(0, length, "*" if length is None else str(length))
+        part = ranges.parse(named)
+        if part is None or part.first is None or part.last is None:
+            return None
+        return cls(part.first, part.last + 1, "*" if part.total is None else str(part.total))
+
+    def question(self) -> Send:
+        """The request that asks the session how much it has."""
+        return Send({"content-range": f"bytes */{self.total}", "content-length": "0"}, skip=None)
+
+    def rest(self, status: int, headers: "Mapping[str, str]") -> Send | None:
+        """What to send after the answer to the question, None where that answer is the caller's to have.
+
+        It is so when the upload is complete, when the session has all of this chunk, and when it lacks earlier bytes,
+        which only the caller can send again.
+        """
+        if status != 308:
+            return None
+        has = _stored(headers.get("range", ""))
+        if has == self.start:
+            return ORIGINAL
+        if self.end is None or not self.start < has < self.end:
+            return None
+        left = {"content-range": f"bytes {has}-{self.end - 1}/{self.total}", "content-length": str(self.end - has)}
+        return Send(left, skip=has - self.start)
+
+
+def _stored(named: str) -> int:
+    """How many bytes a session has, by the Range header of its 308; without one it has none."""
+    last = ranges.number(named.rpartition("-")[2].strip())
+    return 0 if last is None else last + 1
+
+
+class Session:
+    """The session that a chunk belongs to; `asking` is the judgement on the question under way, None without one."""
+
+    __slots__ = ("asking", "_chunk", "_got_on", "_stored")
+
+    def __init__(self, chunk: "Chunk") -> None:
+        self.asking: Judgement | None = None
+        self._chunk = chunk
+        self._stored = 0
+        self._got_on = False
+
+    def ask(self, service: "HttpService", request: "Request") -> "Send":
+        """The question how much the session has, after `request` (or an earlier question) failed."""
+        question = self._chunk.question()
+        self.asking = service.classify(request.replace(headers={**request.headers, **question.headers}, body=b""))
+        return question
+
+    def answered(self, status: int, headers: "Mapping[str, str]") -> "Send | None":
+        """What to send after a reply, None where that is the caller's: it answers no question, or ends the matter."""
+        rest = None if self.asking is None else self._chunk.rest(status, headers)
+        if rest is not None:
+            stored = rest.skip or 0
+            self._got_on = stored > self._stored
+            self._stored = max(stored, self._stored)  # a session that forgets and regains bytes does not get on
+            self.asking = None
+        return rest
+
+    def has_got_on(self) -> bool:
+        """Whether the session has got further since this was asked last."""
+        got_on, self._got_on = self._got_on, False
+        return got_on

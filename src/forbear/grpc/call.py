@@ -1,0 +1,99 @@
+"""A gRPC call as a service is shown it, and what a service of RPCs answers. It knows no service and no gRPC library."""
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from forbear.core.record import Record
+from forbear.core.untyped import is_mapping
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+    from typing import Protocol, TypeGuard
+
+    from forbear.core.service import Judgement, Service
+    from forbear.core.verdict import Verdict
+
+    class RpcService(Service, Protocol):
+        """The knowledge of one API whose calls are RPCs, over gRPC or, as JSON, over HTTP."""
+
+        def classify_call(self, call: "GrpcCall") -> Judgement:
+            """Return the safety of a call; `maybe_done` has numbers of status codes."""
+            ...
+
+        def call_verdict(self, judgement: Judgement, code: int, metadata: "Metadata" = ()) -> Verdict | None:
+            """Return the meaning of a call's end by its status code (a number), None for a success."""
+            ...
+
+        def verdict(
+            self,
+            judgement: Judgement,
+            status: int,
+            headers: Mapping[str, str],
+            body: Callable[[], bytes] | None = None,
+        ) -> Verdict | None:
+            """Return the meaning of a response over HTTP, as `forbear.http.request.HttpService` does."""
+            ...
+
+
+Metadata = Iterable[tuple[str, str | bytes]]
+"""Trailing metadata: names in lower case with their values; those whose name ends in "-bin" are bytes."""
+
+
+class GrpcCall(Record):
+    """A call, reduced to what decides whether it may be repeated.
+
+    `method` is the full name of the RPC ("/google.storage.v2.Storage/DeleteObject", with or without the slash).
+    `message` is its request, of a stream the first one: a protobuf or proto-plus message, or a dict by the field names
+    of the definition; None where it is not at hand, which never makes a call safer.
+    """
+
+    __slots__ = ("method", "message")
+
+    method: str
+    message: object
+
+    def __init__(self, method: str, message: object = None) -> None:
+        self._set(method=method, message={} if message is None else message)
+
+    @property
+    def name(self) -> str:
+        """The name of the RPC without the leading slash."""
+        return self.method.removeprefix("/")
+
+
+def is_rpc_service(service: object) -> "TypeGuard[RpcService]":
+    """Return whether a service judges RPCs."""
+    return hasattr(service, "classify_call")
+
+
+def field(message: object, path: str) -> object:
+    """The value at `path` ("policy.etag"), None where it is not set; an enum by its name."""
+    value: Any = message
+    for name in path.split("."):
+        value = _mapped(value, name) if is_mapping(value) else _set_in(value, name)
+        if value is None:
+            return None
+    return value
+
+
+def _mapped(message: Any, name: str) -> Any:
+    value = message.get(name, message.get(f"{name}_"))
+    return getattr(value, "name", value)  # a member of an enum
+
+
+def _set_in(message: Any, name: str) -> Any:
+    raw = getattr(message.__class__, "pb", None)  # what a proto-plus message wraps
+    if raw is not None:
+        message = raw(message)
+    descriptor = getattr(message, "DESCRIPTOR", None)
+    fields: Any = {} if descriptor is None else descriptor.fields_by_name
+    definition = fields.get(name) or fields.get(f"{name}_")
+    if definition is None:
+        return None
+    value = getattr(message, definition.name)
+    if not (message.HasField(definition.name) if definition.has_presence else value):
+        return None
+    kinds = definition.enum_type
+    if kinds is None or value not in kinds.values_by_number:
+        return value
+    return kinds.values_by_number[value].name

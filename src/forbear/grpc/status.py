@@ -1,0 +1,117 @@
+"""What the end of a gRPC call means: its status code, its details and what the server asks for. It knows no service."""
+
+from collections.abc import Container, Iterator
+
+from forbear.core.verdict import CONFLICT, PERMANENT, Kind, Verdict
+from forbear.grpc import codes
+from forbear.grpc.call import Metadata
+
+_DETAILS = "grpc-status-details-bin"
+_PUSHBACK = "grpc-retry-pushback-ms"
+_RETRY_INFO = "google.rpc.RetryInfo"
+_MAY_BE_THROTTLED = (codes.RESOURCE_EXHAUSTED, codes.UNAVAILABLE)
+_NEVER_AGAIN = float("inf")
+
+
+def verdict(
+    code: int, metadata: Metadata = (), transient: Container[int] = codes.TRANSIENT, *, read: bool = False
+) -> Verdict | None:
+    """What a status code means where those in `transient` are worth another try; None where it is no error.
+
+    ABORTED is a conflict: by its definition the caller is to begin again at a higher level, with a new read; a `read`
+    is that itself. A transient verdict carries the wait that the server asks for.
+    """
+    if code == codes.OK:
+        return None
+    if code == codes.ABORTED and not read:
+        return CONFLICT
+    if code not in transient and code != codes.ABORTED:
+        return PERMANENT
+    listed = list(metadata)
+    return Verdict(Kind.TRANSIENT, retry_after=asked_for(listed), throttled=code in _MAY_BE_THROTTLED)
+
+
+def asked_for(metadata: Metadata) -> float | None:
+    """The seconds that the server asks to wait, infinity for "do not come back", None where it says nothing.
+
+    The pushback of gRPC's own retry design says so in milliseconds; a value that is negative or no number means that no
+    retry is wanted. Otherwise the RetryInfo among the details of the status does.
+    """
+    listed = list(metadata)
+    for name, value in listed:
+        if name.lower() == _PUSHBACK:
+            text = value.decode("ascii", "replace") if isinstance(value, bytes) else value
+            return int(text) / 1000 if text.isascii() and text.isdigit() and len(text) < 16 else _NEVER_AGAIN
+    for kind, content in details(listed):
+        if kind == _RETRY_INFO:
+            return _delay(content)
+    return None
+
+
+def details(metadata: Metadata) -> Iterator[tuple[str, bytes]]:
+    """The details of a status: the type of each ("google.rpc.RetryInfo") and its content. Garbage has none."""
+    for name, value in metadata:
+        if name.lower() == _DETAILS and isinstance(value, bytes):
+            for packed in submessages(value, 3):
+                kinds, contents = submessages(packed, 1), submessages(packed, 2)
+                if kinds:
+                    yield kinds[-1].decode("utf-8", "replace").rpartition("/")[2], contents[-1] if contents else b""
+
+
+def _delay(retry_info: bytes) -> float | None:
+    """The retry_delay of a RetryInfo, None where there is none that makes sense."""
+    for duration in submessages(retry_info, 1):
+        values = dict(parts(duration))
+        seconds, nanos = number(values.get(1, 0)), number(values.get(2, 0))
+        return None if seconds < 0 or nanos < 0 else seconds + nanos / 1e9
+    return None
+
+
+_SIGN = 1 << 63
+
+
+def parts(data: bytes) -> list[tuple[int, int | bytes]]:
+    """The fields of a message in order: the number of each, with an int or the bytes of a text or submessage."""
+    found: list[tuple[int, int | bytes]] = []
+    at = 0
+    try:
+        while at < len(data):
+            tag, at = _varint(data, at)
+            kind = tag & 7
+            value: int | bytes
+            if kind == 0:
+                value, at = _varint(data, at)
+            else:
+                size = {1: 8, 5: 4}.get(kind, 0)
+                if kind == 2:
+                    size, at = _varint(data, at)
+                if kind not in (1, 2, 5) or at + size > len(data):
+                    return []
+                value, at = data[at : at + size], at + size
+            found.append((tag >> 3, value))
+    except IndexError:
+        return []
+    return found
+
+
+def submessages(data: bytes, field: int) -> list[bytes]:
+    """The contents of a field of texts or messages."""
+    return [value for number, value in parts(data) if number == field and isinstance(value, bytes)]
+
+
+def number(value: int | bytes) -> int:
+    """A varint read as a signed number; 0 for anything else."""
+    if isinstance(value, bytes):
+        return 0
+    return value - 2 * _SIGN if value >= _SIGN else value
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    result = 0
+    for shift in range(0, 70, 7):
+        byte = data[at]
+        at += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return result & (2 * _SIGN - 1), at
+    raise IndexError

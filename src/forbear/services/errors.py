@@ -1,0 +1,227 @@
+"""Reading off an error, by its shape, what reply it stands for. It imports no client library and judges nothing.
+
+Known are the shapes of httpx, requests, aiohttp, urllib, google-api-core, google-api-python-client and grpc.
+"""
+
+import errno
+import sys
+from collections.abc import Iterator
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from forbear.core.record import Record
+from forbear.core.service import Judgement
+from forbear.core.untyped import is_mapping
+from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
+from forbear.grpc import status as grpc_status
+from forbear.grpc.call import Metadata, is_rpc_service
+from forbear.http.method import READS
+
+if TYPE_CHECKING:
+    from forbear.http.request import HttpService
+
+
+def status_of(error: object) -> int | None:
+    """Return the HTTP status that an error stands for, None where there was no response or the call was one of gRPC."""
+    found = _plain_status(error)
+    return _http(_get(error, "code")) if found is None and code_of(error) is None else found
+
+
+def headers_of(error: object) -> dict[str, str]:
+    """The headers of that reply, by lower-case names."""
+    places = _get(_get(error, "response"), "headers"), _get(error, "headers"), _get(error, "resp")
+    for place in places:
+        if is_mapping(place) or _is_message(place):
+            return {str(name).lower(): str(value) for name, value in place.items()}
+    return {}
+
+
+def body_of(error: object) -> bytes:
+    """The body of that reply, empty where it was not read."""
+    for place in (_get(error, "response"), error):
+        content = _get(place, "content")  # raises where it is a stream that was not read
+        if isinstance(content, bytes):
+            return content
+    return b""
+
+
+def method_of(error: BaseException) -> str | None:
+    """Return the HTTP method of the request that failed, None where the error does not carry it."""
+    for cause in causes(error):
+        found = _get(_get(cause, "request"), "method")
+        if isinstance(found, str):
+            return found.upper()
+    return None
+
+
+def code_of(error: object) -> int | None:
+    """Return the number of the gRPC status code that an error stands for, None where it is of no gRPC call."""
+    if _plain_status(error) is not None:
+        return None
+    found = _number(_get(error, "code"))
+    if found is None and not _is_http(error):
+        found = _number(_get(error, "grpc_status_code"))
+    return found
+
+
+def metadata_of(error: object) -> Metadata:
+    """The trailing metadata of that call, empty where there is none."""
+    for place in (error, _get(error, "response")):
+        with suppress(Exception):
+            return tuple((str(name), value) for name, value in _get(place, "trailing_metadata")())
+    return ()
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """An error and what it wraps, as its cause, its first argument or its `reason`; not what merely came before."""
+    seen: set[int] = set()
+    waiting: list[object] = [error]
+    while waiting:
+        found = waiting.pop()
+        if isinstance(found, BaseException) and id(found) not in seen:
+            seen.add(id(found))
+            yield found
+            waiting += [found.__cause__, _get(found, "reason"), *found.args[:1]]
+
+
+def names_of(error: object) -> frozenset[str]:
+    """The full names of an error's class and its bases: "requests.exceptions.ConnectionError"."""
+    return frozenset(f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
+
+
+def _plain_status(error: object) -> int | None:
+    """The status where it goes by no other name; some libraries warn of those who look at a `code`."""
+    response, reply = _get(error, "response"), _get(error, "resp")
+    places = (
+        (response, "status_code"),
+        (response, "status"),
+        (reply, "status"),
+        (error, "status_code"),
+        (error, "status"),
+    )
+    return next((found for place, name in places if (found := _http(_get(place, name))) is not None), None)
+
+
+def _number(status_code: Any) -> int | None:
+    """Return the number of a status code of grpc, or of a method that returns one."""
+    with suppress(Exception):
+        value: Any = _get(status_code() if callable(status_code) else status_code, "value")
+        if isinstance(value, tuple) and isinstance(value[0], int):
+            return value[0]
+    return None
+
+
+def _is_http(error: object) -> bool:
+    """Return whether an error of google-api-core was made for an HTTP status, though its class names a gRPC code, too.
+
+    The class tells: of those that stand for a status of their own, `from_http_status` makes some (ServiceUnavailable),
+    and only gRPC the subclasses that merely add a code (ResourceExhausted). One with a call as its response is gRPC's.
+    """
+    if _number(_get(_get(error, "response"), "code")) is not None:
+        return False
+    for kind in type(error).__mro__:
+        if vars(kind).get("code") is not None:
+            return _http(_get(error, "code")) is not None
+        if vars(kind).get("grpc_status_code") is not None:
+            return False
+    return False
+
+
+def _get(thing: object, name: str) -> Any:
+    """An attribute, None where there is none or reading it fails."""
+    with suppress(Exception):
+        return getattr(thing, name, None)
+    return None
+
+
+def _is_message(value: Any) -> bool:
+    """Return whether a value is a set of headers as the standard library has it."""
+    module: Any = sys.modules.get("email.message")  # not cheap to import; before that, nobody has one
+    return module is not None and isinstance(value, module.Message)
+
+
+def _http(value: object) -> int | None:
+    return int(value) if isinstance(value, int) and 400 <= value < 600 else None
+
+
+_LOST = frozenset({
+    "httpx.TimeoutException", "httpx.NetworkError", "httpx.RemoteProtocolError",
+    "httpx2.TimeoutException", "httpx2.NetworkError", "httpx2.RemoteProtocolError",
+    "requests.exceptions.ConnectionError", "requests.exceptions.Timeout", "requests.exceptions.ChunkedEncodingError",
+    "urllib3.exceptions.ProtocolError", "urllib3.exceptions.TimeoutError", "urllib3.exceptions.MaxRetryError",
+    "aiohttp.client_exceptions.ClientConnectionError", "aiohttp.client_exceptions.ClientPayloadError",
+    "http.client.BadStatusLine", "http.client.IncompleteRead", "http.client.ResponseNotReady",
+})  # fmt: skip
+_CREDENTIALS = "google.auth.exceptions.TransportError"
+_WRAPPERS = frozenset({_CREDENTIALS, "google.auth.exceptions.TimeoutError", "urllib.error.URLError"})
+_NO_CONNECTION = frozenset({"urllib3.exceptions.NewConnectionError", "urllib3.exceptions.ConnectTimeoutError"})
+_UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
+
+
+class Failures(Record):
+    """The judge of errors around one service, for the `on` of its policies.
+
+    An HTTP status or a gRPC code means what the service says of it. Transport errors leave the outcome unknown, a
+    refused connection too: it may be the second request of the function, or the target of a redirect. A certificate
+    that is not trusted and anything else is permanent.
+    """
+
+    __slots__ = ("service",)
+
+    service: "HttpService"
+
+    def __init__(self, service: "HttpService") -> None:
+        self._set(service=service)
+
+    def __call__(self, error: Exception) -> Verdict:
+        """What an error means."""
+        service = self.service
+        unknown = Judgement(service.name, None, Safety.NEVER)
+        status = status_of(error)
+        if status is not None:
+            return service.verdict(unknown, status, headers_of(error), lambda: body_of(error)) or PERMANENT
+        code = code_of(error)
+        if code is not None:
+            metadata = metadata_of(error)
+            if is_rpc_service(service):
+                return service.call_verdict(unknown, code, metadata) or PERMANENT
+            return grpc_status.verdict(code, metadata) or PERMANENT
+        return transport(error)
+
+
+def transport(error: BaseException) -> Verdict:
+    """What an error without a reply means."""
+    import socket  # not cheap to import, and needed only after a failure
+    import ssl
+
+    found = list(causes(error))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in found):
+        return PERMANENT
+    names = names_of(error)
+    if "aiohttp.client_exceptions.ClientConnectorCertificateError" in names:
+        return PERMANENT
+    if isinstance(error, ConnectionError | TimeoutError | ssl.SSLError | socket.gaierror) or names & _LOST:
+        return TRANSIENT
+    if isinstance(error, OSError) and error.errno in _UNREACHABLE:
+        return TRANSIENT
+    if names & _WRAPPERS and len(found) > 1:
+        return transport(found[1])
+    return PERMANENT
+
+
+def of_one_request(error: BaseException) -> Verdict:
+    """Judge an error without a response of a call by which a session of requests sends a single request.
+
+    Nothing was executed where no connection was made, or where the credentials of the request could not be fetched.
+    A GET may be what a redirect made of a write that had been executed, so that its outcome stays unknown. The session
+    of google-auth for asyncio wraps the errors of the request itself and repeats requests on its own: always unknown.
+    """
+    found = transport(error)
+    if found.kind is not Kind.TRANSIENT:
+        return found
+    names = {name for cause in causes(error) for name in names_of(cause)}
+    if any(name.startswith("aiohttp.") for name in names):
+        return found
+    if _CREDENTIALS in names:
+        return NOT_EXECUTED
+    return NOT_EXECUTED if names & _NO_CONNECTION and method_of(error) not in READS else found

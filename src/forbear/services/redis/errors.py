@@ -1,0 +1,183 @@
+"""What an error reply of the server means, by its code. It knows no client library.
+
+The server checks most of what can go wrong before it executes a command, and says so with a code of its own. A script
+can answer with the same code after it wrote something, so for commands that are `scripted` no code proves anything.
+"""
+
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from socket import gaierror
+
+from forbear.core.backoff import Exponential
+from forbear.core.decide import Limits
+from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.policy import Policy
+
+_AT_ONCE = Verdict(Kind.NOT_EXECUTED, delay=0)
+_CROWDED = Verdict(Kind.NOT_EXECUTED, throttled=True)
+
+_BY_CODE: Mapping[str, Verdict] = {
+    "ASK": _AT_ONCE,  # to the node it names, after ASKING
+    "BUSY": NOT_EXECUTED,  # a script runs
+    "CLUSTERDOWN": NOT_EXECUTED,
+    "IOERR": TRANSIENT,  # of MIGRATE: the other server may have done its part
+    "LOADING": NOT_EXECUTED,
+    "MASTERDOWN": NOT_EXECUTED,
+    "MOVED": _AT_ONCE,  # to the node it names
+    "NOREPLICAS": NOT_EXECUTED,  # too few of them, as during a failover
+    "NOSCRIPT": NOT_EXECUTED,  # after loading it
+    "READONLY": NOT_EXECUTED,  # on a new connection: this server was the primary once
+    "REDIRECT": _AT_ONCE,  # to the primary it names
+    "TRYAGAIN": NOT_EXECUTED,
+}
+_TOO_MANY_CLIENTS = ("ERR max number of clients", "max number of clients")  # clients cut off ERR
+_ABORTED = "EXECABORT Transaction discarded because of: "
+_FORCED = "UNBLOCKED force unblock"  # the primary became a replica; any other UNBLOCKED was asked for
+
+
+def verdict_of_reply(text: str) -> Verdict:
+    """What an error reply means, such as "LOADING Redis is loading the dataset in memory".
+
+    Not executed: codes of a server or cluster that is not ready, of redirections (at once), of too many clients. All
+    others are permanent, unknown codes too; what lacks memory (OOM) or a disk (MISCONF) needs a person first.
+    """
+    text = text.removeprefix("-")
+    if text.startswith(_ABORTED):
+        return verdict_of_reply(text.removeprefix(_ABORTED))
+    if text.startswith(_TOO_MANY_CLIENTS):
+        return _CROWDED
+    if text.startswith(_FORCED):
+        return NOT_EXECUTED
+    return _BY_CODE.get(text.partition(" ")[0], PERMANENT)
+
+
+def needs_reconnect(text: str) -> bool:
+    """Whether an error reply says that this server is no primary any more, so that only another connection helps."""
+    text = text.removeprefix("-").removeprefix(_ABORTED)
+    return text.partition(" ")[0] == "READONLY" or text.startswith(_FORCED)
+
+
+_LIBRARIES = ("redis", "valkey")
+
+# The libraries cut these codes off a reply and say them by a class; newer ones keep them as `status_code`, too.
+_CODES: Mapping[str, str] = {
+    "AskError": "ASK",
+    "BusyLoadingError": "LOADING",
+    "ClusterDownError": "CLUSTERDOWN",
+    "ExecAbortError": "EXECABORT",
+    "MasterDownError": "MASTERDOWN",
+    "MovedError": "MOVED",
+    "NoScriptError": "NOSCRIPT",
+    "OutOfMemoryError": "OOM",
+    "ReadOnlyError": "READONLY",
+    "ResponseError": "",
+    "TryAgainError": "TRYAGAIN",
+}
+
+_VERDICTS: Mapping[str, Verdict] = {
+    "AuthenticationError": PERMANENT,
+    "AuthorizationError": PERMANENT,
+    "ClusterError": NOT_EXECUTED,  # redirected too often
+    "ExternalAuthProviderError": NOT_EXECUTED,
+    "InvalidResponse": TRANSIENT,
+    "MasterNotFoundError": NOT_EXECUTED,
+    "MaxConnectionsError": NOT_EXECUTED,
+    "SlaveNotFoundError": NOT_EXECUTED,
+    "SlotNotCoveredError": NOT_EXECUTED,
+}
+
+_IN_PIPELINE = " of pipeline caused error: "
+_ARGUMENTS_OF_ERROR = ("('", '("')  # which asyncio clients put there instead of the text
+_NO_CONNECTION = "No connection available."  # of a pool that waits
+# With the number of an error, or the text that asyncio has where each address of a name refused.
+_NOT_CONNECTED = re.compile(r"Error (\S+ |Multiple exceptions: \[Errno .* )?connecting to ")
+_FULL = "max number of clients"
+_NO_CLUSTER = ("Redis Cluster cannot be connected", "Valkey Cluster cannot be connected")
+BEGIN_AGAIN = "Nothing was executed; begin again with WATCH"
+"""The text of the WatchError that our clients raise for a cycle that broke off before EXEC was executed."""
+
+_CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys")
+
+
+def verdict_of_exception(error: BaseException) -> Verdict:
+    """What an error means that a Redis or Valkey client raised; PERMANENT for errors of any other kind.
+
+    An error reply to one command of a pipeline says nothing of the others: what would be NOT_EXECUTED alone is then
+    TRANSIENT, for the pipeline as a whole.
+    """
+    reply = reply_of(error)
+    if reply is not None:
+        verdict = verdict_of_reply(reply)
+        return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and _IN_PIPELINE in str(error) else verdict
+    for name in _names(error):
+        verdict_by_name = _verdict(name, str(error))
+        if verdict_by_name is not None:
+            return verdict_by_name
+    if isinstance(error, ConnectionRefusedError | gaierror):
+        return NOT_EXECUTED
+    return TRANSIENT if isinstance(error, ConnectionError | TimeoutError) else PERMANENT
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether the cycle has to begin anew with WATCH: a watched key was changed, or EXEC was not executed."""
+    return verdict_of_exception(error).kind is Kind.CONFLICT or str(error) == BEGIN_AGAIN
+
+
+def reply_of(error: BaseException) -> str | None:
+    """The server's error reply that an error stands for, with its code where that is known; None for other errors."""
+    for name in _names(error):
+        if name in _CODES:
+            code: str = getattr(error, "status_code", None) or _CODES[name]
+            text = str(error).rpartition(_IN_PIPELINE)[2]
+            if text.startswith(_ARGUMENTS_OF_ERROR):
+                text = text[2:]
+            return f"{code} {text}".lstrip()
+    return None
+
+
+def _names(error: BaseException) -> Iterator[str]:
+    """The names of the libraries' classes that an error is of, the closest first."""
+    return (cls.__name__ for cls in type(error).__mro__ if cls.__module__.partition(".")[0] in _LIBRARIES)
+
+
+def _verdict(name: str, text: str) -> Verdict | None:
+    if name == "ConnectionError":
+        if text.startswith(_FULL):
+            return verdict_of_reply(text)
+        return NOT_EXECUTED if _was_not_connected(text) else TRANSIENT
+    if name == "TimeoutError":
+        return NOT_EXECUTED if text == "Timeout connecting to server" else TRANSIENT
+    if text == BEGIN_AGAIN:
+        return NOT_EXECUTED
+    if name == "WatchError":
+        # The libraries raise it, too, where the connection was lost under WATCH and EXEC may have been executed.
+        return CONFLICT if text in _CONFLICTS else TRANSIENT
+    if text.startswith(_NO_CLUSTER):
+        return TRANSIENT  # or that is what a command was lost for
+    return _VERDICTS.get(name)
+
+
+def _was_not_connected(text: str) -> bool:
+    return text == _NO_CONNECTION or _NOT_CONNECTED.match(text) is not None
+
+
+@cache
+def policy() -> Policy:
+    """What we recommend for the data commands of Redis and Valkey.
+
+    At most 10 retries within 10 s, each after a random part of 0.02, 0.04, 0.08 … 1 s. There is no page to follow;
+    these are the figures by which redis-py 8.1 waits, since a data command takes a fraction of a millisecond and its
+    caller waits for it. What differs, and why:
+
+    - The jitter is drawn below the cap instead of cut off by it, so that waits at the cap stay spread out.
+    - There is a limit in time: eleven attempts at a server that does not answer may take minutes. A failover may take
+      longer than 10 s; where a caller can wait for it, `policy.with_timeout(60).with_attempts(100)`.
+    - Errors are judged one by one: a failed authentication is not tried again, READONLY and TRYAGAIN are.
+    - A function that it decorates is not repeated where its command may have been executed, for nobody can see which
+      command it is; derive `policy.replace(repeatable=True)` for what tolerates it, or use a client that judges each
+      command. Such a function should send one command: what it sent before the one that failed is sent again, too. It
+      should send no script that may write and then answer LOADING, READONLY, BUSY, TRYAGAIN or the like.
+    """
+    backoff = Exponential(initial=0.02, multiplier=2, maximum=1, jitter="full")
+    return Policy(verdict_of_exception, Limits(attempts=11, timeout=10), backoff, repeatable=False)

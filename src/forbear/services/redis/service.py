@@ -1,0 +1,189 @@
+"""What a command tolerates: found in the table by its name, its conditions read off its arguments. It sends nothing.
+
+A command that is not in the table is never repeated, nor is a container without a known subcommand.
+"""
+
+from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
+from functools import cache
+from pathlib import Path
+from typing import NamedTuple
+
+from forbear.core.record import Record
+from forbear.core.service import TableEntry
+from forbear.core.verdict import Safety
+from forbear.services.redis.arguments import LEAST, RULES, Rule
+from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, Promise, Row, Term, load
+from forbear.services.redis.words import Argument, Command, keyword, octets
+from forbear.tables.entries import spelt
+
+NOTHING: frozenset[Promise] = frozenset()
+
+_SCRIPT = ((("caller", "idempotent"),),)  # the only thing that can be known of a script, function or query
+
+
+def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> CommandJudgement:
+    """Whether a command may be executed twice.
+
+    `command` is what a client is given: name and arguments, where the name may be in any case and a subcommand may be
+    part of it ("CLIENT KILL"). `promised` is what the caller vouches for (default: nothing); `PROMISES` lists it.
+    Arguments that make no sense raise nothing and make nothing safe. Commands that are sent together are for
+    `classify_many`.
+    """
+    return examine(command, promised)[0]
+
+
+def examine(command: Command, promised: AbstractSet[Promise]) -> tuple[CommandJudgement, Command]:
+    """The judgement on a command, and the command with each word by itself."""
+    operation, words = _find(command)
+    return (UNKNOWN if operation is None else operation.judge(words, promised)), words
+
+
+@cache
+def commands() -> tuple[Row, ...]:
+    """The table."""
+    return load(Path(__file__).with_name("commands.csv"))
+
+
+class RedisCommands(Record):
+    """The knowledge of the commands of Redis and Valkey."""
+
+    __slots__ = ()
+
+    @property
+    def name(self) -> str:
+        """The name in judgements and reports."""
+        return NAME
+
+    def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
+        """Return all commands as one table."""
+        return {NAME: tuple(map(_entry, commands()))}
+
+
+RECOMMENDED = RedisCommands()
+
+
+class _Alternative(NamedTuple):
+    rules: tuple[Rule, ...]
+    promises: frozenset[str]
+    judgement: CommandJudgement
+
+
+class _Operation:
+    """One row, ready to judge: all its answers are made beforehand."""
+
+    __slots__ = ("_alternatives", "_least", "_unmet")
+
+    def __init__(self, row: Row) -> None:
+        self._least = LEAST.get(row.command, 1)
+        self._unmet = CommandJudgement(
+            NAME,
+            row.command,
+            row.safety,
+            conditions=tuple(" and ".join(map(_text, terms)) for terms in row.conditions),
+            repeatable=row.safety is Safety.ALWAYS,
+            mutation=row.kind == "write",
+            connection=row.kind == "connection",
+            response=row.reply,
+            errors=row.errors,
+            depends=row.depends,
+            scripted=row.conditions == _SCRIPT,
+        )
+        self._alternatives = tuple(
+            _Alternative(
+                tuple(RULES[row.command][name] for prefix, name in terms if prefix == "arg"),
+                frozenset(name for prefix, name in terms if prefix == "caller"),
+                self._unmet.replace(met=text, repeatable=True),
+            )
+            for terms, text in zip(row.conditions, self._unmet.conditions, strict=True)
+        )
+
+    def judge(self, command: Command, promised: AbstractSet[str]) -> CommandJudgement:
+        """The judgement on a command by this name."""
+        for rules, promises, judgement in self._alternatives:
+            if promises <= promised and len(command) >= self._least and _hold(rules, command):
+                return judgement
+        return self._unmet
+
+
+def _text(term: Term) -> str:
+    prefix, name = term
+    return name if prefix == "arg" else f'promised "{name}": {PROMISES[name]}'
+
+
+def _hold(rules: tuple[Rule, ...], command: Command) -> bool:
+    try:
+        return all(rule(command) for rule in rules)
+    except (LookupError, TypeError, ValueError):
+        return False
+
+
+class _Entry:
+    """What a first word stands for: a command, a container of others, or both."""
+
+    __slots__ = ("alone", "subcommands")
+
+    def __init__(self) -> None:
+        self.alone: _Operation | None = None
+        self.subcommands: dict[bytes, _Operation] = {}
+
+
+@cache
+def _entries() -> dict[bytes, _Entry]:
+    entries: dict[bytes, _Entry] = {}
+    for row in commands():
+        name, _, subcommand = row.command.encode().partition(b" ")
+        entry = entries.setdefault(name, _Entry())
+        if subcommand:
+            entry.subcommands[subcommand] = _Operation(row)
+        else:
+            entry.alone = _Operation(row)
+    return entries
+
+
+def _find(command: Command) -> tuple[_Operation | None, Command]:
+    """The operation that a command asks for, and the command with each word by itself."""
+    try:
+        entry = _entries().get(keyword(command[0]))
+        if entry is None:
+            command = _split(command)
+            entry = _entries().get(keyword(command[0]))
+        if entry is None:
+            return None, command
+        if entry.subcommands and len(command) > 1:
+            return entry.subcommands.get(keyword(command[1])), command
+    except (LookupError, TypeError):
+        return None, command
+    return entry.alone, command
+
+
+def _split(command: Command) -> Command:
+    """A command whose first string may hold several words, as the clients split it."""
+    first: list[Argument] = [*octets(command[0]).split()]
+    return [*first, *command[1:]]
+
+
+def _entry(row: Row) -> TableEntry:
+    return TableEntry(
+        row.command,
+        row.safety,
+        conditions=classify(row.command.split()).conditions,
+        maybe_done=row.errors,
+        is_read=row.kind == "read",
+        source=row.source,
+        effect=row.effect,
+        note=row.note,
+        columns={
+            "command": row.command,
+            "kind": row.kind,
+            "safety": row.safety.value,
+            "safe_if": spelt(row.conditions),
+            "reply": f"error: {'; '.join(row.errors)}" if row.errors else row.reply,
+            "depends": row.depends,
+            "memorystore": "blocked" if row.blocked else "",
+            "listed": row.listed,
+            "source": row.source,
+            "effect": row.effect,
+            "note": row.note,
+        },
+    )

@@ -1,0 +1,24 @@
+"""Resource Manager: allow policies of projects (v1), and two policies, `policy` (recommended) and `documented`.
+
+Its module is loaded when a name is first used.
+"""
+
+from typing import TYPE_CHECKING
+
+from forbear.core.lazy import exports
+
+if TYPE_CHECKING:
+    from forbear.policy import Policy
+    from forbear.services.resource_manager.service import RECOMMENDED, ResourceManager
+
+    documented: Policy
+    policy: Policy
+
+__all__ = ["RECOMMENDED", "ResourceManager", "documented", "policy"]
+
+if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
+    __getattr__, __dir__ = exports(
+        __name__,
+        {"RECOMMENDED": "service", "ResourceManager": "service"},
+        calls={"documented": "service", "policy": "service"},
+    )

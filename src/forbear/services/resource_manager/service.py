@@ -1,0 +1,41 @@
+"""Resource Manager (v1): reading and writing the allow policies of projects."""
+
+from functools import cache
+from pathlib import Path
+from typing import ClassVar
+
+from forbear.policy import Policy
+from forbear.services import iam
+from forbear.services.errors import Failures
+from forbear.services.iam.service import DOCUMENTED_STATUSES
+from forbear.tables.service import TableService
+
+
+class ResourceManager(TableService):
+    """The knowledge of Resource Manager; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504)."""
+
+    __slots__ = ()
+
+    folder = Path(__file__).parent
+    files: ClassVar = {"cloudresourcemanager": ("projects",)}
+
+    @property
+    def name(self) -> str:
+        """The name in judgements and reports."""
+        return "resource_manager"
+
+
+RECOMMENDED = ResourceManager()
+DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
+
+
+@cache
+def documented() -> Policy:
+    """The retry page of IAM, which covers these methods, to the letter: statuses, waits and five minutes in all."""
+    return iam.documented.replace(on=Failures(DOCUMENTED), service=DOCUMENTED)
+
+
+@cache
+def policy() -> Policy:
+    """The recommended policy: that of IAM, whose page and whose reasons it shares."""
+    return iam.policy.replace(on=Failures(RECOMMENDED), service=RECOMMENDED)

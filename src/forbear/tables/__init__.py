@@ -1,0 +1,1 @@
+"""The engine: rows of CSV tables become judgements. It knows no service."""

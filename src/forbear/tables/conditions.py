@@ -1,0 +1,186 @@
+"""The grammar of conditions in the tables, and how each is read off an HTTP request. It knows no operation.
+
+Alternatives are joined by "|", what must hold together by "&"; a term is a prefix and a name:
+
+- `q:` a query parameter, `h:` a request header;
+- `b:` a field of the JSON body ("policy.etag"), with "=" also its value; `!b:` that there is no such field;
+- `x:` an element that every entry of an XML body has ("Object/VersionId");
+- `f:` a field of a gRPC message, with "=" also its value; `!f:` that it is not set;
+- `const:true` nothing at all.
+
+A row that describes an HTTP request and an RPC lists the alternatives of both; each takes those it can read.
+"""
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from forbear.grpc.call import field
+from forbear.http import preconditions
+from forbear.http.request import Request
+from forbear.tables import xml_body
+
+Term = tuple[str, str]
+Alternatives = tuple[tuple[Term, ...], ...]
+HttpTest = Callable[[Request, str], bool]
+"""Given a request and the query of its target, whether a condition is present in a form that counts."""
+FieldTest = Callable[[object], bool]
+"""The same, given the message of a call."""
+
+ValueTest = Callable[[object], bool]
+"""Given a value, whether it counts as a condition."""
+
+T = TypeVar("T")
+
+_PREFIXES = ("q", "h", "b", "!b", "x", "f", "!f", "const")
+
+
+def is_integer(value: object) -> bool:
+    """A condition on a version: a decimal integer, 0 ("must not exist") included."""
+    if isinstance(value, int):
+        return value >= 0 and not isinstance(value, bool)
+    return isinstance(value, str) and preconditions.is_integer(value)
+
+
+def is_positive(value: object) -> bool:
+    """The name of a version: an integer above 0."""
+    if isinstance(value, int):
+        return value > 0 and not isinstance(value, bool)
+    return isinstance(value, str) and preconditions.is_positive(value)
+
+
+def is_uuid(value: object) -> bool:
+    """A request id: a UUID other than that of zeros only."""
+    return isinstance(value, str) and preconditions.is_uuid(value)
+
+
+def is_given(value: object) -> bool:
+    """A text or bytes that are not empty."""
+    return isinstance(value, str | bytes) and len(value) > 0
+
+
+RULES: dict[str, ValueTest] = {
+    **dict.fromkeys(("ifGenerationMatch", "ifMetagenerationMatch"), is_integer),
+    **dict.fromkeys(("x-goog-if-generation-match", "x-goog-if-metageneration-match"), is_integer),
+    **dict.fromkeys(("if_generation_match", "if_metageneration_match", "if_source_generation_match"), is_integer),
+    **dict.fromkeys(("generation", "VersionId"), is_positive),
+    **dict.fromkeys(("requestId", "request_id"), is_uuid),
+    **dict.fromkeys(("etag", "backup_id", "upload_id"), is_given),
+}
+"""The rules by name: a query parameter, a header, the last part of a field's path, an element of XML."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition(Generic[T]):
+    """One alternative, in the spelling of the request and as a test."""
+
+    text: str
+    holds: T
+
+
+def parse(text: str) -> Alternatives:
+    """The alternatives in `text`, each a conjunction of terms; none for an empty text. Raises ValueError."""
+    if not text:
+        return ()
+    return tuple(tuple(_term(term.strip()) for term in alternative.split("&")) for alternative in text.split("|"))
+
+
+def _term(text: str) -> Term:
+    prefix, colon, name = text.partition(":")
+    if not colon or not name or prefix not in _PREFIXES or (prefix == "const" and name != "true"):
+        raise ValueError(f"a condition must be one of {', '.join(_PREFIXES)}, a colon and a name, got {text!r}")
+    if prefix == "x" and name.count("/") != 1:
+        raise ValueError(f"a condition on XML must be x:ENTRY/ELEMENT, got {text!r}")
+    return prefix, name
+
+
+def compiled(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
+    """The alternatives that an HTTP request can meet, as tests. Raises ValueError for a name whose rule is unknown."""
+    return tuple(
+        Condition(_text(terms), _conjunction([_http_test(*term) for term in terms]))
+        for terms in alternatives
+        if not any(prefix in ("f", "!f") for prefix, _ in terms)
+    )
+
+
+def compiled_fields(alternatives: Alternatives) -> tuple[Condition[FieldTest], ...]:
+    """The alternatives that the message of a call can meet, as tests. Raises ValueError as `compiled` does."""
+    return tuple(
+        Condition(_text(terms), _all([_field_test(*term) for term in terms]))
+        for terms in alternatives
+        if all(prefix in ("f", "!f", "const") for prefix, _ in terms)
+    )
+
+
+def _text(terms: tuple[Term, ...]) -> str:
+    return " and ".join(_spelling(prefix, name) for prefix, name in terms)
+
+
+def _spelling(prefix: str, name: str) -> str:
+    entry, _, element = name.partition("/")
+    return {
+        "q": f"{name}=", "h": f"{name}:", "b": f"{name} in the body", "!b": f"no {name} in the body",
+        "x": f"{element} in every {entry}", "f": name, "!f": f"no {name}", "const": "nothing",
+    }[prefix]  # fmt: skip
+
+
+def _conjunction(tests: list[HttpTest]) -> HttpTest:
+    if len(tests) == 1:
+        return tests[0]
+    return lambda request, query: all(test(request, query) for test in tests)
+
+
+def _all(tests: list[FieldTest]) -> FieldTest:
+    def hold(message: object) -> bool:
+        try:
+            return all(test(message) for test in tests)
+        except Exception:  # a stranger's own attributes may raise anything; what cannot be read is not known to hold
+            return False
+
+    return hold
+
+
+def _rule(name: str) -> ValueTest:
+    if name not in RULES:
+        raise ValueError(f"a condition must be on a value whose rule is known, got {name!r}; add it to RULES")
+    return RULES[name]
+
+
+def _http_test(prefix: str, name: str) -> HttpTest:
+    if prefix == "const":
+        return lambda _, __: True
+    if prefix == "b":
+        path, equals, value = name.partition("=")
+        return lambda request, _: preconditions.has_field(request.body, path, value if equals else None)
+    if prefix == "!b":
+        camel, snake = name.encode(), re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", name).encode()
+        return lambda request, _: preconditions.lacks_field(request.body, camel, snake)  # servers read both
+    if prefix == "x":
+        entry, _, element = name.partition("/")
+        valid = _rule(element)
+        return lambda request, _: xml_body.every(request.body, entry, element, valid)
+    if name == "If-Match":
+        return lambda request, _: preconditions.has_tag(request.headers)
+    rule, read = _rule(name), _parameter if prefix == "q" else _header
+    return lambda request, query: rule(read(request, query, name))
+
+
+def _parameter(_: Request, query: str, name: str) -> str | None:
+    return preconditions.value(query, name)
+
+
+def _header(request: Request, _: str, name: str) -> str:
+    return request.headers.get(name, "").strip(" \t")
+
+
+def _field_test(prefix: str, name: str) -> FieldTest:
+    if prefix == "const":
+        return lambda _: True
+    path, equals, value = name.partition("=")
+    if prefix == "!f":
+        return lambda message: field(message, path) is None
+    if equals:
+        return lambda message: field(message, path) == value
+    rule = _rule(path.rpartition(".")[2])
+    return lambda message: rule(field(message, path))

@@ -1,0 +1,134 @@
+"""A service whose JSON and gRPC APIs are described completely by tables.
+
+An operation that is in no table is a read or a mutation by its method. An unknown mutation is never repeated, not even
+a PUT or DELETE: the API is known, and that operation is not. These APIs document no method overrides, so a request with
+one counts as unknown.
+"""
+
+from abc import abstractmethod
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import ClassVar
+
+from forbear.core.record import Record
+from forbear.core.service import Judgement, TableEntry
+from forbear.core.verdict import CONFLICT, Safety, Verdict
+from forbear.grpc import codes
+from forbear.grpc import status as grpc_status
+from forbear.grpc.call import GrpcCall, Metadata
+from forbear.http import method as _method
+from forbear.http import preconditions
+from forbear.http.request import Request
+from forbear.http.status import TRANSIENT_STATUSES
+from forbear.tables import google_hosts, responses
+from forbear.tables.entries import entries
+from forbear.tables.operations import COLUMNS, Api, rows
+from forbear.tables.table import Row
+
+BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
+"""Why a batch is never repeated."""
+
+
+_COMPILED: dict[str, Mapping[str, Api]] = {}
+"""The tables of each service, compiled when they are first needed; all its instances share them."""
+
+
+class TableService(Record):
+    """The knowledge of one service; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504).
+
+    A subclass says its `name` in judgements and reports, the `folder` of its tables, and in `files` the names of the
+    tables (without `.csv`) of each API, by the API's name in the host name.
+    """
+
+    __slots__ = ("statuses",)
+
+    statuses: frozenset[int]
+    folder: ClassVar[Path]
+    files: ClassVar[Mapping[str, tuple[str, ...]]]
+
+    def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES) -> None:
+        self._set(statuses=responses.checked(statuses))
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name in judgements and reports."""
+
+    @property
+    def token_header(self) -> None:
+        """These APIs have no header by which they drop duplicates."""
+
+    @classmethod
+    def rows_of(cls, file: str) -> tuple[Row, ...]:
+        """Return the rows of one table."""
+        return rows(cls.folder / f"{file}.csv")
+
+    def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
+        """Return all operations of the service as one table."""
+        listed = [row for files in self.files.values() for file in files for row in self.rows_of(file)]
+        return {self.name: entries(listed, COLUMNS)}
+
+    def classify(self, request: Request) -> Judgement:
+        """Return the safety of a request.
+
+        On a host that is none of Google's (an emulator) all tables are searched, and the strictest match counts.
+        """
+        path, query = preconditions.split(request.target)
+        overrides = _method.overrides(request.headers)
+        overridden = bool(overrides) and set(overrides) != {request.method}
+        known = None if overridden or preconditions.is_cut(request.target) else self._known(request, path, query)
+        if known is not None:
+            return known
+        if path == "/batch" or path.startswith("/batch/"):
+            return Judgement(self.name, None, Safety.NEVER, refused=BATCH)
+        if request.method in _method.READS and not overridden:
+            return Judgement(self.name, None, Safety.ALWAYS, repeatable=True, mutation=False)
+        return Judgement(self.name, None, Safety.NEVER)
+
+    def verdict(
+        self,
+        judgement: Judgement,
+        status: int,
+        headers: Mapping[str, str],
+        body: Callable[[], bytes] | None = None,
+    ) -> Verdict | None:
+        """Return the meaning of a response, None for a success.
+
+        A 409 whose body says ABORTED is a conflict for a write: another client was quicker, and only a new read helps.
+        For a read it is transient. Where the body is not at hand, a 409 is permanent.
+        """
+        if status == 409 and body is not None and responses.error_status(body()) == "ABORTED":
+            return CONFLICT if judgement.mutation else responses.verdict(status, headers, (409,))
+        return responses.verdict(status, headers, self.statuses)
+
+    def classify_call(self, call: GrpcCall) -> Judgement:
+        """Return the safety of an RPC; an unknown one is never repeated."""
+        matches = [match for api in self._apis().values() if (match := api.call(call))]
+        return min(matches, key=_repeatable) if matches else Judgement(self.name, None, Safety.NEVER)
+
+    def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
+        """Return the meaning of a call's end, None for a success; ABORTED is a conflict, except for a read.
+
+        RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503
+        and 504. UNKNOWN, DATA_LOSS and UNIMPLEMENTED never are, although HTTP maps them to statuses of 5xx.
+        """
+        return grpc_status.verdict(code, metadata, codes.among(self.statuses), read=not judgement.mutation)
+
+    def _known(self, request: Request, path: str, query: str) -> Judgement | None:
+        apis, name = self._apis(), google_hosts.api(request.host)
+        if name is not None:
+            return apis[name].request(request, path, query) if name in apis else None
+        matches = [match for api in apis.values() if (match := api.request(request, path, query))]
+        return min(matches, key=_repeatable) if matches else None
+
+    def _apis(self) -> Mapping[str, Api]:
+        """Return the compiled tables by the name of the API in the host name."""
+        apis = _COMPILED.get(self.name)
+        if apis is None:
+            listed = {api: [row for file in files for row in self.rows_of(file)] for api, files in self.files.items()}
+            apis = _COMPILED[self.name] = {api: Api(self.name, rows) for api, rows in listed.items()}
+        return apis
+
+
+def _repeatable(judgement: Judgement) -> bool:
+    return judgement.repeatable

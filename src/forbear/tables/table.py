@@ -1,0 +1,113 @@
+"""Reading a table of operations: one row each, checked against the schema. It knows no service and no wire format.
+
+A table is a CSV file with the columns below, between which a service has its own ones for where an operation is found
+(HTTP method and path, RPC, command). Empty means: nothing, except in `documented`.
+
+- `id`: the name of the operation, unique.
+- `safety`: always, conditional or never.
+- `safe_if`: what makes a conditional operation safe, in the grammar of `forbear.tables.conditions`.
+- `disputed_if`: further conditions that some source accepts and others reject; they count only where a user opts in.
+- `documented`: what the service's own page says, if it names the operation: always, never or the conditions.
+- `maybe_done`: replies (HTTP statuses, or names of gRPC codes), joined by "|", that on a later attempt may mean that an
+  earlier one had worked.
+- `source`: where the row is from; JUDGEMENT marks our own.
+- `effect`: what a duplicate does; what is safe always, has no effect twice and cannot have worked before is a read.
+- `note`: anything else worth knowing.
+"""
+
+import csv
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from forbear.core.verdict import Safety
+from forbear.tables.conditions import Alternatives, parse
+
+COLUMNS = ("id", "safety", "safe_if", "disputed_if", "documented", "maybe_done", "source", "effect", "note")
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """How safe an operation is, and what makes it safe where that is conditional."""
+
+    safety: Safety
+    conditions: Alternatives = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One operation of a table; `where` has the service's own columns in their order."""
+
+    id: str
+    where: tuple[str, ...]
+    rule: Rule
+    disputed: Alternatives
+    documented: Rule | None
+    maybe_done: tuple[str, ...]
+    source: str
+    effect: str
+    note: str
+
+    @property
+    def is_read(self) -> bool:
+        """Whether the operation changes nothing."""
+        return self.rule.safety is Safety.ALWAYS and self.effect == "none" and not self.maybe_done
+
+
+def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[Row, ...]:
+    """The rows of the table in `path`, whose own columns are named `where` and then `optional`, which may be empty.
+
+    Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
+    """
+    with path.open(encoding="utf-8", newline="") as file:
+        reader = csv.DictReader(file, restval="", restkey="surplus")
+        expected = {*COLUMNS, *where, *optional}
+        if set(reader.fieldnames or ()) != expected:
+            raise ValueError(f"{path.name}: columns must be {sorted(expected)}, got {sorted(reader.fieldnames or ())}")
+        rows: dict[str, Row] = {}
+        for line in reader:
+            try:
+                row = _row(line, where, optional)
+                if row.id in rows:
+                    raise ValueError("`id` must be unique")
+            except ValueError as error:
+                raise ValueError(f"{path.name}, line {reader.line_num} ({line['id']}): {error}") from None
+            rows[row.id] = row
+    return tuple(rows.values())
+
+
+def _row(line: Mapping[str, str], where: tuple[str, ...], optional: tuple[str, ...]) -> Row:
+    if "surplus" in line:
+        raise ValueError(f"a row must have one value a column, got {line['surplus']!r} beyond the last one")
+    for column in ("id", "source", "effect", *where):
+        if not line[column]:
+            raise ValueError(f"`{column}` must not be empty")
+    return Row(
+        id=line["id"],
+        where=tuple(line[column] for column in (*where, *optional)),
+        rule=_rule(line["safety"], line["safe_if"]),
+        disputed=parse(line["disputed_if"]),
+        documented=_documented(line["documented"]),
+        maybe_done=tuple(filter(None, line["maybe_done"].split("|"))),
+        source=line["source"],
+        effect=line["effect"],
+        note=line["note"],
+    )
+
+
+def _rule(safety: str, safe_if: str) -> Rule:
+    kinds = {kind.value: kind for kind in Safety}
+    if safety not in kinds:
+        raise ValueError(f"`safety` must be one of {', '.join(kinds)}, got {safety!r}")
+    conditions = parse(safe_if)
+    if (kinds[safety] is Safety.CONDITIONAL) != bool(conditions):
+        raise ValueError(f"`safe_if` must be given for conditional operations only, got {safe_if!r} for {safety}")
+    return Rule(kinds[safety], conditions)
+
+
+def _documented(text: str) -> Rule | None:
+    if not text:
+        return None
+    if text in {Safety.ALWAYS.value, Safety.NEVER.value}:
+        return Rule(Safety(text))
+    return Rule(Safety.CONDITIONAL, parse(text))
