@@ -10,8 +10,8 @@ import pytest
 
 import forbear
 from forbear.clients._httpx import transport
-from forbear.clients._httpx.errors import Library
-from forbear.exchange.http.options import Settings
+from forbear.clients._httpx.errors import HttpxLibrary
+from forbear.exchange.http.options import HttpOptions
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
 from tests.clients.flavours import Flavour
@@ -123,13 +123,13 @@ def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: lis
             raise library.ReadError("reset")
 
     tampered = flavour.tampered(watch, flavour.played(*replies))
-    settings = Settings(rfc9110.policy.with_attempts(3))
+    settings = HttpOptions(rfc9110.policy.with_attempts(3))
 
     def exchange() -> bytes | None:
         request = library.Request("GET", "http://localhost")
         send = tampered.handle_request
         try:
-            response = transport.handle(settings, Library(library), send, request)
+            response = transport.handle(settings, HttpxLibrary(library), send, request)
             watched.append(weakref.ref(response.stream))
             return b"".join(response.stream)
         except library.ReadError:
@@ -139,7 +139,7 @@ def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: lis
         request = library.Request("GET", "http://localhost")
         send = tampered.handle_async_request
         try:
-            response = await transport.ahandle(settings, Library(library), send, request)
+            response = await transport.ahandle(settings, HttpxLibrary(library), send, request)
             watched.append(weakref.ref(response.stream))
             return b"".join([piece async for piece in response.stream])
         except library.ReadError:

@@ -10,7 +10,7 @@ import pytest
 
 import forbear
 from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Reason, Verdict
-from forbear.clients._httpx.errors import Library
+from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.services import rfc9110
 from tests.clients.flavours import Flavour
 from tests.clients.h2_server import h2_server
@@ -125,7 +125,7 @@ def test_an_error_of_the_callers_own_stream_proves_nothing(flavour: Flavour) -> 
 def test_verdicts(flavour: Flavour) -> None:
     """What each error of the libraries means, wherever it was wrapped."""
     module = flavour.library
-    judge = Library(module).verdict
+    judge = HttpxLibrary(module).verdict
 
     def caused(error: Exception, cause: BaseException) -> Exception:
         error.__cause__ = cause
@@ -172,4 +172,4 @@ def test_an_error_that_is_handled_meanwhile_is_no_cause(flavour: Flavour) -> Non
     except ssl.SSLCertVerificationError:
         with pytest.raises(flavour.library.ConnectError) as caught:
             raise flavour.library.ConnectError("refused")  # noqa: B904 - that is the point
-    assert Library(flavour.library).verdict(caught.value) is NOT_EXECUTED
+    assert HttpxLibrary(flavour.library).verdict(caught.value) is NOT_EXECUTED

@@ -14,7 +14,7 @@ from requests.adapters import HTTPAdapter
 
 import forbear
 from forbear import PERMANENT, TRANSIENT, Budget, Event, Limits, Reason, Recovered, TokenBucket
-from forbear.clients._urllib3 import Library
+from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.urllib3 import Retry
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
@@ -91,7 +91,7 @@ def test_a_fingerprint_that_does_not_match_is_final(time: VirtualTime, tmp_path:
 
 def test_a_traceback_that_is_gone_proves_nothing() -> None:
     """The place where an error was raised proves what was sent; its name does not."""
-    judge = Library(urllib3.exceptions).verdict
+    judge = Urllib3Errors(urllib3.exceptions).verdict
     refused = urllib3.exceptions.NewConnectionError(Any, "refused")  # type: ignore[arg-type]
     assert judge(refused) is TRANSIENT
     assert judge(urllib3.exceptions.ProxyError("Unable to connect to proxy", refused)) is TRANSIENT

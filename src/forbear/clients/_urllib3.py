@@ -23,7 +23,7 @@ _SENDING = frozenset({"request", "request_chunked"})
 _SENDERS = frozenset({"urllib3.connection", "http.client"})
 
 
-class Library:
+class Urllib3Errors:
     """The errors of urllib3; `exceptions` is its module of them."""
 
     def __init__(self, exceptions: Any) -> None:

@@ -9,11 +9,11 @@ except ImportError as error:
     raise ImportError('forbear.clients.httpx needs httpx; install it with: pip install "forbear[httpx]"') from error
 
 from forbear.clients._httpx import transport as httpx_shape
-from forbear.clients._httpx.errors import Library
-from forbear.exchange.http.options import BUFFER, Settings
+from forbear.clients._httpx.errors import HttpxLibrary
+from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.policy import Policy
 
-_LIBRARY = Library(httpx)
+_LIBRARY = HttpxLibrary(httpx)
 
 
 class RetryTransport(httpx.BaseTransport):
@@ -44,7 +44,7 @@ class RetryTransport(httpx.BaseTransport):
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._settings = Settings(policy, idempotency_header, buffer)
+        self._settings = HttpOptions(policy, idempotency_header, buffer)
         if transport is not None and not isinstance(transport, httpx.BaseTransport):
             raise TypeError(f"`transport` must be an httpx.BaseTransport or None (a plain one), got {transport!r}")
         self._transport = httpx.HTTPTransport() if transport is None else transport
@@ -82,7 +82,7 @@ class AsyncRetryTransport(httpx.AsyncBaseTransport):
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._settings = Settings(policy, idempotency_header, buffer)
+        self._settings = HttpOptions(policy, idempotency_header, buffer)
         if transport is not None and not isinstance(transport, httpx.AsyncBaseTransport):
             raise TypeError(f"`transport` must be an httpx.AsyncBaseTransport or None (a plain one), got {transport!r}")
         self._transport = httpx.AsyncHTTPTransport() if transport is None else transport

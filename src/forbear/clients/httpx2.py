@@ -9,11 +9,11 @@ except ImportError as error:
     raise ImportError('forbear.clients.httpx2 needs httpx2; install it with: pip install "forbear[httpx2]"') from error
 
 from forbear.clients._httpx import transport as httpx_shape
-from forbear.clients._httpx.errors import Library
-from forbear.exchange.http.options import BUFFER, Settings
+from forbear.clients._httpx.errors import HttpxLibrary
+from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.policy import Policy
 
-_LIBRARY = Library(httpx2)
+_LIBRARY = HttpxLibrary(httpx2)
 
 
 class RetryTransport(httpx2.BaseTransport):
@@ -44,7 +44,7 @@ class RetryTransport(httpx2.BaseTransport):
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._settings = Settings(policy, idempotency_header, buffer)
+        self._settings = HttpOptions(policy, idempotency_header, buffer)
         if transport is not None and not isinstance(transport, httpx2.BaseTransport):
             raise TypeError(f"`transport` must be an httpx2.BaseTransport or None (a plain one), got {transport!r}")
         self._transport = httpx2.HTTPTransport() if transport is None else transport
@@ -84,7 +84,7 @@ class AsyncRetryTransport(httpx2.AsyncBaseTransport):
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._settings = Settings(policy, idempotency_header, buffer)
+        self._settings = HttpOptions(policy, idempotency_header, buffer)
         if transport is not None and not isinstance(transport, httpx2.AsyncBaseTransport):
             raise TypeError(
                 f"`transport` must be an httpx2.AsyncBaseTransport or None (a plain one), got {transport!r}"

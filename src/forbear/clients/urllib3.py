@@ -18,18 +18,18 @@ except ImportError as error:
         'forbear.clients.urllib3 needs urllib3; install it with: pip install "forbear[urllib3]"'
     ) from error
 
-from forbear.clients._urllib3 import Library
+from forbear.clients._urllib3 import Urllib3Errors
 from forbear.core.report import attach
 from forbear.core.verdict import Effect, Verdict
 from forbear.exchange.http.exchange import Exchange, Start
-from forbear.exchange.http.options import Settings
+from forbear.exchange.http.options import HttpOptions
 from forbear.http.method import READS
 from forbear.http.ranges import number
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
-_LIBRARY = Library(urllib3.exceptions)
+_LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 _SHORT = 64 * 1024
 """Bytes of a body that are read to keep the connection; a longer one costs more than another connection."""
@@ -59,7 +59,7 @@ class Retry(urllib3.Retry):
     def __init__(
         self, policy: Policy | None = None, *, bodies_are_reusable: bool = False, redirect: int | None = 10
     ) -> None:
-        self._settings = Settings(policy)
+        self._settings = HttpOptions(policy)
         if policy is not None and (policy.judges_values or policy.attempt_timeout is not None):
             what = "on_result" if policy.judges_values else "attempt_timeout"
             raise TypeError(f"`policy` must do without {what}, which urllib3 has no place for: mount a RetryAdapter")

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from forbear.policy import Policy
 
 
-class Judged:
+class RetriedCall:
     """One call; `start` is the moment before its first attempt.
 
     Tell how each attempt went (`failed` or `succeeded`) and wait for the seconds that come back before the next.

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
-from forbear.exchange.call import Judged
+from forbear.exchange.call import RetriedCall
 from forbear.exchange.http.exchange import Start
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
@@ -59,14 +59,14 @@ class Rpc:
         self.service = service
         self.safe = safe
 
-    def begin(self, timeout: float | None = None) -> Judged:
+    def begin(self, timeout: float | None = None) -> RetriedCall:
         """The state of a call whose first attempt starts now; the caller allows `timeout` seconds for all attempts."""
         policy, most = self.policy, self.policy.limits.timeout
         if timeout is not None and timeout > 0 and (most is None or timeout < most):
             policy = policy.with_timeout(timeout)
-        return Judged(policy, Start())
+        return RetriedCall(policy, Start())
 
-    def failed(self, judged: Judged, error: Exception, message: object, stuck: str | None = None) -> float | None:
+    def failed(self, judged: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
         """Return the seconds to wait before the next attempt, None to let `error` out.
 
         `message` is the request, of a stream the first one, None where it is not at hand; an iterator comes only once,
@@ -128,7 +128,7 @@ def _answered(service: "RpcService | None", error: Exception, judgement: Judgeme
 def _wait(error: Exception) -> float | None:
     """Return the seconds that the server asks to wait, None where it does not."""
     if errors.status_of(error) is None:
-        return grpc_status.asked_for(errors.metadata_of(error))
+        return grpc_status.retry_delay(errors.metadata_of(error))
     seconds = asked(errors.headers_of(error), current_runtime().now())
     return responses.error_delay(errors.body_of(error)) if seconds is None else seconds
 

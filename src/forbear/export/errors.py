@@ -7,7 +7,7 @@ from forbear.core.verdict import Kind
 from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 
 _TRANSIENT = ("ConnectionError", "TimeoutError", "socket.gaierror")
@@ -43,7 +43,7 @@ def of(outline: Outline) -> Errors:
     policy = outline.policy
     if policy.service is not None or policy.on is verdict_of_exception:
         outline.differs("errors", "errors: by type and status alone; wrapped and rarer ones are not known")
-    if isinstance(policy.on, Failures):
+    if isinstance(policy.on, ErrorVerdicts):
         return Errors(_TRANSIENT, outline.statuses) if policy.repeatable else Errors(())
     if policy.on is verdict_of_exception:
         return Errors(_REDIS_TRANSIENT if policy.repeatable else _REDIS_NOT_EXECUTED)

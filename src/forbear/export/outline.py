@@ -10,7 +10,7 @@ from forbear.export.waits import Waits
 from forbear.http.method import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 
 MANY = 1_000_000
@@ -133,7 +133,7 @@ class Outline:
 
 def _is_judge(hook: object) -> bool:
     """Whether a hook of a policy may answer with more than yes or no; the judges of services have no delays."""
-    if isinstance(hook, type | tuple | Failures) or hook is verdict_of_exception:
+    if isinstance(hook, type | tuple | ErrorVerdicts) or hook is verdict_of_exception:
         return False
     return hook is not None
 

@@ -28,10 +28,10 @@ def verdict(
     if code not in transient and code != codes.ABORTED:
         return PERMANENT
     listed = list(metadata)
-    return Verdict(Kind.TRANSIENT, retry_after=asked_for(listed), throttled=code in _MAY_BE_THROTTLED)
+    return Verdict(Kind.TRANSIENT, retry_after=retry_delay(listed), throttled=code in _MAY_BE_THROTTLED)
 
 
-def asked_for(metadata: Metadata) -> float | None:
+def retry_delay(metadata: Metadata) -> float | None:
     """The seconds that the server asks to wait, infinity for "do not come back", None where it says nothing.
 
     The pushback of gRPC's own retry design says so in milliseconds; a value that is negative or no number means that no

@@ -158,7 +158,7 @@ _NO_CONNECTION = frozenset({"urllib3.exceptions.NewConnectionError", "urllib3.ex
 _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
 
 
-class Failures(Record):
+class ErrorVerdicts(Record):
     """The judge of errors around one service, for the `on` of its policies.
 
     An HTTP status or a gRPC code means what the service says of it. Transport errors leave the outcome unknown, a

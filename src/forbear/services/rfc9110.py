@@ -13,7 +13,7 @@ from forbear.core.verdict import Safety, Verdict
 from forbear.http import method, preconditions
 from forbear.http.request import Request
 from forbear.policy import Policy
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.tables import responses
 
 _NAME = "rfc9110"
@@ -74,5 +74,5 @@ class Rfc9110(Record):
 
 RECOMMENDED = RFC9110 = Rfc9110()
 
-policy = Policy(Failures(RFC9110), repeatable=False, service=RFC9110)
+policy = Policy(ErrorVerdicts(RFC9110), repeatable=False, service=RFC9110)
 """The policy for HTTP APIs that nobody described: at most 5 attempts within 60 s, full jitter under 1, 2, 4 … s."""

@@ -14,14 +14,14 @@ _DOT_SEGMENTS = frozenset(
 )
 
 
-class _Node(Generic[T]):
+class _PathNode(Generic[T]):
     __slots__ = ("any", "literals", "operations", "verbs")
 
     def __init__(self) -> None:
-        self.literals: dict[str, _Node[T]] = {}
-        self.any: _Node[T] | None = None
+        self.literals: dict[str, _PathNode[T]] = {}
+        self.any: _PathNode[T] | None = None
         self.operations: dict[str, T] = {}
-        self.verbs: dict[str, _Node[T]] = {}
+        self.verbs: dict[str, _PathNode[T]] = {}
 
 
 class Matcher(Generic[T]):
@@ -30,19 +30,19 @@ class Matcher(Generic[T]):
     __slots__ = ("_root",)
 
     def __init__(self) -> None:
-        self._root: _Node[T] = _Node()
+        self._root: _PathNode[T] = _PathNode()
 
     def add(self, method: str, template: str, operation: T) -> None:
         """Add one operation; raises ValueError for a method and template that are there already."""
         node = self._root
         for segment in template.split("/"):
             if segment[:1] == "{":
-                node.any = node = node.any or _Node()
+                node.any = node = node.any or _PathNode()
                 verb = segment.partition("}:")[2]
                 if verb:
-                    node = node.verbs.setdefault(verb, _Node())
+                    node = node.verbs.setdefault(verb, _PathNode())
             else:
-                node = node.literals.setdefault(segment, _Node())
+                node = node.literals.setdefault(segment, _PathNode())
         if method in node.operations:
             raise ValueError(f"two operations must not share a method and a path, got {method} {template} twice")
         node.operations[method] = operation
@@ -52,7 +52,7 @@ class Matcher(Generic[T]):
         return _find(self._root, method, path.split("/"), 0)
 
 
-def _find(node: _Node[T], method: str, segments: list[str], index: int) -> T | None:
+def _find(node: _PathNode[T], method: str, segments: list[str], index: int) -> T | None:
     if index == len(segments):
         return node.operations.get(method)
     segment = segments[index]

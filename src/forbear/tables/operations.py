@@ -17,7 +17,7 @@ from forbear.tables.table import Row, Rule, load
 T = TypeVar("T")
 
 
-class Operation:
+class HttpOperation:
     """What is known of one operation of an HTTP API; `rule` stands in for that of its row."""
 
     __slots__ = ("_met", "_unmet")
@@ -36,7 +36,7 @@ class Operation:
         return self._unmet
 
 
-class Procedure:
+class RpcOperation:
     """What is known of one RPC, `name` without the leading slash; `rule` stands in for that of its row."""
 
     __slots__ = ("_met", "_unmet")
@@ -89,19 +89,19 @@ class Api:
     __slots__ = ("_matcher", "_procedures")
 
     def __init__(self, service: str, rows: Iterable[Row]) -> None:
-        self._matcher: Matcher[Operation] = Matcher()
-        self._procedures: dict[str, Procedure] = {}
+        self._matcher: Matcher[HttpOperation] = Matcher()
+        self._procedures: dict[str, RpcOperation] = {}
         said: dict[str, object] = {}
         for row in rows:
             method, paths, rpc = row.where
-            operation = Operation(service, row)
+            operation = HttpOperation(service, row)
             for path in paths.split("|"):
                 self._matcher.add(method, path, operation)
             if rpc:
                 says = (row.rule, row.maybe_done, row.effect)
                 if said.setdefault(rpc, says) != says:
                     raise ValueError(f"rows of one RPC must agree, got {row.id} for {rpc}")
-                self._procedures[rpc] = Procedure(service, rpc, row)
+                self._procedures[rpc] = RpcOperation(service, rpc, row)
 
     def request(self, request: Request, path: str, query: str) -> Judgement | None:
         """The judgement on a request, whose target has this path and query; None where it is not known."""

@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.services import cloud_storage, find
-from forbear.services.cloud_storage.hosts import Speech, serves, speech
+from forbear.services.cloud_storage.hosts import HostKind, kind_of, serves
 from forbear.services.registry import recommended
 from forbear.services.rfc9110 import policy as rfc9110_policy
 
@@ -11,28 +11,28 @@ from forbear.services.rfc9110 import policy as rfc9110_policy
 @pytest.mark.parametrize(
     ("host", "spoken"),
     [
-        ("storage.googleapis.com", Speech.JSON),
-        ("storage.googleapis.com:443", Speech.JSON),
-        ("STORAGE.GoogleAPIs.com.", Speech.JSON),
-        ("storage.googleapis.com.:443", Speech.JSON),
-        ("storage.mtls.googleapis.com", Speech.JSON),
-        ("storage.me-central2.rep.googleapis.com", Speech.JSON),
-        ("storage-vialink1.p.googleapis.com", Speech.JSON),
-        ("content-storage.googleapis.com", Speech.JSON),
-        ("bucket.storage.googleapis.com", Speech.BUCKET),
-        ("my.dotted.bucket.storage.googleapis.com", Speech.BUCKET),
-        ("storage.storage.googleapis.com", Speech.BUCKET),
-        ("www.storage.googleapis.com", Speech.BUCKET),
-        ("c.storage.googleapis.com", Speech.BUCKET),
-        ("bucket.storage.me-central2.rep.googleapis.com", Speech.BUCKET),
-        ("bucket.storage-vialink1.p.googleapis.com", Speech.BUCKET),
-        ("storage-upload.googleapis.com", Speech.XML),
-        ("bucket.storage-download.googleapis.com", Speech.BUCKET),
-        ("commondatastorage.googleapis.com", Speech.XML),
-        ("bucket.commondatastorage.googleapis.com", Speech.BUCKET),
-        ("storage.cloud.google.com", Speech.XML),
-        ("www.googleapis.com", Speech.SHARED),
-        ("www.mtls.googleapis.com", Speech.SHARED),
+        ("storage.googleapis.com", HostKind.JSON),
+        ("storage.googleapis.com:443", HostKind.JSON),
+        ("STORAGE.GoogleAPIs.com.", HostKind.JSON),
+        ("storage.googleapis.com.:443", HostKind.JSON),
+        ("storage.mtls.googleapis.com", HostKind.JSON),
+        ("storage.me-central2.rep.googleapis.com", HostKind.JSON),
+        ("storage-vialink1.p.googleapis.com", HostKind.JSON),
+        ("content-storage.googleapis.com", HostKind.JSON),
+        ("bucket.storage.googleapis.com", HostKind.BUCKET),
+        ("my.dotted.bucket.storage.googleapis.com", HostKind.BUCKET),
+        ("storage.storage.googleapis.com", HostKind.BUCKET),
+        ("www.storage.googleapis.com", HostKind.BUCKET),
+        ("c.storage.googleapis.com", HostKind.BUCKET),
+        ("bucket.storage.me-central2.rep.googleapis.com", HostKind.BUCKET),
+        ("bucket.storage-vialink1.p.googleapis.com", HostKind.BUCKET),
+        ("storage-upload.googleapis.com", HostKind.XML),
+        ("bucket.storage-download.googleapis.com", HostKind.BUCKET),
+        ("commondatastorage.googleapis.com", HostKind.XML),
+        ("bucket.commondatastorage.googleapis.com", HostKind.BUCKET),
+        ("storage.cloud.google.com", HostKind.XML),
+        ("www.googleapis.com", HostKind.SHARED),
+        ("www.mtls.googleapis.com", HostKind.SHARED),
         ("googleapis.com", None),
         ("iam.googleapis.com", None),
         ("storagetransfer.googleapis.com", None),
@@ -48,9 +48,9 @@ from forbear.services.rfc9110 import policy as rfc9110_policy
         ("", None),
     ],
 )
-def test_what_a_host_speaks(host: str, spoken: Speech | None) -> None:
+def test_what_a_host_speaks(host: str, spoken: HostKind | None) -> None:
     """A bucket in the host name means that the path is an object, whatever it looks like."""
-    assert speech(host) is spoken
+    assert kind_of(host) is spoken
 
 
 @pytest.mark.parametrize(

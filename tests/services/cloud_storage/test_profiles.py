@@ -12,7 +12,7 @@ from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 
 ALMOST_1 = 1 - 2**-53
 EVERY_5XX = set(range(500, 600))
@@ -36,7 +36,7 @@ def ranges(policy: Policy, count: int = 9) -> list[tuple[float, float]]:
 @pytest.mark.parametrize("policy", ALL)
 def test_what_they_share(policy: Policy) -> None:
     """Errors are judged by their shape, and nothing is repeated whose operation nobody knows."""
-    assert policy.on == Failures(service_of(policy))
+    assert policy.on == ErrorVerdicts(service_of(policy))
     assert policy.repeatable is False
     assert policy.attempt_timeout is None
     assert policy.budget is None
@@ -69,7 +69,7 @@ def test_documented_2020_is_the_page_before_it() -> None:
     assert policy.limits == Limits(attempts=11, timeout=None)
     assert service_of(policy) == CloudStorage(documented=True, statuses=frozenset({429} | EVERY_5XX))
     assert "no figure" in (documents()["documented_2020"] or "")
-    assert Failures(service_of(policy))(ConnectionResetError()) == TRANSIENT
+    assert ErrorVerdicts(service_of(policy))(ConnectionResetError()) == TRANSIENT
     assert "lists no transport errors" in (documents()["documented_2020"] or "")
 
 

@@ -9,7 +9,7 @@ from forbear.core.decide import Limits
 from forbear.core.verdict import TRANSIENT
 from forbear.policy import Policy
 from forbear.services import memorystore
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.memorystore import service
 from forbear.services.memorystore.service import DOCUMENTED, RECOMMENDED, Memorystore
 
@@ -33,7 +33,7 @@ def test_documented_is_the_page() -> None:
 @pytest.mark.parametrize("error", [ConnectionResetError(), TimeoutError(), ConnectionRefusedError()], ids=repr)
 def test_documented_departs_from_the_page_in_transport_errors(error: Exception) -> None:
     """The page lists none, and the docstring says so; nothing is repeated for one whose operation nobody knows."""
-    assert Failures(DOCUMENTED)(error) == TRANSIENT
+    assert ErrorVerdicts(DOCUMENTED)(error) == TRANSIENT
     assert not memorystore.documented.repeatable
     assert "lists no transport errors" in (service.documented.__doc__ or "")
 
@@ -54,7 +54,7 @@ def test_how_policy_differs() -> None:
 def test_what_they_share(policy: Policy) -> None:
     """Errors are judged by their shape, and nothing is repeated whose operation nobody knows."""
     assert policy.service is not None
-    assert policy.on == Failures(policy.service)
+    assert policy.on == ErrorVerdicts(policy.service)
     assert policy.repeatable is False
     assert pickle.loads(pickle.dumps(policy)) == policy
 

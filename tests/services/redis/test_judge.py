@@ -10,7 +10,7 @@ from forbear.core.verdict import Safety
 from forbear.services.redis import PROMISES, CommandJudgement, classify
 from forbear.services.redis.arguments import RULES
 from forbear.services.redis.service import commands
-from forbear.services.redis.table import UNKNOWN, Row
+from forbear.services.redis.table import UNKNOWN, CommandRow
 
 _ROWS = commands()
 _NAMES = [row.command for row in _ROWS]
@@ -19,7 +19,7 @@ _SCRIPTED = {"EVAL", "EVALSHA", "FCALL", "GRAPH.PROFILE", "GRAPH.QUERY", "TFCALL
 _CONTAINERS = {name.partition(" ")[0] for name in _NAMES if " " in name}
 
 
-def _expected(row: Row) -> CommandJudgement:
+def _expected(row: CommandRow) -> CommandJudgement:
     """The answer of a row for a command whose arguments meet no condition."""
     return CommandJudgement(
         "redis",
@@ -37,7 +37,7 @@ def _expected(row: Row) -> CommandJudgement:
 
 
 @pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.command)
-def test_every_row_is_found_by_every_spelling(row: Row) -> None:
+def test_every_row_is_found_by_every_spelling(row: CommandRow) -> None:
     """As words of their own or as one string, in any case, as text or as bytes, whatever arguments there are."""
     name = row.command
     expected = _expected(row)
@@ -128,7 +128,7 @@ def test_nothing_is_raised_and_nothing_unsafe_is_allowed(command: list[Any], nam
 @pytest.mark.parametrize(
     "row", [row for row in _ROWS if row.conditions and row.command not in RULES], ids=lambda row: row.command
 )
-def test_promises_count_only_when_given(row: Row) -> None:
+def test_promises_count_only_when_given(row: CommandRow) -> None:
     """What only the caller can know is met by a promise and by nothing else."""
     command = row.command.split(" ")
     assert not classify(command).repeatable

@@ -9,7 +9,7 @@ from forbear.core.verdict import Safety
 from forbear.services.redis import PROMISES
 from forbear.services.redis.arguments import RULES
 from forbear.services.redis.service import commands
-from forbear.services.redis.table import COLUMNS, Row, load
+from forbear.services.redis.table import COLUMNS, CommandRow, load
 
 _ROWS = commands()
 
@@ -22,7 +22,7 @@ def test_the_table_is_whole() -> None:
 
 
 @pytest.mark.parametrize("row", _ROWS, ids=lambda row: row.command)
-def test_every_row_is_consistent(row: Row) -> None:
+def test_every_row_is_consistent(row: CommandRow) -> None:
     """Reads are always safe, what is safe does no harm, and what is not says which."""
     if row.kind == "read":
         assert row.safety is Safety.ALWAYS
@@ -48,7 +48,7 @@ _HEADER = ",".join(COLUMNS)
 _GOOD = 'GET,read,always,,same,,,"redis, valkey",readonly flag,none,'
 
 
-def _load(tmp_path: Path, *lines: str, header: str = _HEADER) -> tuple[Row, ...]:
+def _load(tmp_path: Path, *lines: str, header: str = _HEADER) -> tuple[CommandRow, ...]:
     path = tmp_path / "commands.csv"
     path.write_text("\n".join((header, *lines)) + "\n", encoding="utf-8")
     return load(path)
@@ -63,8 +63,10 @@ def test_rows_are_read(tmp_path: Path) -> None:
         "JUDGEMENT,counts twice,a note",
     )
     assert rows == (
-        Row("GET", "read", Safety.ALWAYS, (), "same", (), "", False, "redis, valkey", "readonly flag", "none", ""),
-        Row(
+        CommandRow(
+            "GET", "read", Safety.ALWAYS, (), "same", (), "", False, "redis, valkey", "readonly flag", "none", ""
+        ),
+        CommandRow(
             "ZADD",
             "write",
             Safety.CONDITIONAL,

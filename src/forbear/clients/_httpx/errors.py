@@ -15,7 +15,7 @@ _BROKEN_OFF = "ConnectionNotAvailable"
 """The error of httpcore, which httpx passes on, for a response that had begun when HTTP/2's GOAWAY named its stream."""
 
 
-class Library:
+class HttpxLibrary:
     """The names of one client library that an adapter needs, and its kinds of stream."""
 
     def __init__(self, module: Any) -> None:

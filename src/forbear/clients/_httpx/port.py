@@ -4,13 +4,13 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
-from forbear.clients._httpx.errors import Library
+from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.body import AsyncOnce, Body, Fixed, Rendered, streamed
 from forbear.exchange.http.exchange import Exchange, Start
-from forbear.exchange.http.options import Settings, is_marked, opened
-from forbear.exchange.http.responses import Outcome, is_settled_at_once, is_watched
+from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
+from forbear.exchange.http.responses import FirstResult, is_read_at_once, needs_reader
 from forbear.exchange.http.send import WHOLE_BODY, Send
 from forbear.http.bodies import position
 from forbear.http.method import READS
@@ -25,7 +25,7 @@ class _Port:
 
     _is_async = False
 
-    def __init__(self, settings: Settings, library: Library, send: Any, request: Any) -> None:
+    def __init__(self, settings: HttpOptions, library: HttpxLibrary, send: Any, request: Any) -> None:
         self.start = Start()
         self._settings = settings
         self._library = library
@@ -33,7 +33,7 @@ class _Port:
         self._request = request
         self._url = request.url  # as the caller has it: a transport may rewrite that of the request while it sends
         self._exchange: Exchange | None = None
-        self.outcome: Outcome[Any] | None = None  # of the first attempt, where that has been made already
+        self.outcome: FirstResult[Any] | None = None  # of the first attempt, where that has been made already
         plain = type(request.stream) is library.ByteStream and settings.is_plain
         self.is_plain = plain and (request.method in READS or not is_marked(settings, request.method, self._target))
 
@@ -59,14 +59,14 @@ class _Port:
         headers: Mapping[str, str] = response.headers
         return headers
 
-    def is_settled_at_once(self, response: Any) -> bool:
+    def is_read_at_once(self, response: Any) -> bool:
         """Whether the body of a response is to be read before anything else is decided."""
-        return is_settled_at_once(self._request.method, response.status_code, response.headers)
+        return is_read_at_once(self._request.method, response.status_code, response.headers)
 
-    def is_watched(self, response: Any) -> bool:
+    def needs_reader(self, response: Any) -> bool:
         """Whether the body of a response that is handed out must come through a Reader."""
         given_up = self.report is not None
-        return is_watched(self._request.method, response.status_code, response.headers, given_up=given_up)
+        return needs_reader(self._request.method, response.status_code, response.headers, given_up=given_up)
 
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means."""
@@ -89,7 +89,7 @@ class _Port:
         self._body, self._stream = bodied(self._library, request, settings.buffer)
         content = self._body.content if isinstance(self._body, Fixed) else None
         describe = partial(_described, request, *where, content)
-        exchange, self._token = opened(
+        exchange, self._token = open_exchange(
             settings, self.start, request.method, where, request.headers, self._body, describe
         )
         return exchange
@@ -123,7 +123,7 @@ class _Port:
         return varied
 
 
-class Port(_Port):
+class HttpxPort(_Port):
     """How one request is sent by a sync client."""
 
     __slots__ = ()
@@ -155,7 +155,7 @@ class Port(_Port):
         response.stream.close()
 
 
-class AsyncPort(_Port):
+class AsyncHttpxPort(_Port):
     """How one request is sent by an async client."""
 
     __slots__ = ()
@@ -189,7 +189,7 @@ class AsyncPort(_Port):
         await response.stream.aclose()
 
 
-def _bodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
+def _bodied(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
     stream = request.stream
     if isinstance(stream, library.ByteStream):
         fixed = Fixed(b"".join(stream))
@@ -202,7 +202,7 @@ def _bodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[
     return body, partial(library.RequestBody, body.chunks)
 
 
-def _abodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
+def _abodied(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
     stream = request.stream
     if isinstance(stream, library.ByteStream):
         body: Fixed | Rendered | AsyncOnce = Fixed(b"".join(stream))
@@ -211,7 +211,7 @@ def _abodied(library: Library, request: Any, limit: int) -> tuple[Body, Callable
     return body, partial(library.AsyncRequestBody, body.achunks)
 
 
-def _form(library: Library, stream: Any) -> Rendered | None:
+def _form(library: HttpxLibrary, stream: Any) -> Rendered | None:
     """The form that a stream renders, None for other streams and for forms with a file that cannot be rewound."""
     if type(stream) is not library.Form:
         return None

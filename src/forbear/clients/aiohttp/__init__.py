@@ -9,12 +9,12 @@ except ImportError as error:
         'forbear.clients.aiohttp needs aiohttp>=3.12.7; install it with: pip install "forbear[aiohttp]"'
     ) from error
 
-from forbear.clients.aiohttp.port import Port, is_sent_again
+from forbear.clients.aiohttp.port import AiohttpPort, is_sent_again
 from forbear.clients.aiohttp.response import tell
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.exchange import Start
-from forbear.exchange.http.options import BUFFER, Settings
-from forbear.exchange.http.responses import Outcome
+from forbear.exchange.http.options import BUFFER, HttpOptions
+from forbear.exchange.http.responses import FirstResult
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -46,7 +46,7 @@ class RetryMiddleware:
     def __init__(
         self, policy: Policy | None = None, *, idempotency_header: str | None = None, buffer: int = BUFFER
     ) -> None:
-        self._settings = Settings(policy, idempotency_header, buffer)
+        self._settings = HttpOptions(policy, idempotency_header, buffer)
         self._is_plain = self._settings.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
@@ -60,12 +60,12 @@ class RetryMiddleware:
             try:
                 response = await handler(request)
             except Exception as error:
-                outcome = Outcome[ClientResponse](error)
+                outcome = FirstResult[ClientResponse](error)
             else:
                 if response.status < 400 and response.content.is_eof():  # what is here in whole does not break
                     return response
-                outcome = Outcome(response)
-        port = Port(self._settings, handler, request, start, outcome)
+                outcome = FirstResult(response)
+        port = AiohttpPort(self._settings, handler, request, start, outcome)
         try:
             response = await drive(port)
         except Exception as error:
@@ -74,7 +74,7 @@ class RetryMiddleware:
             raise
         if port.report is not None:
             tell(response, port.report)
-        if not response.content.is_eof() and port.is_watched(response):
+        if not response.content.is_eof() and port.needs_reader(response):
             port.continued(response)
         return response
 

@@ -21,8 +21,8 @@ from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdi
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.body import AsyncOnce, Fixed
 from forbear.exchange.http.exchange import Exchange, Start
-from forbear.exchange.http.options import Settings, is_marked, opened
-from forbear.exchange.http.responses import Outcome, is_settled_at_once, is_watched
+from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
+from forbear.exchange.http.responses import FirstResult, is_read_at_once, needs_reader
 from forbear.exchange.http.send import WHOLE_BODY, Send
 from forbear.http.method import IDEMPOTENT, READS
 from forbear.http.ranges import coding
@@ -77,7 +77,7 @@ def is_sent_again(request: aiohttp.ClientRequest, error: Exception) -> bool:
 _IN_MEMORY = (bytes, BytesPayload)
 
 
-class Port:
+class AiohttpPort:
     """How one request is sent, varied and sent again; the request is the session's own and changed in place."""
 
     __slots__ = ("is_plain", "start", "_body", "_chunked", "_exchange", "_handler", "_headers", "_last", "_outcome",
@@ -87,11 +87,11 @@ class Port:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: HttpOptions,
         handler: ClientHandlerType,
         request: ClientRequest,
         start: Start,
-        outcome: Outcome[ClientResponse] | None,
+        outcome: FirstResult[ClientResponse] | None,
     ) -> None:
         self.start = start
         self._outcome = outcome  # of the first attempt, where that has been made already
@@ -115,7 +115,7 @@ class Port:
             self._body = bodied(request.body, settings.buffer)
             content = self._body.content if isinstance(self._body, Fixed) else None
             describe = partial(_described, request.method, *where, self._headers, content)
-            self._exchange, self._token = opened(
+            self._exchange, self._token = open_exchange(
                 settings, self.start, request.method, where, self._headers, self._body, describe
             )
         return self._exchange
@@ -175,14 +175,14 @@ class Port:
         """The body of a response as it comes."""
         return Pieces(response)
 
-    def is_settled_at_once(self, response: ClientResponse) -> bool:
+    def is_read_at_once(self, response: ClientResponse) -> bool:
         """Whether the body of a response is to be read before anything else is decided."""
-        return is_settled_at_once(self._request.method, response.status, response.headers)
+        return is_read_at_once(self._request.method, response.status, response.headers)
 
-    def is_watched(self, response: ClientResponse) -> bool:
+    def needs_reader(self, response: ClientResponse) -> bool:
         """Whether the body of a response that is handed out must come through a Reader."""
         given_up = self.report is not None
-        return is_watched(self._request.method, response.status, response.headers, given_up=given_up)
+        return needs_reader(self._request.method, response.status, response.headers, given_up=given_up)
 
     async def settle(self, response: ClientResponse) -> None:
         """Read the whole body of a response."""

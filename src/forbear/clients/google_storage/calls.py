@@ -14,25 +14,27 @@ from requests.structures import CaseInsensitiveDict
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
 from forbear.exchange.http.send import WHOLE_BODY, Send
-from forbear.exchange.http.session import Chunk, Session
+from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.request import Request
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
-from forbear.services.errors import Failures, of_one_request
+from forbear.services.errors import ErrorVerdicts, of_one_request
 
-JUDGE = Failures(RECOMMENDED)
+VERDICTS = ErrorVerdicts(RECOMMENDED)
 
 _READ = Judgement(RECOMMENDED.name, None, Safety.ALWAYS, repeatable=True, mutation=False)
 _UNKNOWN = Judgement(RECOMMENDED.name, None, Safety.NEVER)
 _CHUNK = "a chunk may have arrived and must not be sent again before its session was asked what it has"
 
 
-def verdict_on(error: Exception) -> Verdict:
+def verdict_of(error: Exception) -> Verdict:
     """Judge an error of the client, each of whose calls is one request."""
-    return of_one_request(error) if errors.status_of(error) is None and errors.code_of(error) is None else JUDGE(error)
+    return (
+        of_one_request(error) if errors.status_of(error) is None and errors.code_of(error) is None else VERDICTS(error)
+    )
 
 
-def judged_as(request: Request | None, *, read: bool) -> Judgement:
+def judgement_of(request: Request | None, *, read: bool) -> Judgement:
     """What is known of a call that made `request`; where that is None, only whether it was a `read`."""
     if request is None:
         return _READ if read else _UNKNOWN
@@ -40,7 +42,7 @@ def judged_as(request: Request | None, *, read: bool) -> Judgement:
     return judgement.replace(refused=_CHUNK) if judgement.session and not judgement.repeatable else judgement
 
 
-def asked(arguments: Mapping[str, Any]) -> Request:
+def request_of_call(arguments: Mapping[str, Any]) -> Request:
     """The request that the client makes of the arguments of its `api_request`."""
     query: Any = arguments.get("query_params") or ()
     headers: Mapping[str, str] = arguments.get("headers") or {}
@@ -51,7 +53,7 @@ def asked(arguments: Mapping[str, Any]) -> Request:
     return Request(arguments["method"], "storage.googleapis.com", target, lowered, body)
 
 
-def sent(error: Exception) -> Request | None:
+def request_of_error(error: Exception) -> Request | None:
     """The request that a failed attempt sent, None where its error does not carry it."""
     for cause in errors.causes(error):
         for place in (cause, getattr(cause, "response", None)):
@@ -61,7 +63,7 @@ def sent(error: Exception) -> Request | None:
     return None
 
 
-def of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
+def request_of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
     """Return the request that a function of the client sends; `content` is None where it is not at hand."""
     url = urlsplit(address)
     lowered = {name.lower(): str(value) for name, value in headers.items()}
@@ -71,13 +73,13 @@ def of_upload(method: str, address: str, headers: Mapping[str, Any], content: by
 def _read(request: Any) -> Request:
     body = request.body.encode() if isinstance(request.body, str) else request.body
     content = b"" if body is None else body if isinstance(body, bytes) else None
-    return of_upload(request.method, request.url, request.headers, content)
+    return request_of_upload(request.method, request.url, request.headers, content)
 
 
 _HASH = "x-goog-hash"  # of the whole object, which a question does not complete
 
 
-def sent_by(function: Callable[..., Any]) -> "Sending | None":
+def sending_of(function: Callable[..., Any]) -> "Sending | None":
     """Return the request that a function of the client's uploads sends, None where it does not show."""
     if not isfunction(function):
         return None
@@ -95,14 +97,16 @@ class Sending:
 
     def __init__(self, names: Mapping[str, Any]) -> None:
         self._names = names
-        self._session: Session | None = None
-        self.request: Request = of_upload(names["method"], names["url"], names["headers"], names["payload"] or b"")
+        self._session: ChunkSession | None = None
+        self.request: Request = request_of_upload(
+            names["method"], names["url"], names["headers"], names["payload"] or b""
+        )
 
     def can_resume(self) -> bool:
         """Return whether the request is a chunk that can be continued once its session was asked."""
         if self._session is None:
             chunk = Chunk.of(self.request) if hasattr(self._names["self"], "_process_resumable_response") else None
-            self._session = None if chunk is None else Session(chunk)
+            self._session = None if chunk is None else ChunkSession(chunk)
         return self._session is not None
 
     def has_got_on(self) -> bool:

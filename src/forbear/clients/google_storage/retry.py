@@ -13,7 +13,15 @@ from typing import Any, ParamSpec, Self, TypeVar
 from google.api_core import retry as api_retry
 from google.cloud.storage import retry as storage_retry
 
-from forbear.clients.google_storage.calls import JUDGE, Sending, asked, judged_as, sent, sent_by, verdict_on
+from forbear.clients.google_storage.calls import (
+    VERDICTS,
+    Sending,
+    judgement_of,
+    request_of_call,
+    request_of_error,
+    sending_of,
+    verdict_of,
+)
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
@@ -21,7 +29,7 @@ from forbear.core.report import _ATTRIBUTE as ATTRIBUTE
 from forbear.core.report import Report
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.call import Judged
+from forbear.exchange.call import RetriedCall
 from forbear.exchange.http.exchange import Start
 from forbear.http.request import Request
 from forbear.policy import Policy
@@ -38,7 +46,7 @@ _WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 def is_transient(error: Exception) -> bool:
     """Whether an error is worth another try if its operation allows it: what `DEFAULT_RETRY` has as its predicate."""
-    return verdict_on(error).kind in _WORTH_IT
+    return verdict_of(error).kind in _WORTH_IT
 
 
 class Retry(api_retry.Retry):
@@ -68,7 +76,7 @@ class Retry(api_retry.Retry):
         super().__init__(predicate, initial, maximum, multiplier, timeout, on_error, **kwargs)
         limits = Limits(attempts=None, timeout=self.timeout, unlimited=self.timeout is None)
         backoff = Exponential(initial=initial, multiplier=multiplier, maximum=maximum, jitter="full")
-        self._policy = Policy(JUDGE, limits, backoff, repeatable=False, service=RECOMMENDED)
+        self._policy = Policy(VERDICTS, limits, backoff, repeatable=False, service=RECOMMENDED)
         self._repeatable = False  # unless the caller knows better than the table
 
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
@@ -77,7 +85,7 @@ class Retry(api_retry.Retry):
 
     def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
         """The decorator for a call with these arguments; this is where the client shows them."""
-        return functools.partial(self._decorate, known=asked(kwargs) if "path" in kwargs else None)
+        return functools.partial(self._decorate, known=request_of_call(kwargs) if "path" in kwargs else None)
 
     def with_timeout(self, timeout: float | None) -> Self:
         """Allow another number of seconds for the whole run; None for no limit."""
@@ -128,7 +136,7 @@ class Retry(api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            judged = Judged(self._policy, Start())
+            judged = RetriedCall(self._policy, Start())
             chunk: Sending | None = None
             while True:
                 try:
@@ -137,13 +145,13 @@ class Retry(api_retry.Retry):
                     verdict = self._verdict(error)
                     if told is not None and verdict.kind in _WORTH_IT:
                         told(error)
-                    sending = chunk or sent_by(func)
+                    sending = chunk or sending_of(func)
                     request = known if known is not None or sending is None else sending.request
                     judgement = self._judgement(error, request, func)
                     if judgement.session and sending is not None and not judgement.repeatable and sending.can_resume():
                         # A chunk has the whole patience from its first failure on, and whenever its session got on.
                         if chunk is None or chunk.has_got_on():
-                            judged = Judged(self._policy, Start())
+                            judged = RetriedCall(self._policy, Start())
                         chunk, judgement = sending, judgement.replace(repeatable=True)
                     delay = judged.failed(error, verdict, judgement, errors.status_of(error))
                     if delay is None:
@@ -159,7 +167,7 @@ class Retry(api_retry.Retry):
         return retried
 
     def _verdict(self, error: Exception) -> Verdict:
-        found = verdict_on(error)
+        found = verdict_of(error)
         if self._predicate is is_transient:
             return found
         if not self._predicate(error):
@@ -168,7 +176,7 @@ class Retry(api_retry.Retry):
 
     def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
         """What is known of the call that failed, from its arguments, from its error or from whose function it is."""
-        judgement = judged_as(known or sent(error), read=func.__module__ == _DOWNLOADS)
+        judgement = judgement_of(known or request_of_error(error), read=func.__module__ == _DOWNLOADS)
         return judgement.replace(repeatable=True) if self._repeatable and not judgement.session else judgement
 
 

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any, cast
 
-import grpc
 import grpc.aio
 
+import grpc
 from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
 from forbear.policy import Policy
@@ -82,7 +82,7 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # ty
         return await _StreamReplies(rpc, continuation, client_call_details, first, request_iterator).opened()
 
 
-class _Replies:
+class _AsyncResponses:
     """A stream of replies that is opened again until its first one is there; all else is asked of the call itself."""
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:
@@ -185,11 +185,11 @@ class _Replies:
         await self._call.wait_for_connection()
 
 
-class _UnaryReplies(_Replies, grpc.aio.UnaryStreamCall):  # type: ignore[type-arg]
+class _UnaryReplies(_AsyncResponses, grpc.aio.UnaryStreamCall):  # type: ignore[type-arg]
     pass
 
 
-class _StreamReplies(_Replies, grpc.aio.StreamStreamCall):  # type: ignore[type-arg]
+class _StreamReplies(_AsyncResponses, grpc.aio.StreamStreamCall):  # type: ignore[type-arg]
     async def write(self, request: Any) -> None:
         await self._call.write(request)
 

@@ -4,8 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import grpc
-
-from forbear.exchange.call import Judged
+from forbear.exchange.call import RetriedCall
 
 
 class Details(grpc.ClientCallDetails):
@@ -26,7 +25,7 @@ def name_of(details: Any) -> str:
     return method.decode() if isinstance(method, bytes) else method
 
 
-def timed(details: Any, judged: Judged) -> Any:
+def timed(details: Any, judged: RetriedCall) -> Any:
     """The details of the next attempt, which has what is left of the caller's timeout."""
     left = judged.left(details.timeout)
     return details if left is None else Details(details, left)

@@ -9,7 +9,6 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Self
 
 import grpc
-
 from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.policy import Policy
@@ -49,7 +48,7 @@ class RetryInterceptor(
     ) -> Any:
         """Send a message for a stream."""
         rpc = self._rpcs[name_of(client_call_details)]
-        return _Replies(rpc, continuation, client_call_details, request, lambda: request)
+        return _Responses(rpc, continuation, client_call_details, request, lambda: request)
 
     def intercept_stream_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
@@ -65,9 +64,9 @@ class RetryInterceptor(
         """Send a stream for a stream."""
         rpc = self._rpcs[name_of(client_call_details)]
         if not comes_again(request_iterator):
-            return _Replies(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
+            return _Responses(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
         message = first_of(request_iterator)
-        return _Replies(rpc, continuation, client_call_details, message, lambda: iter(request_iterator))
+        return _Responses(rpc, continuation, client_call_details, message, lambda: iter(request_iterator))
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
         rpc = self._rpcs[name_of(details)]
@@ -97,7 +96,7 @@ class RetryInterceptor(
         return call
 
 
-class _Replies:
+class _Responses:
     """A stream of replies that is opened again until its first one is there; all else is asked of the call itself.
 
     `stuck` says why it cannot be opened again.

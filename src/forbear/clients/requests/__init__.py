@@ -11,10 +11,10 @@ except ImportError as error:
         'forbear.clients.requests needs requests; install it with: pip install "forbear[requests]"'
     ) from error
 
-from forbear.clients.requests.port import Port
+from forbear.clients.requests.port import RequestsPort
 from forbear.clients.requests.response import continued, read
 from forbear.exchange.http.drive import drive
-from forbear.exchange.http.options import BUFFER, Settings
+from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 
@@ -50,7 +50,7 @@ class RetryAdapter(HTTPAdapter):
         pool_maxsize: int = 10,
         pool_block: bool = False,
     ) -> None:
-        self._settings = Settings(policy, idempotency_header, buffer)
+        self._settings = HttpOptions(policy, idempotency_header, buffer)
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 
     def send(
@@ -66,9 +66,9 @@ class RetryAdapter(HTTPAdapter):
         send = partial(super().send, stream=stream, verify=verify, cert=cert, proxies=proxies)
         if is_off():
             return send(request, timeout=timeout)
-        port = Port(self._settings, send, request, timeout)
+        port = RequestsPort(self._settings, send, request, timeout)
         response = drive(port)
-        if port.is_watched(response):
+        if port.needs_reader(response):
             if stream or "content-encoding" in response.headers:
                 response = continued(port, response)
             else:

@@ -9,14 +9,14 @@ from urllib.parse import urlsplit
 import requests
 import urllib3
 
-from forbear.clients._urllib3 import Library
+from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.requests.response import pieces, settled
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.body import Fixed, Once, Seekable, streamed
 from forbear.exchange.http.exchange import Exchange, Start
-from forbear.exchange.http.options import Settings, is_marked, opened
-from forbear.exchange.http.responses import is_settled_at_once, is_watched
+from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
+from forbear.exchange.http.responses import is_read_at_once, needs_reader
 from forbear.exchange.http.send import WHOLE_BODY, Send
 from forbear.http.request import Request
 
@@ -64,17 +64,17 @@ def bodied(body: Any, limit: int) -> Fixed | Once | Seekable:
     return streamed(_Pieces(body), body, limit)
 
 
-_LIBRARY = Library(urllib3.exceptions)
+_LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 
-class Port:
+class RequestsPort:
     """How one request is sent, varied and sent again."""
 
     __slots__ = ("is_plain", "start", "_body", "_exchange", "_request", "_send", "_settings", "_timeout", "_token")
 
     def __init__(
         self,
-        settings: Settings,
+        settings: HttpOptions,
         send: Callable[..., requests.Response],
         request: requests.PreparedRequest,
         timeout: Timeout,
@@ -97,7 +97,9 @@ class Port:
             content = self._body.content if isinstance(self._body, Fixed) else None
             describe = partial(_described, request, *where, content)
             method, headers = str(request.method), request.headers
-            self._exchange, self._token = opened(settings, self.start, method, where, headers, self._body, describe)
+            self._exchange, self._token = open_exchange(
+                settings, self.start, method, where, headers, self._body, describe
+            )
         return self._exchange
 
     @property
@@ -127,14 +129,14 @@ class Port:
         """The body of a response as it comes over the wire."""
         return pieces(response)
 
-    def is_settled_at_once(self, response: requests.Response) -> bool:
+    def is_read_at_once(self, response: requests.Response) -> bool:
         """Whether the body of a response is to be read before anything else is decided."""
-        return is_settled_at_once(str(self._request.method), response.status_code, response.headers)
+        return is_read_at_once(str(self._request.method), response.status_code, response.headers)
 
-    def is_watched(self, response: requests.Response) -> bool:
+    def needs_reader(self, response: requests.Response) -> bool:
         """Whether the body of a response that is handed out must come through a Reader."""
         given_up = self.report is not None
-        return is_watched(str(self._request.method), response.status_code, response.headers, given_up=given_up)
+        return needs_reader(str(self._request.method), response.status_code, response.headers, given_up=given_up)
 
     def settle(self, response: requests.Response) -> None:
         """Read the whole body of a response."""

@@ -49,7 +49,7 @@ class AsyncSender(Protocol[R]):
         """The headers of a response, by lower-case names."""
         ...
 
-    def is_settled_at_once(self, response: R) -> bool:
+    def is_read_at_once(self, response: R) -> bool:
         """Whether the body of a response is to be read before anything else is decided."""
         ...
 
@@ -86,7 +86,7 @@ async def drive(port: AsyncSender[R]) -> R:
         try:
             response = await (port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit()))
             status = port.status(response)
-            if port.is_settled_at_once(response):
+            if port.is_read_at_once(response):
                 done = status
                 await port.settle(response)
         except Exception as error:

@@ -51,7 +51,7 @@ class Port(Protocol[R]):
         """The body of a response as it comes over the wire."""
         ...
 
-    def is_settled_at_once(self, response: R) -> bool:
+    def is_read_at_once(self, response: R) -> bool:
         """Whether the body of a response is to be read before anything else is decided."""
         ...
 
@@ -80,7 +80,7 @@ def drive(port: Port[R]) -> R:
         try:
             response = port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit())
             status = port.status(response)
-            if port.is_settled_at_once(response):
+            if port.is_read_at_once(response):
                 done = status
                 port.settle(response)
         except Exception as error:

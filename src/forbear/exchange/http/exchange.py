@@ -6,7 +6,7 @@ from forbear.core.report import attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import why_not
 from forbear.exchange.http.send import ORIGINAL
-from forbear.exchange.http.session import Chunk, Session
+from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http import method
 from forbear.http.status import asked, reason
 from forbear.run.runtime import current_runtime
@@ -78,7 +78,7 @@ class Exchange:
         self._request: Request | None = None
         self._run: Run | None = None
         self._judgement: Judgement | None = None
-        self._session: Session | None = None  # of a chunk that must not be sent again blindly
+        self._session: ChunkSession | None = None  # of a chunk that must not be sent again blindly
 
     @property
     def report(self) -> "Report | None":
@@ -174,7 +174,7 @@ class Exchange:
             self._judgement = self.service.classify(self.request)
             if self._judgement.session and not self._judgement.repeatable:
                 chunk = Chunk.of(self.request)
-                self._session = None if chunk is None else Session(chunk)
+                self._session = None if chunk is None else ChunkSession(chunk)
         return self._judgement
 
     @property

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 BUFFER = bodies.LIMIT
 
 
-class Settings(Record):
+class HttpOptions(Record):
     """The set-up of one adapter.
 
     `policy` None takes the recommended policy of whatever service a request goes to. A policy with a service of its own
@@ -113,7 +113,7 @@ Token = tuple[str, str]
 """A header and its value, to be added to all attempts of a mutation."""
 
 
-def is_marked(settings: "Settings", method: str, where: "Callable[[], tuple[str, str]]") -> bool:
+def is_marked(settings: "HttpOptions", method: str, where: "Callable[[], tuple[str, str]]") -> bool:
     """Whether a request is to carry a token; `where` gives its host and its target (path and query on the wire)."""
     if method in READS:
         return False
@@ -121,8 +121,8 @@ def is_marked(settings: "Settings", method: str, where: "Callable[[], tuple[str,
     return settings.token_header(service, method) is not None
 
 
-def opened(
-    settings: "Settings",
+def open_exchange(
+    settings: "HttpOptions",
     start: "Start",
     method: str,
     where: tuple[str, str],

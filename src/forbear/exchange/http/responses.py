@@ -27,7 +27,7 @@ def is_bodiless(method: str, status: int) -> bool:
     return method == "HEAD" or status < 200 or status in (204, 304)
 
 
-def is_settled_at_once(method: str, status: int, headers: "Mapping[str, str]") -> bool:
+def is_read_at_once(method: str, status: int, headers: "Mapping[str, str]") -> bool:
     """Whether a reply is a short success of a write: read now, it breaks now; that of a read goes on if it breaks.
 
     Headers are found by names of any case.
@@ -43,19 +43,19 @@ def is_continued(method: str, status: int) -> bool:
     return method == "GET" and status in WHOLE_OR_PART
 
 
-def is_watched(method: str, status: int, headers: "Mapping[str, str]", *, given_up: bool) -> bool:
+def needs_reader(method: str, status: int, headers: "Mapping[str, str]", *, given_up: bool) -> bool:
     """Whether the body of a reply that is handed out must come through a Reader."""
     if is_bodiless(method, status):
         return False
     if given_up or is_continued(method, status):
         return True
-    return method not in READS and not is_settled_at_once(method, status, headers)
+    return method not in READS and not is_read_at_once(method, status, headers)
 
 
 R = TypeVar("R")
 
 
-class Outcome(Generic[R]):
+class FirstResult(Generic[R]):
     """A reply or an error."""
 
     __slots__ = ("_what",)

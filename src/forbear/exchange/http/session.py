@@ -66,7 +66,7 @@ def _stored(named: str) -> int:
     return 0 if last is None else last + 1
 
 
-class Session:
+class ChunkSession:
     """The session that a chunk belongs to; `asking` is the judgement on the question under way, None without one."""
 
     __slots__ = ("asking", "_chunk", "_got_on", "_stored")

@@ -8,7 +8,7 @@ from forbear.core.verdict import Safety
 from forbear.grpc import codes, status
 from forbear.grpc.call import GrpcCall, Metadata
 from forbear.services.cloud_storage.rules import NAME, choose
-from forbear.tables.operations import Procedure
+from forbear.tables.operations import RpcOperation
 from forbear.tables.table import Row, load
 
 _UNKNOWN = Judgement(NAME, None, Safety.NEVER)
@@ -30,7 +30,7 @@ class GrpcApi:
 
     def __init__(self, *, disputed: bool, documented: bool) -> None:
         self._procedures = {
-            row.id: Procedure(NAME, row.id, row, choose(row, disputed=disputed, documented=documented))
+            row.id: RpcOperation(NAME, row.id, row, choose(row, disputed=disputed, documented=documented))
             for row in operations()
         }
 

@@ -16,7 +16,7 @@ _SHARED = frozenset({"www.googleapis.com", "www.mtls.googleapis.com"})
 _STORAGE_PATHS = tuple(f"{prefix}/storage/" for prefix in ("", "/upload", "/resumable/upload", "/download", "/batch"))
 
 
-class Speech(Enum):
+class HostKind(Enum):
     """What a host of Cloud Storage speaks."""
 
     JSON = "the JSON API, and the XML API on all other paths"
@@ -26,21 +26,21 @@ class Speech(Enum):
 
 
 @lru_cache(maxsize=256)
-def speech(host: str) -> Speech | None:
+def kind_of(host: str) -> HostKind | None:
     """What `host` (with or without a port) speaks, None for hosts that are not known."""
     name = host.lower().partition(":")[0].rstrip(".")
     if name in _SHARED:
-        return Speech.SHARED
+        return HostKind.SHARED
     found = _ENDPOINT.fullmatch(name)
-    spoken = Speech.JSON
+    spoken = HostKind.JSON
     if found is None:
-        found, spoken = _XML_ONLY.fullmatch(name), Speech.XML
+        found, spoken = _XML_ONLY.fullmatch(name), HostKind.XML
     if found is None:
         return None
-    return Speech.BUCKET if found["bucket"] else spoken
+    return HostKind.BUCKET if found["bucket"] else spoken
 
 
 def serves(host: str, path: str) -> bool:
     """Whether a request for `path` on `host` is one to Cloud Storage."""
-    spoken = speech(host)
-    return spoken is not None and (spoken is not Speech.SHARED or path.startswith(_STORAGE_PATHS))
+    spoken = kind_of(host)
+    return spoken is not None and (spoken is not HostKind.SHARED or path.startswith(_STORAGE_PATHS))

@@ -11,7 +11,7 @@ from forbear.http import preconditions
 from forbear.http.request import Request
 from forbear.services.cloud_storage.rules import NAME, choose
 from forbear.tables.matcher import Matcher
-from forbear.tables.operations import Operation
+from forbear.tables.operations import HttpOperation
 from forbear.tables.service import BATCH
 from forbear.tables.table import Row, Rule, load
 
@@ -36,16 +36,16 @@ class JsonApi:
     __slots__ = ("_matcher", "_uploads")
 
     def __init__(self, *, disputed: bool, documented: bool) -> None:
-        self._matcher: Matcher[Operation] = Matcher()
+        self._matcher: Matcher[HttpOperation] = Matcher()
         for row in operations():
             rule = choose(row, disputed=disputed, documented=documented)
-            operation = Operation(NAME, row, rule)
+            operation = HttpOperation(NAME, row, rule)
             method, path = row.where
             self._matcher.add(method, path, operation)
             if row.id == INSERT:
                 # Starting a session commits nothing; an orphan is forgotten after a week.
                 start = rule if documented else Rule(Safety.ALWAYS)
-                self._uploads = Uploads(NAME, operation, Operation(NAME, replace(row, maybe_done=()), start))
+                self._uploads = Uploads(NAME, operation, HttpOperation(NAME, replace(row, maybe_done=()), start))
 
     def judge(self, request: Request, path: str, query: str) -> Judgement | None:
         """The judgement on a request, None for one that is no known operation."""
@@ -77,7 +77,7 @@ _FOREIGN_HEADERS = ("x-goog-upload-protocol", "x-goog-upload-command")
 _FOREIGN_PARAMETER = "upload_protocol"
 
 
-class Session:
+class SessionRequests:
     """The judge of what is sent to a resumable session; `chunk`, `status` and `cancel` are the ids of operations."""
 
     __slots__ = ("_cancel", "_chunk", "_status")
@@ -109,10 +109,10 @@ class Uploads:
 
     __slots__ = ("_session", "_start", "insert")
 
-    def __init__(self, service: str, insert: Operation, start: Operation) -> None:
+    def __init__(self, service: str, insert: HttpOperation, start: HttpOperation) -> None:
         self.insert = insert
         self._start = start
-        self._session = Session(service)
+        self._session = SessionRequests(service)
 
     def judge(self, request: Request, query: str) -> Judgement | None:
         """The judgement on a request to an upload path, None for one that is no known part of an upload."""

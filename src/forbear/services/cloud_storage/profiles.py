@@ -6,7 +6,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 
 _TEN_MINUTES = Limits(attempts=None, timeout=600)
 _DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
@@ -87,4 +87,4 @@ def policy() -> Policy:
 
 
 def _policy(service: CloudStorage, limits: Limits, backoff: Exponential) -> Policy:
-    return Policy(Failures(service), limits, backoff, repeatable=False, service=service)
+    return Policy(ErrorVerdicts(service), limits, backoff, repeatable=False, service=service)

@@ -87,11 +87,11 @@ class CloudStorage(Record):
         overridden = bool(overrides) and set(overrides) != {request.method}
         known = None
         if not preconditions.is_cut(request.target):
-            spoken = hosts.speech(request.host)
-            if spoken in (hosts.Speech.XML, hosts.Speech.BUCKET) or not json_api.speaks(path):
-                if not overridden and spoken is not hosts.Speech.SHARED:
+            spoken = hosts.kind_of(request.host)
+            if spoken in (hosts.HostKind.XML, hosts.HostKind.BUCKET) or not json_api.speaks(path):
+                if not overridden and spoken is not hosts.HostKind.SHARED:
                     xml = _xml(self.disputed, self.documented)
-                    known = xml.judge(request, path, query, in_bucket=spoken is hosts.Speech.BUCKET)
+                    known = xml.judge(request, path, query, in_bucket=spoken is hosts.HostKind.BUCKET)
             elif overridden:
                 known = _json(self.disputed, self.documented).overridden(overrides, request, path, query)
             else:

@@ -12,9 +12,9 @@ from urllib.parse import unquote
 from forbear.core.service import Judgement
 from forbear.http import preconditions
 from forbear.http.request import Request
-from forbear.services.cloud_storage.json_api import Session
+from forbear.services.cloud_storage.json_api import SessionRequests
 from forbear.services.cloud_storage.rules import NAME, choose
-from forbear.tables.operations import Operation
+from forbear.tables.operations import HttpOperation
 from forbear.tables.table import Row, load
 
 _COPY = "x-goog-copy-source"
@@ -57,17 +57,17 @@ class XmlApi:
     __slots__ = ("_operations", "_session", "_subresources")
 
     def __init__(self, *, disputed: bool, documented: bool) -> None:
-        self._operations: dict[Key, Operation] = {}
+        self._operations: dict[Key, HttpOperation] = {}
         for row in operations():
             method, resources, queries, header = row.where
             if queries == _SESSION:
                 continue
-            operation = Operation(NAME, row, choose(row, disputed=disputed, documented=documented))
+            operation = HttpOperation(NAME, row, choose(row, disputed=disputed, documented=documented))
             for resource in resources.split("|"):
                 for query in queries.split("|"):
                     self._operations[method, resource, frozenset(filter(None, query.split("&"))), header] = operation
         self._subresources = frozenset(name for key in self._operations for name in key[2])
-        self._session = Session(
+        self._session = SessionRequests(
             NAME,
             chunk="xml.object.put.session",
             status="xml.object.put.session.status",

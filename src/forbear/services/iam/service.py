@@ -17,7 +17,7 @@ from forbear.grpc import codes
 from forbear.grpc.call import Metadata
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.tables.service import TableService
 
 DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
@@ -92,7 +92,7 @@ def documented() -> Policy:
     connection says no less than a 503, and what may have been executed is not repeated blindly after either.
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
-    return Policy(Failures(DOCUMENTED), _LIMITS, backoff, repeatable=False, service=DOCUMENTED)
+    return Policy(ErrorVerdicts(DOCUMENTED), _LIMITS, backoff, repeatable=False, service=DOCUMENTED)
 
 
 @cache
@@ -105,4 +105,4 @@ def policy() -> Policy:
     - So is 408, by which a server says that it has not got the whole request.
     """
     backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
-    return Policy(Failures(RECOMMENDED), _LIMITS, backoff, repeatable=False, service=RECOMMENDED)
+    return Policy(ErrorVerdicts(RECOMMENDED), _LIMITS, backoff, repeatable=False, service=RECOMMENDED)

@@ -7,7 +7,7 @@ from typing import ClassVar
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.tables.service import TableService
 
 DOCUMENTED_STATUSES = frozenset({429, *range(500, 600)})
@@ -45,7 +45,7 @@ def documented() -> Policy:
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
     limits = Limits(attempts=11, timeout=None)
-    return Policy(Failures(DOCUMENTED), limits, backoff, repeatable=False, service=DOCUMENTED)
+    return Policy(ErrorVerdicts(DOCUMENTED), limits, backoff, repeatable=False, service=DOCUMENTED)
 
 
 @cache
@@ -61,4 +61,4 @@ def policy() -> Policy:
     """
     backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
     limits = Limits(attempts=11, timeout=300)
-    return Policy(Failures(RECOMMENDED), limits, backoff, repeatable=False, service=RECOMMENDED)
+    return Policy(ErrorVerdicts(RECOMMENDED), limits, backoff, repeatable=False, service=RECOMMENDED)

@@ -13,7 +13,7 @@ from forbear.core.record import Record
 from forbear.core.service import TableEntry
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, RULES, Rule
-from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, Promise, Row, Term, load
+from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, Term, load
 from forbear.services.redis.words import Argument, Command, keyword, octets
 from forbear.tables.entries import spelt
 
@@ -40,7 +40,7 @@ def examine(command: Command, promised: AbstractSet[Promise]) -> tuple[CommandJu
 
 
 @cache
-def commands() -> tuple[Row, ...]:
+def commands() -> tuple[CommandRow, ...]:
     """The table."""
     return load(Path(__file__).with_name("commands.csv"))
 
@@ -74,7 +74,7 @@ class _Operation:
 
     __slots__ = ("_alternatives", "_least", "_unmet")
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: CommandRow) -> None:
         self._least = LEAST.get(row.command, 1)
         self._unmet = CommandJudgement(
             NAME,
@@ -163,7 +163,7 @@ def _split(command: Command) -> Command:
     return [*first, *command[1:]]
 
 
-def _entry(row: Row) -> TableEntry:
+def _entry(row: CommandRow) -> TableEntry:
     return TableEntry(
         row.command,
         row.safety,

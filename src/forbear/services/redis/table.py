@@ -94,7 +94,7 @@ _REPLIES = frozenset({"same", "may differ", "lost"})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CommandRow:
     """One command of the table."""
 
     command: str
@@ -111,7 +111,7 @@ class Row:
     note: str
 
 
-def load(path: Path) -> tuple[Row, ...]:
+def load(path: Path) -> tuple[CommandRow, ...]:
     """The rows of the table in `path`.
 
     Raises ValueError for a table that breaks the schema, with the file, the line and the command.
@@ -120,7 +120,7 @@ def load(path: Path) -> tuple[Row, ...]:
         reader = csv.DictReader(file, restval="", restkey="surplus")
         if tuple(reader.fieldnames or ()) != COLUMNS:
             raise ValueError(f"{path.name}: columns must be {list(COLUMNS)}, got {reader.fieldnames}")
-        rows: dict[str, Row] = {}
+        rows: dict[str, CommandRow] = {}
         for line in reader:
             try:
                 row = _row(line)
@@ -132,7 +132,7 @@ def load(path: Path) -> tuple[Row, ...]:
     return tuple(rows.values())
 
 
-def _row(line: Mapping[str, str]) -> Row:
+def _row(line: Mapping[str, str]) -> CommandRow:
     if "surplus" in line:
         raise ValueError(f"a row must have one value a column, got {line['surplus']!r} beyond the last one")
     for column, values in _VALUES.items():
@@ -147,7 +147,7 @@ def _row(line: Mapping[str, str]) -> Row:
     if bool(line["depends"]) != (line["kind"] == "write" and safety is not Safety.NEVER):
         raise ValueError(f"`depends` must be given for writes that may be repeated only, got {line['depends']!r}")
     reply, errors = _reply(line["reply"], never=safety is Safety.NEVER)
-    return Row(
+    return CommandRow(
         command=command,
         kind=line["kind"],
         safety=safety,

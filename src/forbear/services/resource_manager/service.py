@@ -6,7 +6,7 @@ from typing import ClassVar
 
 from forbear.policy import Policy
 from forbear.services import iam
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.iam.service import DOCUMENTED_STATUSES
 from forbear.tables.service import TableService
 
@@ -32,10 +32,10 @@ DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
 @cache
 def documented() -> Policy:
     """The retry page of IAM, which covers these methods, to the letter: statuses, waits and five minutes in all."""
-    return iam.documented.replace(on=Failures(DOCUMENTED), service=DOCUMENTED)
+    return iam.documented.replace(on=ErrorVerdicts(DOCUMENTED), service=DOCUMENTED)
 
 
 @cache
 def policy() -> Policy:
     """The recommended policy: that of IAM, whose page and whose reasons it shares."""
-    return iam.policy.replace(on=Failures(RECOMMENDED), service=RECOMMENDED)
+    return iam.policy.replace(on=ErrorVerdicts(RECOMMENDED), service=RECOMMENDED)

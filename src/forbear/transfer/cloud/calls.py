@@ -8,7 +8,7 @@ from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.body import Fixed
 from forbear.exchange.http.exchange import Exchange, Start
-from forbear.exchange.http.options import Settings, is_marked, opened
+from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
 from forbear.exchange.http.send import Send
 from forbear.http.method import READS
 from forbear.http.request import Request
@@ -32,7 +32,7 @@ class Call:
 
     def __init__(
         self,
-        settings: Settings,
+        settings: HttpOptions,
         method: str,
         url: str,
         headers: Mapping[str, str],
@@ -64,7 +64,7 @@ class Call:
         if not is_off():
             return await drive(self)
         response = await self.first()
-        if self.is_settled_at_once(response):
+        if self.is_read_at_once(response):
             await self.settle(response)
         return response
 
@@ -75,7 +75,7 @@ class Call:
             body = Fixed(self._content) if isinstance(self._content, bytes) else self._content
             content = self._content if isinstance(self._content, bytes) else None
             describe = partial(Request, self._method, *self._where, self._headers, content)
-            self._exchange, token = opened(
+            self._exchange, token = open_exchange(
                 self._settings, self.start, self._method, self._where, self._headers, body, describe
             )
             if token is not None:
@@ -105,7 +105,7 @@ class Call:
         """Return the headers of a response, by lower-case names."""
         return response.headers
 
-    def is_settled_at_once(self, response: Response) -> bool:
+    def is_read_at_once(self, response: Response) -> bool:
         """Return whether the response is wanted whole: an error's has its message at most."""
         return response.status < 300
 

@@ -11,7 +11,7 @@ from urllib.parse import urljoin
 from forbear.core.events import Event
 from forbear.core.report import attach, text_of
 from forbear.core.verdict import PERMANENT, Verdict
-from forbear.exchange.http.options import Settings
+from forbear.exchange.http.options import HttpOptions
 from forbear.http.request import Request
 from forbear.http.status import reason
 from forbear.policy import Policy
@@ -77,7 +77,7 @@ class Storage:
         self._project = {} if user_project is None else {"userProject": user_project}
         self._pool: Pool | None = None
         self._tokens: Tokens | None = None
-        self._settings = Settings(self.policy.with_attempt_timeout(None))  # which is within `seconds`
+        self._settings = HttpOptions(self.policy.with_attempt_timeout(None))  # which is within `seconds`
         self._seconds = seconds_of(self.policy)
 
     async def __aenter__(self) -> Self:

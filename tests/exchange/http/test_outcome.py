@@ -5,12 +5,12 @@ import weakref
 
 import pytest
 
-from forbear.exchange.http.responses import Outcome
+from forbear.exchange.http.responses import FirstResult
 
 
 def test_a_reply_is_handed_out() -> None:
     """What is no error is the reply."""
-    assert Outcome("reply").taken() == "reply"
+    assert FirstResult("reply").taken() == "reply"
 
 
 def test_an_error_is_raised_as_it_is_and_let_go_of() -> None:
@@ -24,7 +24,7 @@ def test_an_error_is_raised_as_it_is_and_let_go_of() -> None:
             raise Lost
         except Lost as error:
             first = weakref.ref(error)
-            outcome = Outcome[str](error)
+            outcome = FirstResult[str](error)
         with pytest.raises(Lost) as caught:
             outcome.taken()
         assert caught.value is first()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.exchange.http.responses import is_settled_at_once
+from forbear.exchange.http.responses import is_read_at_once
 
 
 @pytest.mark.parametrize(
@@ -21,4 +21,4 @@ from forbear.exchange.http.responses import is_settled_at_once
 )
 def test_only_a_length_that_can_be_is_short(length: str, settled: bool) -> None:
     """A length of thousands of digits raised a bare ValueError after the POST had been executed."""
-    assert is_settled_at_once("POST", 200, {"content-length": length}) is settled
+    assert is_read_at_once("POST", 200, {"content-length": length}) is settled

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from typing import Any
 
 import aiohttp
-import grpc
 import httpx
 import httpx2
 import pytest
@@ -23,12 +22,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import forbear
+import grpc
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.grpc import codes
 from forbear.policy import Policy
 from forbear.services import cloud_storage, iam, memorystore
 from forbear.services import errors as shapes
-from forbear.services.errors import Failures
+from forbear.services.errors import ErrorVerdicts
 from forbear.services.rfc9110 import RFC9110
 from forbear.services.rfc9110 import policy as rfc9110_policy
 from forbear.testing import virtual_time
@@ -273,8 +273,8 @@ def test_no_error_makes_the_judge_raise(attributes: dict[str, object]) -> None:
 
 def test_the_judge_is_a_plain_value() -> None:
     """Policies with it can be compared and pickled."""
-    judge = Failures(RFC9110)
-    assert pickle.loads(pickle.dumps(judge)) == judge != Failures(memorystore.Memorystore())
+    judge = ErrorVerdicts(RFC9110)
+    assert pickle.loads(pickle.dumps(judge)) == judge != ErrorVerdicts(memorystore.Memorystore())
 
 
 def test_a_circle_of_causes_ends() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 import forbear
 from forbear.exchange.grpc import check_rpc_policy
-from forbear.exchange.http.options import Settings, new_token
+from forbear.exchange.http.options import HttpOptions, new_token
 from forbear.services import cloud_storage, redis, rfc9110
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
 from forbear.services.rfc9110 import RFC9110
@@ -30,7 +30,7 @@ def test_a_named_service_goes_before_that_of_the_host(
     policy: forbear.Policy | None, host: str, expected: tuple[object, object]
 ) -> None:
     """No policy takes the recommended one, one with a service holds everywhere, any other keeps the host's table."""
-    assert Settings(policy).resolve(host, "/storage/v1/b") == expected
+    assert HttpOptions(policy).resolve(host, "/storage/v1/b") == expected
 
 
 @pytest.mark.parametrize(
@@ -45,7 +45,7 @@ def test_a_known_service_has_its_own_header(
     named: str | None, method: str, expected: tuple[str | None, str | None]
 ) -> None:
     """A header for other APIs is neither sent to a known one nor trusted there."""
-    settings = Settings(idempotency_header=named)
+    settings = HttpOptions(idempotency_header=named)
     assert tuple(settings.token_header(service, method) for service in (RFC9110, RECOMMENDED)) == expected
     assert (settings.protects(RFC9110), settings.protects(RECOMMENDED)) == (named is not None, False)
 
@@ -62,17 +62,17 @@ def test_a_known_service_has_its_own_header(
 )
 def test_only_some_policies_have_a_part_in_success(policy: forbear.Policy | None, plain: bool) -> None:
     """A budget counts successes, `on_result` judges them, an attempt timeout bounds them; nothing else does."""
-    assert Settings(policy).is_plain is plain
+    assert HttpOptions(policy).is_plain is plain
 
 
 def test_hosts_that_nobody_knows_may_be_of_one_service() -> None:
     """Known ones keep theirs."""
-    settings = Settings(GENERIC, service=RECOMMENDED)
+    settings = HttpOptions(GENERIC, service=RECOMMENDED)
     assert settings.resolve("example.com", "/") == (GENERIC, RECOMMENDED)
     assert settings.resolve("iam.googleapis.com", "/v1/roles")[1].name == "iam"
 
 
-@pytest.mark.parametrize("take", [Settings, check_rpc_policy])
+@pytest.mark.parametrize("take", [HttpOptions, check_rpc_policy])
 def test_the_policy_for_redis_is_refused(take: Callable[[Any], object]) -> None:
     """To it, whatever goes wrong elsewhere is permanent, so that nothing would ever be repeated."""
     with pytest.raises(TypeError, match=r"`policy` must not be that of Redis.*take that of the service that is called"):

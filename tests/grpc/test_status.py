@@ -75,7 +75,7 @@ def test_codes_beyond_the_list_are_permanent() -> None:
 def test_pushback(value: str | bytes, seconds: float) -> None:
     """Milliseconds; what is negative or no number means that no retry is wanted."""
     metadata = [("x-other", "1"), ("Grpc-Retry-Pushback-Ms", value)]
-    assert grpc_status.asked_for(metadata) == seconds
+    assert grpc_status.retry_delay(metadata) == seconds
     assert grpc_status.verdict(14, metadata) == Verdict(Kind.TRANSIENT, retry_after=seconds, throttled=True)
     assert grpc_status.verdict(5, metadata) is PERMANENT
 
@@ -84,9 +84,9 @@ def test_pushback(value: str | bytes, seconds: float) -> None:
 def test_retry_info(seconds: float) -> None:
     """The delay in the details of the status, among others; the pushback goes before it."""
     metadata = trailer(error_details_pb2.DebugInfo(detail="x"), retry_info(seconds))
-    assert grpc_status.asked_for(metadata) == pytest.approx(seconds)
+    assert grpc_status.retry_delay(metadata) == pytest.approx(seconds)
     assert grpc_status.verdict(13, iter(metadata)) == Verdict(Kind.TRANSIENT, retry_after=seconds)
-    assert grpc_status.asked_for([*metadata, ("grpc-retry-pushback-ms", "70")]) == 0.07
+    assert grpc_status.retry_delay([*metadata, ("grpc-retry-pushback-ms", "70")]) == 0.07
 
 
 @pytest.mark.parametrize(
@@ -106,14 +106,14 @@ def test_retry_info(seconds: float) -> None:
 )
 def test_nothing_asked_for(metadata: tuple[tuple[str, str | bytes], ...]) -> None:
     """Garbage and negative delays ask for nothing."""
-    assert grpc_status.asked_for(metadata) is None
+    assert grpc_status.retry_delay(metadata) is None
 
 
 @given(st.binary(max_size=40))
 def test_no_details_raise(data: bytes) -> None:
     """Any bytes can come in a trailer."""
     metadata = [("grpc-status-details-bin", data)]
-    asked = grpc_status.asked_for(metadata)
+    asked = grpc_status.retry_delay(metadata)
     assert asked is None or asked >= 0
     assert isinstance(grpc_status.parts(data), list)
 
