@@ -13,7 +13,7 @@ UV := $(BIN)/uv
 # Trust what the machine trusts, as pip does; uv by itself would trust its own list only.
 export UV_SYSTEM_CERTS ?= true
 
-CODE := $(wildcard src tests benchmarks docs)
+CODE := $(wildcard src tests benchmarks docs tools)
 
 # A developer who works with retries off still wants to see and test them.
 unexport FORBEAR_DISABLED
@@ -104,6 +104,10 @@ docs: $(DEV) ## run the examples in the documentation, check that its reference 
 .PHONY: reference
 reference: $(DEV) ## make docs/reference from the tables and policies
 	@$(PY) -m docs.generate
+
+.PHONY: unasync
+unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
+	@$(PY) tools/unasync.py
 
 .PHONY: soak
 soak: $(DEV) ## the tests marked soak too, with many more generated examples

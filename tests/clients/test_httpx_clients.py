@@ -9,9 +9,6 @@ from typing import Any
 import pytest
 
 import forbear
-from forbear.clients._httpx import transport
-from forbear.clients._httpx.errors import HttpxLibrary
-from forbear.exchange.http.options import HttpOptions
 from forbear.services import rfc9110
 from forbear.testing import virtual_time
 from tests.clients.flavours import Flavour
@@ -123,13 +120,12 @@ def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: lis
             raise library.ReadError("reset")
 
     tampered = flavour.tampered(watch, flavour.played(*replies))
-    settings = HttpOptions(rfc9110.policy.with_attempts(3))
+    transport = flavour.transport(rfc9110.policy.with_attempts(3), transport=tampered)
 
     def exchange() -> bytes | None:
         request = library.Request("GET", "http://localhost")
-        send = tampered.handle_request
         try:
-            response = transport.handle(settings, HttpxLibrary(library), send, request)
+            response = transport.handle_request(request)
             watched.append(weakref.ref(response.stream))
             return b"".join(response.stream)
         except library.ReadError:
@@ -137,9 +133,8 @@ def test_nothing_is_left_for_the_garbage_collector(flavour: Flavour, script: lis
 
     async def aexchange() -> bytes | None:
         request = library.Request("GET", "http://localhost")
-        send = tampered.handle_async_request
         try:
-            response = await transport.ahandle(settings, HttpxLibrary(library), send, request)
+            response = await transport.handle_async_request(request)
             watched.append(weakref.ref(response.stream))
             return b"".join([piece async for piece in response.stream])
         except library.ReadError:

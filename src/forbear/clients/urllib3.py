@@ -21,7 +21,8 @@ except ImportError as error:
 from forbear.clients._urllib3 import Urllib3Errors
 from forbear.core.report import attach
 from forbear.core.verdict import Effect, Verdict
-from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.call import Start
+from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions
 from forbear.http.method import READS
 from forbear.http.ranges import number

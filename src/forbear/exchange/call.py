@@ -4,7 +4,8 @@ The rule: who repeats the call says, once it has failed, what it is; what its op
 """
 
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import text_of
+from forbear.core.report import reports_made, text_of
+from forbear.run.runtime import current_runtime
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -12,8 +13,18 @@ if TYPE_CHECKING:
     from forbear.core.report import Report
     from forbear.core.service import Judgement
     from forbear.core.verdict import Verdict
-    from forbear.exchange.http.exchange import Start
     from forbear.policy import Policy
+
+
+class Start:
+    """The moment before the first attempt; all that has to be noted of a request that succeeds at once."""
+
+    __slots__ = ("reports", "runtime", "time")
+
+    def __init__(self) -> None:
+        self.runtime = runtime = current_runtime()
+        self.time = runtime.monotonic()
+        self.reports: int = reports_made[0]  # a later one on an error is that of an inner retry
 
 
 class RetriedCall:

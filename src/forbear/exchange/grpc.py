@@ -10,8 +10,7 @@ from importlib import import_module
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
-from forbear.exchange.call import RetriedCall
-from forbear.exchange.http.exchange import Start
+from forbear.exchange.call import RetriedCall, Start
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status

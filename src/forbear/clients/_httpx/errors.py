@@ -19,6 +19,7 @@ class HttpxLibrary:
     """The names of one client library that an adapter needs, and its kinds of stream."""
 
     def __init__(self, module: Any) -> None:
+        self.module = module
         self.Request = module.Request
         self.ByteStream = module.ByteStream
         self.Iterated: type = type(module.Request("PUT", "http://localhost", content=()).stream)

@@ -7,8 +7,9 @@ from typing import Any
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
+from forbear.exchange.call import Start
 from forbear.exchange.http.body import AsyncOnce, Body, Fixed, Rendered, streamed
-from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
 from forbear.exchange.http.responses import FirstResult, is_read_at_once, needs_reader
 from forbear.exchange.http.send import WHOLE_BODY, Send

@@ -1,84 +1,178 @@
-"""Retries around the transport of httpx or httpx2, sync and async; the two differ in name only. It imports neither."""
+"""The transports of httpx and httpx2, sync and async, with retries; the two libraries differ in their names only."""
 
-from collections.abc import Awaitable, Callable
-from typing import Any
+from types import TracebackType
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.clients._httpx.port import AsyncHttpxPort, HttpxPort
 from forbear.core.report import EXTENSION
 from forbear.exchange.http import adrive, drive
-from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.exchange.http.responses import WHOLE_OR_PART, FirstResult
+from forbear.policy import Policy
 from forbear.run.switch import is_off
 
 OVERRIDE = "forbear"
-"""The request extension that sets the policy of one request, None to send it once."""
+"""The request extension that sets the policy of one request; None sends it once."""
+
+DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport=RetryTransport())`.
+
+    - `policy`: without one, known hosts get the recommended policy of their service, and other hosts that of RFC 9110.
+      A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
+      brings its limits, backoff and `on`; known hosts keep their tables. For one request: `client.get(url,
+      extensions={{"forbear": policy}})`; None sends it once.
+    - `transport`: sends the requests, by default a plain `{module}.HTTPTransport()`. A client with a transport does not
+      apply its own `verify`, `http2`, `limits` and proxies, so set them there.
+    - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". It makes every
+      operation repeatable, except at services that are known not to read it.
+    - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
+
+    The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. It limits each wait for the network, not
+    a response that keeps arriving slowly.
+
+    You get the last response as {module} returns it. Where forbear gave up, `response.extensions["forbear_report"]`
+    (`forbear.report(response)`) has the report. A GET body that breaks is continued where that is safe. A short
+    response (at most 64 KiB) to a write that breaks counts as lost: the write is repeated if it is always safe.
+    Otherwise the note and the report (`maybe_done`) say that it had succeeded, as they do where a longer one breaks.
+    """
+
+T = TypeVar("T")
+Req = TypeVar("Req")
+Resp = TypeVar("Resp")
 
 
-def handle(settings: HttpOptions, library: HttpxLibrary, send: Callable[[Any], Any], request: Any) -> Any:
-    """Send a request through `send` as often as its policy allows, and return the reply."""
-    chosen = _chosen(settings, request)
-    if chosen is None:
-        return send(request)
-    port = HttpxPort(chosen, library, send, request)
-    if port.is_plain and request.method == "GET":  # most requests are, and nearly all of them succeed at once
-        try:
-            response = send(request)
-        except Exception as error:
-            port.outcome = FirstResult(error)
-        else:
-            if response.status_code in WHOLE_OR_PART:
-                return _watched(port, library, response)
-            port.outcome = FirstResult(response)
-    response = drive.drive(port)
-    if port.report is not None:
-        response.extensions[EXTENSION] = port.report
-    return _watched(port, library, response) if port.needs_reader(response) else response
+class _Retrying(Generic[T, Req, Resp]):
+    """The options of a transport, and the transport that sends."""
+
+    _library: ClassVar[HttpxLibrary]
+    _names: ClassVar[tuple[str, str]]
+    """The names, in the library, of the transport's base class and of a plain one."""
+
+    def __init__(
+        self,
+        policy: Policy | None = None,
+        *,
+        transport: T | None = None,
+        idempotency_header: str | None = None,
+        buffer: int = BUFFER,
+    ) -> None:
+        self._options = HttpOptions(policy, idempotency_header, buffer)
+        module, (base, plain) = self._library.module, self._names
+        if transport is not None and not isinstance(transport, getattr(module, base)):
+            raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")
+        self._transport: Any = getattr(module, plain)() if transport is None else transport
+
+    def _options_for(self, request: Any) -> HttpOptions | None:
+        """Return the options for one request, None to send it once and unchanged."""
+        if is_off():
+            return None
+        if OVERRIDE not in request.extensions:
+            return self._options
+        policy = request.extensions[OVERRIDE]
+        return None if policy is None else self._options.replace(policy=policy)
 
 
-async def ahandle(
-    settings: HttpOptions, library: HttpxLibrary, send: Callable[[Any], Awaitable[Any]], request: Any
-) -> Any:
-    """Send a request through `send` as often as its policy allows, and return the reply."""
-    chosen = _chosen(settings, request)
-    if chosen is None:
-        return await send(request)
-    port = AsyncHttpxPort(chosen, library, send, request)
-    if port.is_plain and request.method == "GET":
-        try:
-            response = await send(request)
-        except Exception as error:
-            port.outcome = FirstResult(error)
-        else:
-            if response.status_code in WHOLE_OR_PART:
-                return _awatched(port, library, response)
-            port.outcome = FirstResult(response)
-    response = await adrive.drive(port)
-    if port.report is not None:
-        response.extensions[EXTENSION] = port.report
-    return _awatched(port, library, response) if port.needs_reader(response) else response
+class SyncRetrying(_Retrying[T, Req, Resp]):
+    """The sync transport."""
+
+    _names = ("BaseTransport", "HTTPTransport")
+
+    def handle_request(self, request: Req) -> Resp:
+        """Send a request as often as its policy allows, and return the last response."""
+        response: Resp = self._handle(request)
+        return response
+
+    def _handle(self, request: Any) -> Any:
+        send = self._transport.handle_request
+        options = self._options_for(request)
+        if options is None:
+            return send(request)
+        port = HttpxPort(options, self._library, send, request)
+        if port.is_plain and request.method == "GET":  # most requests are, and nearly all of them succeed at once
+            try:
+                response = send(request)
+            except Exception as error:
+                port.outcome = FirstResult(error)
+            else:
+                if response.status_code in WHOLE_OR_PART:
+                    return self._readable(port, response)
+                port.outcome = FirstResult(response)
+        response = drive.drive(port)
+        if port.report is not None:
+            response.extensions[EXTENSION] = port.report
+        return self._readable(port, response) if port.needs_reader(response) else response
+
+    def _readable(self, port: HttpxPort, response: Any) -> Any:
+        """Return the response with a body that is continued where it breaks."""
+        raw = response.stream
+        response.stream = self._library.ReplyBody(port, response.status_code, response.headers, iter(raw), raw.close)
+        return response
+
+    def __enter__(self) -> Self:
+        self._transport.__enter__()
+        return self
+
+    def __exit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        self._transport.__exit__(exc_type, exc_value, traceback)
+
+    def close(self) -> None:
+        """Close the transport that sends."""
+        self._transport.close()
 
 
-def _watched(port: HttpxPort, library: HttpxLibrary, response: Any) -> Any:
-    """The response with a body that comes through a Reader."""
-    raw = response.stream
-    response.stream = library.ReplyBody(port, response.status_code, response.headers, iter(raw), raw.close)
-    return response
+class AsyncRetrying(_Retrying[T, Req, Resp]):
+    """The async transport."""
 
+    _names = ("AsyncBaseTransport", "AsyncHTTPTransport")
 
-def _awatched(port: AsyncHttpxPort, library: HttpxLibrary, response: Any) -> Any:
-    """The response with a body that comes through an AsyncReader."""
-    raw = response.stream
-    response.stream = library.AsyncReplyBody(port, response.status_code, response.headers, aiter(raw), raw.aclose)
-    return response
+    async def handle_async_request(self, request: Req) -> Resp:
+        """Send a request as often as its policy allows, and return the last response."""
+        response: Resp = await self._handle(request)
+        return response
 
+    async def _handle(self, request: Any) -> Any:
+        send = self._transport.handle_async_request
+        options = self._options_for(request)
+        if options is None:
+            return await send(request)
+        port = AsyncHttpxPort(options, self._library, send, request)
+        if port.is_plain and request.method == "GET":
+            try:
+                response = await send(request)
+            except Exception as error:
+                port.outcome = FirstResult(error)
+            else:
+                if response.status_code in WHOLE_OR_PART:
+                    return self._readable(port, response)
+                port.outcome = FirstResult(response)
+        response = await adrive.drive(port)
+        if port.report is not None:
+            response.extensions[EXTENSION] = port.report
+        return self._readable(port, response) if port.needs_reader(response) else response
 
-def _chosen(settings: HttpOptions, request: Any) -> HttpOptions | None:
-    """The settings for one request, None to send it once and as it is."""
-    if is_off():
-        return None
-    extensions = request.extensions
-    if OVERRIDE not in extensions:
-        return settings
-    policy = extensions[OVERRIDE]
-    return None if policy is None else settings.replace(policy=policy)
+    def _readable(self, port: AsyncHttpxPort, response: Any) -> Any:
+        """Return the response with a body that is continued where it breaks."""
+        raw, headers = response.stream, response.headers
+        response.stream = self._library.AsyncReplyBody(port, response.status_code, headers, aiter(raw), raw.aclose)
+        return response
+
+    async def __aenter__(self) -> Self:
+        await self._transport.__aenter__()
+        return self
+
+    async def __aexit__(
+        self,
+        exc_type: type[BaseException] | None = None,
+        exc_value: BaseException | None = None,
+        traceback: TracebackType | None = None,
+    ) -> None:
+        await self._transport.__aexit__(exc_type, exc_value, traceback)
+
+    async def aclose(self) -> None:
+        """Close the transport that sends."""
+        await self._transport.aclose()

@@ -11,8 +11,8 @@ except ImportError as error:
 
 from forbear.clients.aiohttp.port import AiohttpPort, is_sent_again
 from forbear.clients.aiohttp.response import tell
+from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import drive
-from forbear.exchange.http.exchange import Start
 from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.exchange.http.responses import FirstResult
 from forbear.policy import Policy

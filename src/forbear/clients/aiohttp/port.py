@@ -18,9 +18,10 @@ from forbear.clients.aiohttp.body import Reusable, bodied
 from forbear.clients.aiohttp.response import Continued, Pieces, settled
 from forbear.core.report import Report
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.body import AsyncOnce, Fixed
-from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
 from forbear.exchange.http.responses import FirstResult, is_read_at_once, needs_reader
 from forbear.exchange.http.send import WHOLE_BODY, Send

@@ -29,8 +29,7 @@ from forbear.core.report import _ATTRIBUTE as ATTRIBUTE
 from forbear.core.report import Report
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.call import RetriedCall
-from forbear.exchange.http.exchange import Start
+from forbear.exchange.call import RetriedCall, Start
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable

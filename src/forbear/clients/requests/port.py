@@ -13,8 +13,9 @@ from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.requests.response import pieces, settled
 from forbear.core.report import Report
 from forbear.core.verdict import Verdict
+from forbear.exchange.call import Start
 from forbear.exchange.http.body import Fixed, Once, Seekable, streamed
-from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
 from forbear.exchange.http.responses import is_read_at_once, needs_reader
 from forbear.exchange.http.send import WHOLE_BODY, Send

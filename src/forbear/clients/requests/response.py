@@ -8,7 +8,8 @@ import urllib3
 from requests.exceptions import ChunkedEncodingError, RequestException
 
 from forbear.core.report import attach, report
-from forbear.exchange.http.drive import Port, Reader
+from forbear.exchange.http.drive import Reader
+from forbear.exchange.http.port import Port
 
 _PIECE = 64 * 1024
 

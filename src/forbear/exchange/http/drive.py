@@ -1,79 +1,20 @@
-"""The sync loops around an exchange and a download; a port is the adapter's own way to send. They decide nothing."""
+"""The sync loops of all HTTP adapters, generated from adrive.py: change that file, then run `make unasync`."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
-from forbear.core.verdict import TRANSIENT, Verdict
+from forbear.core.verdict import TRANSIENT
 from forbear.exchange.http.download import Download, HandedOut, Refused
-from forbear.exchange.http.exchange import Exchange, Start, begun
+from forbear.exchange.http.exchange import begun
+from forbear.exchange.http.port import Port, Sender
 from forbear.exchange.http.responses import is_continued
-from forbear.exchange.http.send import Send
 
 R = TypeVar("R")
 
 
-class Port(Protocol[R]):
-    """How one request is sent by one client."""
-
-    @property
-    def start(self) -> Start:
-        """The moment before the first attempt."""
-        ...
-
-    @property
-    def exchange(self) -> Exchange:
-        """The state of the request; made when first asked for, for most requests never fail."""
-        ...
-
-    @property
-    def is_plain(self) -> bool:
-        """Whether a first attempt that succeeds is all there is to it: nothing is varied and nobody asks afterwards."""
-        ...
-
-    def first(self) -> R:
-        """Send the caller's request as it is."""
-        ...
-
-    def send(self, send: Send, limit: float | None) -> R:
-        """Send a variation of the request; `limit` is the attempt timeout in seconds."""
-        ...
-
-    def status(self, response: R) -> int:
-        """The status of a response."""
-        ...
-
-    def headers(self, response: R) -> Mapping[str, str]:
-        """The headers of a response, by lower-case names."""
-        ...
-
-    def chunks(self, response: R) -> Iterator[bytes]:
-        """The body of a response as it comes over the wire."""
-        ...
-
-    def is_read_at_once(self, response: R) -> bool:
-        """Whether the body of a response is to be read before anything else is decided."""
-        ...
-
-    def settle(self, response: R) -> None:
-        """Read the whole body of a response."""
-        ...
-
-    def close(self, response: R) -> None:
-        """Close a response at once, without waiting for the rest of it: no deadline may be passed over that."""
-        ...
-
-    def verdict(self, error: Exception) -> Verdict:
-        """What an error of the client means."""
-        ...
-
-    def broken(self, text: str) -> Exception:
-        """The client's own error for a body that is not as long as it should be."""
-        ...
-
-
-def drive(port: Port[R]) -> R:
-    """Send the request as often as its policy allows and return the reply."""
+def drive(port: Sender[R]) -> R:
+    """Send a request as often as its policy allows, and return the last response."""
     plain = port.is_plain
     while True:
         done = None
@@ -103,10 +44,10 @@ def drive(port: Port[R]) -> R:
 
 
 class Reader(Generic[R]):
-    """The body of a reply, as an iterator.
+    """The body of a response, as an iterator.
 
-    Where it breaks, it goes on in further replies, or the error is given a report. `chunks` are those of the first
-    reply and `close` closes it. Close the reader in the end: it closes whatever reply it has come to.
+    A body that breaks is continued in further responses; where that is impossible, its error gets a report. `chunks`
+    and `close` belong to the first response. Close the reader at the end: it closes the response it is reading.
     """
 
     __slots__ = ("_chunks", "_close", "_download", "_handed_out", "_headers", "_port", "_status")
@@ -151,17 +92,17 @@ class Reader(Generic[R]):
         return chunk
 
     def close(self) -> None:
-        """Close the reply that the body comes from."""
+        """Close the response that is being read."""
         self._close()
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
-        """Raise the client's error where a continued body is not as long as it should be; None is its end."""
+        """Raise the client's error for a continued body of the wrong length; None is its end."""
         wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
         if wrong is not None:
             raise self._port.broken(wrong)
 
     def _resume(self, error: Exception) -> bytes | None:
-        """Find a response that continues the body: return the first of the rest, perhaps b""; None to raise `error`."""
+        """Continue the body in another response: return its first bytes (perhaps b""), or None to raise `error`."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)
@@ -180,11 +121,11 @@ class Reader(Generic[R]):
             except Exception as again:
                 delay = download.failed(error, again, port.verdict(again))
         self.close()  # a body that is too long would go on
-        self._download = None  # who reads on after the error finds nothing more, and that is no success
+        self._download = None  # reading on after the error must not look like success
         return None
 
     def _open(self, download: Download, response: R) -> bytes:
-        """Read on in `response` and return the first of the rest; raises Refused if it does not continue the body."""
+        """Continue the body in `response` and return its first bytes. Raises Refused if it does not fit."""
         port = self._port
         self._close = partial(port.close, response)
         try:

@@ -2,14 +2,13 @@
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
-from forbear.core.report import attach, reports_made, text_of
+from forbear.core.report import attach, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import why_not
 from forbear.exchange.http.send import ORIGINAL
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http import method
 from forbear.http.status import asked, reason
-from forbear.run.runtime import current_runtime
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -18,6 +17,7 @@ if TYPE_CHECKING:
 
     from forbear.core.report import Report
     from forbear.core.service import Judgement
+    from forbear.exchange.call import Start
     from forbear.exchange.http.body import Body
     from forbear.http.request import HttpService, Request
     from forbear.policy import Policy
@@ -29,17 +29,6 @@ def begun(verdict: Verdict) -> Verdict:
     Its outcome is unknown then, even if the error claims that nothing was executed, as a refused HTTP/2 stream does.
     """
     return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
-
-
-class Start:
-    """The moment before the first attempt; all that has to be noted of a request that succeeds at once."""
-
-    __slots__ = ("reports", "runtime", "time")
-
-    def __init__(self) -> None:
-        self.runtime = runtime = current_runtime()
-        self.time = runtime.monotonic()
-        self.reports: int = reports_made[0]  # a later one on an error is that of an inner retry
 
 
 class Exchange:

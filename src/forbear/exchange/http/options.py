@@ -13,8 +13,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
+    from forbear.exchange.call import Start
     from forbear.exchange.http.body import Body
-    from forbear.exchange.http.exchange import Start
     from forbear.http.request import HttpService, Request
 
 

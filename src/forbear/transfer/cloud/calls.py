@@ -5,9 +5,10 @@ from functools import partial
 
 from forbear.core.report import Report
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
+from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.body import Fixed
-from forbear.exchange.http.exchange import Exchange, Start
+from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
 from forbear.exchange.http.send import Send
 from forbear.http.method import READS

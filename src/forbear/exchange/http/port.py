@@ -1,0 +1,115 @@
+"""The contract of an HTTP adapter: how one request is sent by one client, and how its response is read.
+
+`Port` is for sync clients and `AsyncPort` for async ones. A new adapter implements one of them for its client, and
+calls `drive` (or its async twin) with it. forbear.clients.requests is a model.
+"""
+
+from collections.abc import AsyncIterator, Iterator, Mapping
+from typing import Protocol, TypeVar
+
+from forbear.core.verdict import Verdict
+from forbear.exchange.call import Start
+from forbear.exchange.http.exchange import Exchange
+from forbear.exchange.http.send import Send
+
+R = TypeVar("R")
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class _Request(Protocol[R_contra]):
+    """What sync and async ports share."""
+
+    @property
+    def start(self) -> Start:
+        """The moment before the first attempt."""
+        ...
+
+    @property
+    def exchange(self) -> Exchange:
+        """The state of the request. Make it when it is first read: most requests never fail and need none."""
+        ...
+
+    @property
+    def is_plain(self) -> bool:
+        """True if a first attempt that succeeds needs nothing more: no token, no budget, no `on_result`."""
+        ...
+
+    def status(self, response: R_contra) -> int:
+        """Return the status of a response."""
+        ...
+
+    def headers(self, response: R_contra) -> Mapping[str, str]:
+        """Return the headers of a response, by lower-case names."""
+        ...
+
+    def is_read_at_once(self, response: R_contra) -> bool:
+        """Return whether to read the body of a response before deciding anything."""
+        ...
+
+    def verdict(self, error: Exception) -> Verdict:
+        """Return the meaning of one of the client's errors."""
+        ...
+
+
+class Sender(_Request[R], Protocol[R]):
+    """How a sync client sends one request."""
+
+    def first(self) -> R:
+        """Send the caller's request unchanged."""
+        ...
+
+    def send(self, send: Send, limit: float | None) -> R:
+        """Send a variation of the request; `limit` is the attempt timeout in seconds."""
+        ...
+
+    def settle(self, response: R) -> None:
+        """Read the whole body of a response into memory."""
+        ...
+
+    def close(self, response: R) -> None:
+        """Close a response at once, without reading the rest: that could outlast a deadline."""
+        ...
+
+
+class Port(Sender[R], Protocol[R]):
+    """How a sync client sends one request and reads the body of its response."""
+
+    def chunks(self, response: R) -> Iterator[bytes]:
+        """Return the body of a response as it arrives, without decoding it."""
+        ...
+
+    def broken(self, text: str) -> Exception:
+        """Return the client's own error for a body of the wrong length."""
+        ...
+
+
+class AsyncSender(_Request[R], Protocol[R]):
+    """How an async client sends one request."""
+
+    async def first(self) -> R:
+        """Send the caller's request unchanged."""
+        ...
+
+    async def send(self, send: Send, limit: float | None) -> R:
+        """Send a variation of the request; `limit` is the attempt timeout in seconds."""
+        ...
+
+    async def settle(self, response: R) -> None:
+        """Read the whole body of a response into memory."""
+        ...
+
+    async def close(self, response: R) -> None:
+        """Close a response at once, without reading the rest: that could outlast a deadline."""
+        ...
+
+
+class AsyncPort(AsyncSender[R], Protocol[R]):
+    """How an async client sends one request and reads the body of its response."""
+
+    def chunks(self, response: R) -> AsyncIterator[bytes]:
+        """Return the body of a response as it arrives, without decoding it."""
+        ...
+
+    def broken(self, text: str) -> Exception:
+        """Return the client's own error for a body of the wrong length."""
+        ...
