@@ -319,7 +319,7 @@ def test_an_adapter_is_pickled_with_its_settings(session: requests.Session) -> N
     """Sessions travel to other processes, and go on retrying there."""
     session.mount("http://", RetryAdapter(cloud_storage.policy.with_attempts(2), idempotency_header="Key"))
     again: requests.Session = pickle.loads(pickle.dumps(session))
-    assert vars(again.get_adapter("http://x"))["_settings"] == vars(session.get_adapter("http://x"))["_settings"]
+    assert vars(again.get_adapter("http://x"))["_options"] == vars(session.get_adapter("http://x"))["_options"]
     with Wire(reply(503)) as wire:
         response = again.get(wire.url)
         assert len(wire.seen) == 2

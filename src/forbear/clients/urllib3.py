@@ -60,7 +60,7 @@ class Retry(urllib3.Retry):
     def __init__(
         self, policy: Policy | None = None, *, bodies_are_reusable: bool = False, redirect: int | None = 10
     ) -> None:
-        self._settings = HttpOptions(policy)
+        self._options = HttpOptions(policy)
         if policy is not None and (policy.judges_values or policy.attempt_timeout is not None):
             what = "on_result" if policy.judges_values else "attempt_timeout"
             raise TypeError(f"`policy` must do without {what}, which urllib3 has no place for: mount a RetryAdapter")
@@ -82,7 +82,7 @@ class Retry(urllib3.Retry):
             return False
         if status_code >= 400:
             return True
-        policy = self._settings.policy
+        policy = self._options.policy
         if self._exchange is not None:
             self._exchange.answered(status_code, {}, None)
         elif policy is not None and policy.budget is not None:
@@ -144,7 +144,7 @@ class Retry(urllib3.Retry):
         parts = urlsplit(url)
         host = parts.hostname or ("" if pool is None else pool.host or "")
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
-        policy, service = self._settings.resolve(host, target)
+        policy, service = self._options.resolve(host, target)
         self._body = _Body(self._bodies_are_reusable)
         return Exchange(policy, service, lambda: Request(method, host, target, _UNSEEN, None), self._body, Start())
 

@@ -5,69 +5,42 @@ from functools import partial
 from typing import Any
 
 from forbear.clients._httpx.errors import HttpxLibrary
-from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.call import Start
 from forbear.exchange.http.body import AsyncOnce, Body, Fixed, Rendered, streamed
-from forbear.exchange.http.exchange import Exchange
-from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
-from forbear.exchange.http.responses import FirstResult, is_read_at_once, needs_reader
+from forbear.exchange.http.call import HttpCall
+from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.responses import FirstResult
 from forbear.exchange.http.send import WHOLE_BODY, Send
 from forbear.http.bodies import position
-from forbear.http.method import READS
-from forbear.http.request import Request
 
 
-class _Port:
-    """One request and how it is varied; what the sync and the async port share."""
+class _Port(HttpCall):
+    """What the sync and the async port share."""
 
-    __slots__ = ("is_plain", "outcome", "start", "_body", "_exchange", "_library", "_request", "_send", "_settings",
-                 "_stream", "_token", "_url")  # fmt: skip
+    __slots__ = ("outcome", "_library", "_request", "_send", "_stream", "_url")
 
     _is_async = False
 
-    def __init__(self, settings: HttpOptions, library: HttpxLibrary, send: Any, request: Any) -> None:
-        self.start = Start()
-        self._settings = settings
+    def __init__(self, options: HttpOptions, library: HttpxLibrary, send: Any, request: Any) -> None:
         self._library = library
         self._send = send
         self._request = request
-        self._url = request.url  # as the caller has it: a transport may rewrite that of the request while it sends
-        self._exchange: Exchange | None = None
-        self.outcome: FirstResult[Any] | None = None  # of the first attempt, where that has been made already
-        plain = type(request.stream) is library.ByteStream and settings.is_plain
-        self.is_plain = plain and (request.method in READS or not is_marked(settings, request.method, self._target))
+        self._url = request.url  # the caller's: a transport may change that of the request while it sends
+        self.outcome: FirstResult[Any] | None = None  # of the first attempt, where it has been made already
+        super().__init__(options, request.method, plain=type(request.stream) is library.ByteStream)
 
-    @property
-    def exchange(self) -> Exchange:
-        """The state of the request; made when first asked for, for most requests never fail."""
-        if self._exchange is None:
-            self._exchange = self._begin()
-        return self._exchange
+    def _target(self) -> tuple[str, str]:
+        raw: bytes = self._request.extensions.get("target") or self._url.raw_path
+        return self._url.host, raw.decode("latin-1")
 
-    @property
-    def report(self) -> Report | None:
-        """The report, once the exchange was given up."""
-        return None if self._exchange is None else self._exchange.report
-
-    def status(self, response: Any) -> int:
-        """The status of a response."""
-        status: int = response.status_code
-        return status
-
-    def headers(self, response: Any) -> Mapping[str, str]:
-        """The headers of a response, by names of any case."""
-        headers: Mapping[str, str] = response.headers
+    def _headers(self) -> Mapping[Any, Any]:
+        headers: Mapping[Any, Any] = self._request.headers
         return headers
 
-    def is_read_at_once(self, response: Any) -> bool:
-        """Whether the body of a response is to be read before anything else is decided."""
-        return is_read_at_once(self._request.method, response.status_code, response.headers)
-
-    def needs_reader(self, response: Any) -> bool:
-        """Whether the body of a response that is handed out must come through a Reader."""
-        given_up = self.report is not None
-        return needs_reader(self._request.method, response.status_code, response.headers, given_up=given_up)
+    def _read_body(self) -> Body:
+        bodied = _abodied if self._is_async else _bodied
+        body, self._stream = bodied(self._library, self._request, self._options.buffer)
+        return body
 
     def verdict(self, error: Exception) -> Verdict:
         """What an error of the client means."""
@@ -77,23 +50,6 @@ class _Port:
         """The client's own error for a body that is not as long as it should be."""
         error: Exception = self._library.broken(text)
         return error
-
-    def _target(self) -> tuple[str, str]:
-        """The host of the request, and its path and query as they go over the wire."""
-        raw: bytes = self._request.extensions.get("target") or self._url.raw_path
-        return self._url.host, raw.decode("latin-1")
-
-    def _begin(self) -> Exchange:
-        request, settings = self._request, self._settings
-        where = self._target()
-        bodied = _abodied if self._is_async else _bodied
-        self._body, self._stream = bodied(self._library, request, settings.buffer)
-        content = self._body.content if isinstance(self._body, Fixed) else None
-        describe = partial(_described, request, *where, content)
-        exchange, self._token = open_exchange(
-            settings, self.start, request.method, where, request.headers, self._body, describe
-        )
-        return exchange
 
     def _next(self, send: Send, limit: float | None) -> Any:
         """The request to send: a variation, or the caller's own where nothing is varied."""
@@ -219,10 +175,6 @@ def _form(library: HttpxLibrary, stream: Any) -> Rendered | None:
     contents = [getattr(field, "file", b"") for field in stream.fields]
     files = [content for content in contents if not isinstance(content, str | bytes)]
     return Rendered(stream, files) if all(position(file) is not None for file in files) else None
-
-
-def _described(request: Any, host: str, target: str, content: bytes | None) -> Request:
-    return Request(request.method, host, target, dict(request.headers.items()), content)
 
 
 def _least(own: float | None, limit: float) -> float:

@@ -46,8 +46,8 @@ class RetryMiddleware:
     def __init__(
         self, policy: Policy | None = None, *, idempotency_header: str | None = None, buffer: int = BUFFER
     ) -> None:
-        self._settings = HttpOptions(policy, idempotency_header, buffer)
-        self._is_plain = self._settings.is_plain
+        self._options = HttpOptions(policy, idempotency_header, buffer)
+        self._is_plain = self._options.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
         """Send a request as often as its policy allows and return the reply."""
@@ -65,7 +65,7 @@ class RetryMiddleware:
                 if response.status < 400 and response.content.is_eof():  # what is here in whole does not break
                     return response
                 outcome = FirstResult(response)
-        port = AiohttpPort(self._settings, handler, request, start, outcome)
+        port = AiohttpPort(self._options, handler, request, start, outcome)
         try:
             response = await drive(port)
         except Exception as error:

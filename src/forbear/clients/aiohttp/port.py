@@ -6,6 +6,7 @@ The rule: an error is "not executed" only if aiohttp raised it while it was open
 from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from types import TracebackType
+from typing import Any
 
 import aiohttp
 from aiohttp import ClientHandlerType, ClientPayloadError, ClientRequest, ClientResponse
@@ -16,18 +17,16 @@ from yarl import URL
 
 from forbear.clients.aiohttp.body import Reusable, bodied
 from forbear.clients.aiohttp.response import Continued, Pieces, settled
-from forbear.core.report import Report
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import AsyncReader
-from forbear.exchange.http.body import AsyncOnce, Fixed
-from forbear.exchange.http.exchange import Exchange
-from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
-from forbear.exchange.http.responses import FirstResult, is_read_at_once, needs_reader
+from forbear.exchange.http.body import AsyncOnce, Body
+from forbear.exchange.http.call import HttpCall
+from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.responses import FirstResult
 from forbear.exchange.http.send import WHOLE_BODY, Send
 from forbear.http.method import IDEMPOTENT, READS
 from forbear.http.ranges import coding
-from forbear.http.request import Request
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.run.attempt_timeout import within
 
@@ -78,53 +77,40 @@ def is_sent_again(request: aiohttp.ClientRequest, error: Exception) -> bool:
 _IN_MEMORY = (bytes, BytesPayload)
 
 
-class AiohttpPort:
-    """How one request is sent, varied and sent again; the request is the session's own and changed in place."""
+class AiohttpPort(HttpCall):
+    """The port of aiohttp: how one request is sent, varied and sent again. The session's own request is changed."""
 
-    __slots__ = ("is_plain", "start", "_body", "_chunked", "_exchange", "_handler", "_headers", "_last", "_outcome",
-                 "_replaced", "_request", "_settings", "_token", "_url")  # fmt: skip
+    __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_outcome", "_replaced", "_request", "_url")
 
-    _last: ClientResponse | None  # the reply that was the last to come, once a body has gone on
+    _last: ClientResponse | None  # the last response, once a body was continued
 
     def __init__(
         self,
-        settings: HttpOptions,
+        options: HttpOptions,
         handler: ClientHandlerType,
         request: ClientRequest,
         start: Start,
         outcome: FirstResult[ClientResponse] | None,
     ) -> None:
-        self.start = start
-        self._outcome = outcome  # of the first attempt, where that has been made already
-        self._settings = settings
+        self._outcome = outcome  # of the first attempt, where it has been made already
         self._handler = handler
         self._request = request
-        self._exchange: Exchange | None = None
-        plain = settings.is_plain and isinstance(request.body, _IN_MEMORY)
-        plain = plain and (request.method in READS or not is_marked(settings, request.method, self._where))
-        self.is_plain = plain or outcome is not None
+        super().__init__(options, request.method, plain=isinstance(request.body, _IN_MEMORY), start=start)
+        self.is_plain = self.is_plain or outcome is not None
 
-    @property
-    def exchange(self) -> Exchange:
-        """The state of the request; made when first asked for, for most requests never fail."""
-        if self._exchange is None:
-            request, settings, where = self._request, self._settings, self._where()
-            self._url = request.url
-            self._headers = request.headers.copy()
-            self._chunked = request.chunked
-            self._replaced = False
-            self._body = bodied(request.body, settings.buffer)
-            content = self._body.content if isinstance(self._body, Fixed) else None
-            describe = partial(_described, request.method, *where, self._headers, content)
-            self._exchange, self._token = open_exchange(
-                settings, self.start, request.method, where, self._headers, self._body, describe
-            )
-        return self._exchange
+    def _target(self) -> tuple[str, str]:
+        url = self._request.url
+        return url.raw_host or "", url.raw_path_qs
 
-    @property
-    def report(self) -> Report | None:
-        """The report, once the exchange was given up."""
-        return None if self._exchange is None else self._exchange.report
+    def _headers(self) -> Mapping[Any, Any]:
+        self._caller_headers = headers = self._request.headers.copy()
+        return headers
+
+    def _read_body(self) -> Body:
+        self._url = self._request.url
+        self._chunked = self._request.chunked
+        self._replaced = False
+        return bodied(self._request.body, self._options.buffer)
 
     async def first(self) -> ClientResponse:
         """Send the caller's request as it is, unless that has been done."""
@@ -176,15 +162,6 @@ class AiohttpPort:
         """The body of a response as it comes."""
         return Pieces(response)
 
-    def is_read_at_once(self, response: ClientResponse) -> bool:
-        """Whether the body of a response is to be read before anything else is decided."""
-        return is_read_at_once(self._request.method, response.status, response.headers)
-
-    def needs_reader(self, response: ClientResponse) -> bool:
-        """Whether the body of a response that is handed out must come through a Reader."""
-        given_up = self.report is not None
-        return needs_reader(self._request.method, response.status, response.headers, given_up=given_up)
-
     async def settle(self, response: ClientResponse) -> None:
         """Read the whole body of a response."""
         await settled(response)
@@ -206,11 +183,6 @@ class AiohttpPort:
         """The client's own error for a body that is not as long as it should be."""
         return ClientPayloadError(text)
 
-    def _where(self) -> tuple[str, str]:
-        """The host of the request, and its path and query as they go over the wire."""
-        url = self._request.url
-        return url.raw_host or "", url.raw_path_qs
-
     async def _vary(self, send: Send) -> None:
         """Make the request what is to be sent: headers and framing are those of the caller where the body is whole."""
         request, body = self._request, self._body
@@ -222,7 +194,7 @@ class AiohttpPort:
             self._replaced = True
         elif isinstance(body, Reusable):
             request._body = body.in_turn
-        headers = self._headers.copy()
+        headers = self._caller_headers.copy()
         if self._token is not None:
             headers[self._token[0]] = self._token[1]
         if send.skip != 0:
@@ -244,7 +216,3 @@ async def _hang_up(connection: Connection | None) -> None:
     """Close the connection of a response that the caller goes on reading, and which therefore stays open itself."""
     if connection is not None:
         connection.close()
-
-
-def _described(method: str, host: str, target: str, headers: Mapping[str, str], content: bytes | None) -> Request:
-    return Request(method, host, target, {name.lower(): value for name, value in headers.items()}, content)

@@ -93,7 +93,7 @@ class _Adapter(RetryAdapter):
 
     def __init__(self, policy: Policy, caller: "type[Caller]", **options: Any) -> None:
         super().__init__(policy, **options)
-        self._settings = self._settings.replace(service=RECOMMENDED)
+        self._options = self._options.replace(service=RECOMMENDED)
         self._policy = policy
         self._caller = caller
 
@@ -124,7 +124,7 @@ class _Adapter(RetryAdapter):
         """Return the adapter for a call whose retries are off: one attempt, whose failure is still explained."""
         once = self.__new__(type(self))
         vars(once).update(vars(self))  # the connections, too
-        once._settings = self._settings.replace(policy=self._policy.with_attempts(1))
+        once._options = self._options.replace(policy=self._policy.with_attempts(1))
         return once
 
 

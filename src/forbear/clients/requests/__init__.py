@@ -38,7 +38,7 @@ class RetryAdapter(HTTPAdapter):
     do where a longer reply breaks.
     """
 
-    __attrs__ = [*HTTPAdapter.__attrs__, "_settings"]  # noqa: RUF012 - what is pickled, declared there
+    __attrs__ = [*HTTPAdapter.__attrs__, "_options"]  # noqa: RUF012 - what is pickled, declared there
 
     def __init__(
         self,
@@ -50,7 +50,7 @@ class RetryAdapter(HTTPAdapter):
         pool_maxsize: int = 10,
         pool_block: bool = False,
     ) -> None:
-        self._settings = HttpOptions(policy, idempotency_header, buffer)
+        self._options = HttpOptions(policy, idempotency_header, buffer)
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 
     def send(
@@ -66,7 +66,7 @@ class RetryAdapter(HTTPAdapter):
         send = partial(super().send, stream=stream, verify=verify, cert=cert, proxies=proxies)
         if is_off():
             return send(request, timeout=timeout)
-        port = RequestsPort(self._settings, send, request, timeout)
+        port = RequestsPort(self._options, send, request, timeout)
         response = drive(port)
         if port.needs_reader(response):
             if stream or "content-encoding" in response.headers:

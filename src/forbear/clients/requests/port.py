@@ -11,15 +11,11 @@ import urllib3
 
 from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.requests.response import pieces, settled
-from forbear.core.report import Report
 from forbear.core.verdict import Verdict
-from forbear.exchange.call import Start
-from forbear.exchange.http.body import Fixed, Once, Seekable, streamed
-from forbear.exchange.http.exchange import Exchange
-from forbear.exchange.http.options import HttpOptions, is_marked, open_exchange
-from forbear.exchange.http.responses import is_read_at_once, needs_reader
+from forbear.exchange.http.body import Body, Fixed, Once, Seekable, streamed
+from forbear.exchange.http.call import HttpCall
+from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.send import WHOLE_BODY, Send
-from forbear.http.request import Request
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
@@ -68,45 +64,32 @@ def bodied(body: Any, limit: int) -> Fixed | Once | Seekable:
 _LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 
-class RequestsPort:
-    """How one request is sent, varied and sent again."""
+class RequestsPort(HttpCall):
+    """The port of requests: how one request is sent, varied and sent again."""
 
-    __slots__ = ("is_plain", "start", "_body", "_exchange", "_request", "_send", "_settings", "_timeout", "_token")
+    __slots__ = ("_request", "_send", "_timeout")
 
     def __init__(
         self,
-        settings: HttpOptions,
+        options: HttpOptions,
         send: Callable[..., requests.Response],
         request: requests.PreparedRequest,
         timeout: Timeout,
     ) -> None:
-        self.start = Start()
-        self._settings = settings
         self._send = send
         self._request = request
         self._timeout = timeout
-        self._exchange: Exchange | None = None
-        plain = settings.is_plain and (request.body is None or isinstance(request.body, bytes | str))
-        self.is_plain = plain and not is_marked(settings, str(request.method), self._where)
+        plain = request.body is None or isinstance(request.body, bytes | str)
+        super().__init__(options, str(request.method), plain=plain)
 
-    @property
-    def exchange(self) -> Exchange:
-        """The state of the request; made when first asked for, for most requests never fail."""
-        if self._exchange is None:
-            request, settings, where = self._request, self._settings, self._where()
-            self._body = bodied(request.body, settings.buffer)
-            content = self._body.content if isinstance(self._body, Fixed) else None
-            describe = partial(_described, request, *where, content)
-            method, headers = str(request.method), request.headers
-            self._exchange, self._token = open_exchange(
-                settings, self.start, method, where, headers, self._body, describe
-            )
-        return self._exchange
+    def _target(self) -> tuple[str, str]:
+        return urlsplit(str(self._request.url)).hostname or "", self._request.path_url
 
-    @property
-    def report(self) -> Report | None:
-        """The report, once the exchange was given up."""
-        return None if self._exchange is None else self._exchange.report
+    def _headers(self) -> Mapping[Any, Any]:
+        return self._request.headers
+
+    def _read_body(self) -> Body:
+        return bodied(self._request.body, self._options.buffer)
 
     def first(self) -> requests.Response:
         """Send the caller's request as it is."""
@@ -118,26 +101,9 @@ class RequestsPort:
         response.request = self._request
         return response
 
-    def status(self, response: requests.Response) -> int:
-        """The status of a response."""
-        return response.status_code
-
-    def headers(self, response: requests.Response) -> Mapping[str, str]:
-        """The headers of a response, by names of any case."""
-        return response.headers
-
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
         """The body of a response as it comes over the wire."""
         return pieces(response)
-
-    def is_read_at_once(self, response: requests.Response) -> bool:
-        """Whether the body of a response is to be read before anything else is decided."""
-        return is_read_at_once(str(self._request.method), response.status_code, response.headers)
-
-    def needs_reader(self, response: requests.Response) -> bool:
-        """Whether the body of a response that is handed out must come through a Reader."""
-        given_up = self.report is not None
-        return needs_reader(str(self._request.method), response.status_code, response.headers, given_up=given_up)
 
     def settle(self, response: requests.Response) -> None:
         """Read the whole body of a response."""
@@ -154,10 +120,6 @@ class RequestsPort:
     def broken(self, text: str) -> Exception:
         """The client's own error for a body that is not as long as it should be."""
         return requests.exceptions.ChunkedEncodingError(urllib3.exceptions.ProtocolError(text))
-
-    def _where(self) -> tuple[str, str]:
-        """The host of the request, and its path and query as they go over the wire."""
-        return urlsplit(str(self._request.url)).hostname or "", self._request.path_url
 
     def _next(self, send: Send) -> requests.PreparedRequest:
         request, body = self._request, self._body
@@ -178,12 +140,3 @@ class RequestsPort:
                 varied.headers.pop(name, None)
         varied.headers.update(send.headers)
         return varied  # type: ignore[no-any-return]
-
-
-def _described(request: requests.PreparedRequest, host: str, target: str, content: bytes | None) -> Request:
-    pairs: list[tuple[Any, Any]] = list(request.headers.items())
-    return Request(str(request.method), host, target, {_text(k).lower(): _text(v) for k, v in pairs}, content)
-
-
-def _text(value: str | bytes) -> str:
-    return value.decode("latin-1") if isinstance(value, bytes) else value

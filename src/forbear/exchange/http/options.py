@@ -2,7 +2,6 @@
 
 from forbear.core import check
 from forbear.core.record import Record
-from forbear.exchange.http.exchange import Exchange
 from forbear.http import bodies
 from forbear.http.method import READS
 from forbear.policy import Policy
@@ -11,11 +10,7 @@ from forbear.services.rfc9110 import RFC9110
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from forbear.exchange.call import Start
-    from forbear.exchange.http.body import Body
-    from forbear.http.request import HttpService, Request
+    from forbear.http.request import HttpService
 
 
 BUFFER = bodies.LIMIT
@@ -70,6 +65,10 @@ class HttpOptions(Record):
             return None
         return self.idempotency_header if self.protects(service) else service.token_header
 
+    def adds_token(self, method: str, host: str, target: str) -> bool:
+        """Return whether a request is to carry an idempotency token; `target` is its path and query."""
+        return method not in READS and self.token_header(self.resolve(host, target)[1], method) is not None
+
     def protects(self, service: "HttpService") -> bool:
         """Whether the token makes any operation repeatable: at APIs that nobody knows but who named the header."""
         return self.idempotency_header is not None and service == RFC9110
@@ -107,37 +106,3 @@ _UNSIGNED = ("", "basic", "bearer")
 def is_signed(target: str, authorization: str) -> bool:
     """Whether a URL or an Authorization header carries a signature; a scheme that is not known counts as one."""
     return "signature=" in target.lower() or authorization.partition(" ")[0].lower() not in _UNSIGNED
-
-
-Token = tuple[str, str]
-"""A header and its value, to be added to all attempts of a mutation."""
-
-
-def is_marked(settings: "HttpOptions", method: str, where: "Callable[[], tuple[str, str]]") -> bool:
-    """Whether a request is to carry a token; `where` gives its host and its target (path and query on the wire)."""
-    if method in READS:
-        return False
-    _, service = settings.resolve(*where())
-    return settings.token_header(service, method) is not None
-
-
-def open_exchange(
-    settings: "HttpOptions",
-    start: "Start",
-    method: str,
-    where: tuple[str, str],
-    headers: "Mapping[str, str]",
-    body: "Body",
-    describe: "Callable[[], Request]",
-) -> "tuple[Exchange, Token | None]":
-    """The exchange of a request, and the token to be added to it; `headers` are found by names of any case."""
-    host, target = where
-    policy, service = settings.resolve(host, target)
-    header = settings.token_header(service, method)
-    protected = header is not None and settings.protects(service)
-    if header is not None and not protected and is_signed(target, headers.get("authorization", "")):
-        header = None
-    given = None if header is None else headers.get(header)
-    token = None if header is None or given is not None else (header, new_token())
-    keyed = protected and (given is None or given.strip() != "")
-    return Exchange(policy, service, describe, body, start, keyed=keyed), token

@@ -1,7 +1,9 @@
-"""The contract of an HTTP adapter: how one request is sent by one client, and how its response is read.
+"""The contract of an HTTP adapter: how one client sends one request, and how it reads the response.
 
-`Port` is for sync clients and `AsyncPort` for async ones. A new adapter implements one of them for its client, and
-calls `drive` (or its async twin) with it. forbear.clients.requests is a model.
+`Port` is for sync clients and `AsyncPort` for async ones. A new adapter derives its port from `HttpCall`
+(`exchange/http/call.py`), which does what all have in common, and adds what is specific to its client: the request's
+target, headers and body, `first`, `send`, `chunks`, `settle`, `close`, `verdict` and `broken`. It calls `drive` with the
+port for every request. forbear.clients.requests is a model.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping

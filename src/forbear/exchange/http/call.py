@@ -1,0 +1,108 @@
+"""One request of an HTTP adapter: its options, its start, and its exchange once an attempt has failed."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from forbear.core.report import Report
+from forbear.exchange.call import Start
+from forbear.exchange.http.body import Body, Fixed
+from forbear.exchange.http.exchange import Exchange
+from forbear.exchange.http.options import HttpOptions, is_signed, new_token
+from forbear.exchange.http.responses import is_read_at_once, needs_reader
+from forbear.http.request import Request
+
+
+class HttpCall(ABC):
+    """The base of all ports; a subclass sends the request with its client, as `forbear.exchange.http.port` says.
+
+    `plain` is True for a body in memory, which every attempt can send as it is. Set what `_target` reads before calling
+    this constructor.
+    """
+
+    __slots__ = ("is_plain", "start", "_body", "_exchange", "_method", "_options", "_token")
+
+    _body: Any
+    _token: tuple[str, str] | None
+    """A header and its value, for all attempts of a mutation."""
+
+    def __init__(self, options: HttpOptions, method: str, *, plain: bool, start: Start | None = None) -> None:
+        self.start = Start() if start is None else start
+        self._options = options
+        self._method = method
+        self._exchange: Exchange | None = None
+        self.is_plain = plain and options.is_plain and not options.adds_token(method, *self._target())
+
+    @abstractmethod
+    def _target(self) -> tuple[str, str]:
+        """Return the host of the request, and its path and query as they go over the wire."""
+
+    @abstractmethod
+    def _headers(self) -> Mapping[Any, Any]:
+        """Return the caller's headers; names are found in any case."""
+
+    @abstractmethod
+    def _read_body(self) -> Body:
+        """Return the body of the request in a form that can be sent again."""
+
+    @property
+    def exchange(self) -> Exchange:
+        """The state of the request, made when it is first read: most requests never fail and need none."""
+        if self._exchange is None:
+            self._exchange = self._open()
+        return self._exchange
+
+    @property
+    def report(self) -> Report | None:
+        """The report, once the request was given up."""
+        return None if self._exchange is None else self._exchange.report
+
+    def is_read_at_once(self, response: Any) -> bool:
+        """Return whether to read the body of a response before deciding anything."""
+        return is_read_at_once(self._method, self.status(response), response.headers)
+
+    def needs_reader(self, response: Any) -> bool:
+        """Return whether the caller must read the body of a response through a Reader."""
+        given_up = self.report is not None
+        return needs_reader(self._method, self.status(response), response.headers, given_up=given_up)
+
+    def status(self, response: Any) -> int:
+        """Return the status of a response."""
+        status: int = response.status_code
+        return status
+
+    def headers(self, response: Any) -> Mapping[str, str]:
+        """Return the headers of a response; names are found in any case."""
+        headers: Mapping[str, str] = response.headers
+        return headers
+
+    def _open(self) -> Exchange:
+        """Return the exchange of the request, and set its body and its token.
+
+        Here alone is decided whether a request needs a token, which one, and whether that makes it repeatable.
+        """
+        options, method, headers = self._options, self._method, self._headers()
+        host, target = self._target()
+        policy, service = options.resolve(host, target)
+        name = options.token_header(service, method)
+        protected = name is not None and options.protects(service)
+        if name is not None and not protected and is_signed(target, headers.get("authorization", "")):
+            name = None
+        own = None if name is None else headers.get(name)
+        self._token = None if name is None or own is not None else (name, new_token())
+        keyed = protected and (own is None or own.strip() != "")
+        self._body = body = self._read_body()
+        content = body.content if isinstance(body, Fixed) else None
+        describe = partial(_described, method, host, target, headers, content)
+        return Exchange(policy, service, describe, body, self.start, keyed=keyed)
+
+
+def _described(method: str, host: str, target: str, headers: Mapping[Any, Any], content: bytes | None) -> Request:
+    return Request(
+        method, host, target, {_text(name).lower(): _text(value) for name, value in headers.items()}, content
+    )
+
+
+def _text(value: str | bytes) -> str:
+    return value.decode("latin-1") if isinstance(value, bytes) else value
