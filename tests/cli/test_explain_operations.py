@@ -12,7 +12,8 @@ import pytest
 
 from forbear.cli.explain import tables
 from forbear.services import iam, memorystore, resource_manager
-from forbear.services.cloud_storage import grpc_api, json_api, xml_api
+from forbear.services.cloud_storage import json_api, xml_api
+from forbear.services.cloud_storage.service import rpc_operations
 from forbear.services.redis import service
 from forbear.services.redis import table as commands
 from forbear.tables import operations, table
@@ -32,7 +33,7 @@ TABLES: dict[str, tuple[Rows, Callable[[Path], Rows]]] = {
         xml_api.operations(),
         lambda path: table.load(path, ("method", "resource"), ("query", "header")),
     ),
-    "cloud_storage.grpc": (grpc_api.operations(), lambda path: table.load(path, ("stream",))),
+    "cloud_storage.grpc": (rpc_operations(), lambda path: table.load(path, ("stream",))),
     "iam": (_rows(iam.RECOMMENDED, "v1", "v2", "v3", "credentials"), operations.rows),
     "memorystore": (_rows(memorystore.RECOMMENDED, "redis", "valkey"), operations.rows),
     "resource_manager": (_rows(resource_manager.RECOMMENDED, "projects"), operations.rows),

@@ -14,14 +14,13 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall
-from forbear.services.cloud_storage.grpc_api import operations
-from forbear.services.cloud_storage.rules import choose
-from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
+from forbear.services.cloud_storage.json_api import choose
+from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage, rpc_operations
 from forbear.tables.table import Row
 
 types: Any = storage
 iam: Any = iam_policy_pb2
-ROWS = operations()
+ROWS = rpc_operations()
 DISPUTED = CloudStorage(disputed=True)
 SERVICES = {"recommended": RECOMMENDED, "disputed": DISPUTED, "documented": DOCUMENTED}
 SOURCES = {

@@ -154,8 +154,9 @@ from forbear.services import find
 assert find("example.com", "/") is None
 assert "forbear.services.cloud_storage.service" not in sys.modules
 assert find("storage.googleapis.com", "/") and find("iam.googleapis.com", "/") and find("redis.googleapis.com", "/")
-for name in ("json_api", "xml_api", "grpc_api"):
+for name in ("json_api", "xml_api"):
     assert sys.modules["forbear.services.cloud_storage." + name].operations.cache_info().currsize == 0, name
+assert sys.modules["forbear.services.cloud_storage.service"].rpc_operations.cache_info().currsize == 0
 assert sys.modules["forbear.tables.operations"].rows.cache_info().currsize == 0
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=30)

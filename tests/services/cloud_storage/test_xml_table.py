@@ -7,7 +7,7 @@ import pytest
 from forbear.core.verdict import Safety
 from forbear.grpc import codes
 from forbear.http.request import Request
-from forbear.services.cloud_storage.rules import choose
+from forbear.services.cloud_storage.json_api import choose
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
 from forbear.services.cloud_storage.xml_api import operations
 from forbear.tables.table import Row

@@ -2,8 +2,8 @@
 
 `Port` is for sync clients and `AsyncPort` for async ones. A new adapter derives its port from `HttpCall`
 (`exchange/http/call.py`), which does what all have in common, and adds what is specific to its client: the request's
-target, headers and body, `first`, `send`, `chunks`, `settle`, `close`, `verdict` and `broken`. It calls `drive` with the
-port for every request. forbear.clients.requests is a model.
+target, headers and body, `first`, `send`, `chunks`, `settle`, `close`, `verdict` and `broken`. It calls `drive` with
+the port for every request. forbear.clients.requests is a model.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping

@@ -9,7 +9,7 @@ from forbear.core.record import Record
 from forbear.grpc import codes
 from forbear.run.runtime import current
 from forbear.services import errors
-from forbear.services.cloud_storage.grpc_api import is_redirect
+from forbear.services.cloud_storage.service import is_redirect
 from forbear.tables import responses
 
 _PREFIX = "forbear-write-"

@@ -1,4 +1,4 @@
-"""The JSON API of Cloud Storage: which operation a request is. It knows no host and no reply."""
+"""Which rule of a row holds: the table's own, with the disputed conditions, or the retry page's. It knows no table."""
 
 from dataclasses import replace
 from functools import cache
@@ -9,11 +9,25 @@ from forbear.core.verdict import Safety
 from forbear.http import method as _method
 from forbear.http import preconditions
 from forbear.http.request import Request
-from forbear.services.cloud_storage.rules import NAME, choose
 from forbear.tables.matcher import Matcher
 from forbear.tables.operations import HttpOperation
 from forbear.tables.service import BATCH
 from forbear.tables.table import Row, Rule, load
+
+NAME = "cloud_storage"
+"""The service's name in judgements."""
+
+_NEVER = Rule(Safety.NEVER)
+
+
+def choose(row: Row, *, disputed: bool, documented: bool) -> Rule:
+    """The rule for a row; what the retry page does not name is never repeated where it is followed to the letter."""
+    if documented:
+        return row.documented or _NEVER
+    if disputed and row.disputed:
+        return Rule(Safety.CONDITIONAL, row.rule.conditions + row.disputed)
+    return row.rule
+
 
 _BATCH = Judgement(NAME, None, Safety.NEVER, refused=BATCH)
 _ROOTS = frozenset({"storage", "upload", "resumable", "download", "batch"})

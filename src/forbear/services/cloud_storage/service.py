@@ -1,11 +1,12 @@
-"""Cloud Storage: which operation of its JSON, XML and gRPC APIs a request is, and what replies mean. It sends nothing.
+"""Cloud Storage: which operation of its JSON, XML and gRPC APIs a request is, and the meaning of its responses.
 
-A request that looks like none of the operations is a read or not by its method; as a mutation it is never repeated, not
-even a PUT or DELETE: this service is known and that call is not. Paths are read as the host's API reads them.
+A request that is none of the operations is a read or a mutation by its method. An unknown mutation is never repeated,
+not even a PUT or DELETE: the service is known, and that operation is not.
 """
 
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 
 from forbear.core import check
 from forbear.core.record import Record
@@ -18,13 +19,18 @@ from forbear.http import method as _method
 from forbear.http import preconditions
 from forbear.http.request import Request
 from forbear.http.status import TRANSIENT_STATUSES
-from forbear.services.cloud_storage import grpc_api, hosts, json_api, xml_api
-from forbear.services.cloud_storage.grpc_api import GrpcApi, is_redirect
-from forbear.services.cloud_storage.json_api import JsonApi
-from forbear.services.cloud_storage.rules import NAME
+from forbear.services.cloud_storage import hosts, json_api, xml_api
+from forbear.services.cloud_storage.json_api import NAME, JsonApi, choose
 from forbear.services.cloud_storage.xml_api import XmlApi
 from forbear.tables import responses
 from forbear.tables.entries import entries
+from forbear.tables.operations import RpcOperation
+from forbear.tables.table import Row, load
+
+_REDIRECTS = frozenset({
+    "google.storage.v2.BidiReadObjectRedirectedError", "google.storage.v2.BidiWriteObjectRedirectedError",
+})  # fmt: skip
+
 
 _READ = Judgement(NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
 _UNKNOWN = Judgement(NAME, None, Safety.NEVER)
@@ -77,7 +83,7 @@ class CloudStorage(Record):
         return {
             "cloud_storage.json": entries(json_api.operations(), ("method", "path")),
             "cloud_storage.xml": entries(xml_api.operations(), ("method", "resource", "query", "header")),
-            "cloud_storage.grpc": entries(grpc_api.operations(), ("stream",)),
+            "cloud_storage.grpc": entries(rpc_operations(), ("stream",)),
         }
 
     def classify(self, request: Request) -> Judgement:
@@ -116,7 +122,8 @@ class CloudStorage(Record):
 
     def classify_call(self, call: GrpcCall) -> Judgement:
         """The RPC that a call is of and whether it may be executed twice."""
-        return _grpc(self.disputed, self.documented).judge(call)
+        operation = _grpc(self.disputed, self.documented).get(call.name)
+        return _UNKNOWN if operation is None else operation.judge(call.message)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
         """What the end of a call means, None where it is a success.
@@ -133,6 +140,17 @@ class CloudStorage(Record):
 
 
 @cache
+def rpc_operations() -> tuple[Row, ...]:
+    """The table of the gRPC APIs; ids are full names of RPCs, the own column says which side sends a stream."""
+    return load(Path(__file__).with_name("grpc.csv"), ("stream",))
+
+
+def is_redirect(code: int, metadata: Metadata) -> bool:
+    """Whether a stream was broken off only to be opened again elsewhere."""
+    return code == codes.ABORTED and any(kind in _REDIRECTS for kind, _ in grpc_status.details(metadata))
+
+
+@cache
 def _json(disputed: bool, documented: bool) -> JsonApi:
     return JsonApi(disputed=disputed, documented=documented)
 
@@ -143,8 +161,11 @@ def _xml(disputed: bool, documented: bool) -> XmlApi:
 
 
 @cache
-def _grpc(disputed: bool, documented: bool) -> GrpcApi:
-    return GrpcApi(disputed=disputed, documented=documented)
+def _grpc(disputed: bool, documented: bool) -> dict[str, RpcOperation]:
+    return {
+        row.id: RpcOperation(NAME, row.id, row, choose(row, disputed=disputed, documented=documented))
+        for row in rpc_operations()
+    }
 
 
 RECOMMENDED = CloudStorage()

@@ -12,8 +12,7 @@ from urllib.parse import unquote
 from forbear.core.service import Judgement
 from forbear.http import preconditions
 from forbear.http.request import Request
-from forbear.services.cloud_storage.json_api import SessionRequests
-from forbear.services.cloud_storage.rules import NAME, choose
+from forbear.services.cloud_storage.json_api import NAME, SessionRequests, choose
 from forbear.tables.operations import HttpOperation
 from forbear.tables.table import Row, load
 
