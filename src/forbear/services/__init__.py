@@ -1,4 +1,4 @@
-"""What is known of services: tables of operations, the rules that read them, and which service lives on which host."""
+"""The services that forbear knows, the registry that finds them, and one module that reads errors of all clients."""
 
 from forbear.services.registry import find, find_rpc
 

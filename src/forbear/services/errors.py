@@ -1,6 +1,7 @@
-"""Reading off an error, by its shape, what reply it stands for. It imports no client library and judges nothing.
+"""Read status, headers, body and code from the exception of any client, and judge errors around functions.
 
-Known are the shapes of httpx, requests, aiohttp, urllib, google-api-core, google-api-python-client and grpc.
+Known are the exceptions of httpx, requests, aiohttp, urllib, google-api-core, google-api-python-client and grpc. They
+are recognized by their attributes and class names, so no client library is imported.
 """
 
 import errno
@@ -22,13 +23,13 @@ if TYPE_CHECKING:
 
 
 def status_of(error: object) -> int | None:
-    """Return the HTTP status that an error stands for, None where there was no response or the call was one of gRPC."""
+    """Return the HTTP status of an error's response, None if there was no response or the error is one of a gRPC call."""
     found = _plain_status(error)
     return _http(_get(error, "code")) if found is None and code_of(error) is None else found
 
 
 def headers_of(error: object) -> dict[str, str]:
-    """The headers of that reply, by lower-case names."""
+    """Return the headers of an error's response, by lower-case names."""
     places = _get(_get(error, "response"), "headers"), _get(error, "headers"), _get(error, "resp")
     for place in places:
         if is_mapping(place) or _is_message(place):
@@ -37,7 +38,7 @@ def headers_of(error: object) -> dict[str, str]:
 
 
 def body_of(error: object) -> bytes:
-    """The body of that reply, empty where it was not read."""
+    """Return the body of an error's response, empty if it was not read."""
     for place in (_get(error, "response"), error):
         content = _get(place, "content")  # raises where it is a stream that was not read
         if isinstance(content, bytes):
@@ -46,7 +47,7 @@ def body_of(error: object) -> bytes:
 
 
 def method_of(error: BaseException) -> str | None:
-    """Return the HTTP method of the request that failed, None where the error does not carry it."""
+    """Return the HTTP method of the request that failed, None if the error does not have it."""
     for cause in causes(error):
         found = _get(_get(cause, "request"), "method")
         if isinstance(found, str):
@@ -55,7 +56,7 @@ def method_of(error: BaseException) -> str | None:
 
 
 def code_of(error: object) -> int | None:
-    """Return the number of the gRPC status code that an error stands for, None where it is of no gRPC call."""
+    """Return the number of the gRPC status code of an error, None if the error is not one of a gRPC call."""
     if _plain_status(error) is not None:
         return None
     found = _number(_get(error, "code"))
@@ -65,7 +66,7 @@ def code_of(error: object) -> int | None:
 
 
 def metadata_of(error: object) -> Metadata:
-    """The trailing metadata of that call, empty where there is none."""
+    """Return the trailing metadata of a gRPC error, empty if there is none."""
     for place in (error, _get(error, "response")):
         with suppress(Exception):
             return tuple((str(name), value) for name, value in _get(place, "trailing_metadata")())
@@ -73,7 +74,7 @@ def metadata_of(error: object) -> Metadata:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """An error and what it wraps, as its cause, its first argument or its `reason`; not what merely came before."""
+    """Yield an error and those that it wraps: its cause, its first argument or its `reason`, but not its `__context__`."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
@@ -85,12 +86,12 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def names_of(error: object) -> frozenset[str]:
-    """The full names of an error's class and its bases: "requests.exceptions.ConnectionError"."""
+    """Return the full names of an error's class and its bases, such as "requests.exceptions.ConnectionError"."""
     return frozenset(f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
 
 
 def _plain_status(error: object) -> int | None:
-    """The status where it goes by no other name; some libraries warn of those who look at a `code`."""
+    """Return the status from any attribute but `code`, which some libraries warn about when it is read."""
     response, reply = _get(error, "response"), _get(error, "resp")
     places = (
         (response, "status_code"),
@@ -103,7 +104,7 @@ def _plain_status(error: object) -> int | None:
 
 
 def _number(status_code: Any) -> int | None:
-    """Return the number of a status code of grpc, or of a method that returns one."""
+    """Return the number of a status code of grpc, given the code or a method that returns it."""
     with suppress(Exception):
         value: Any = _get(status_code() if callable(status_code) else status_code, "value")
         if isinstance(value, tuple) and isinstance(value[0], int):
@@ -112,10 +113,10 @@ def _number(status_code: Any) -> int | None:
 
 
 def _is_http(error: object) -> bool:
-    """Return whether an error of google-api-core was made for an HTTP status, though its class names a gRPC code, too.
+    """Return whether an error of google-api-core stands for an HTTP status, although its class has a gRPC code, too.
 
-    The class tells: of those that stand for a status of their own, `from_http_status` makes some (ServiceUnavailable),
-    and only gRPC the subclasses that merely add a code (ResourceExhausted). One with a call as its response is gRPC's.
+    Classes with a status of their own are also made from HTTP responses (ServiceUnavailable). Subclasses that only add
+    a gRPC code (ResourceExhausted) come from gRPC, and so does an error whose response is a call.
     """
     if _number(_get(_get(error, "response"), "code")) is not None:
         return False
@@ -128,14 +129,14 @@ def _is_http(error: object) -> bool:
 
 
 def _get(thing: object, name: str) -> Any:
-    """An attribute, None where there is none or reading it fails."""
+    """Return an attribute, None if there is none or reading it fails."""
     with suppress(Exception):
         return getattr(thing, name, None)
     return None
 
 
 def _is_message(value: Any) -> bool:
-    """Return whether a value is a set of headers as the standard library has it."""
+    """Return whether a value is an email.message.Message, the standard library's type for headers."""
     module: Any = sys.modules.get("email.message")  # not cheap to import; before that, nobody has one
     return module is not None and isinstance(value, module.Message)
 
@@ -159,11 +160,11 @@ _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, er
 
 
 class ErrorVerdicts(Record):
-    """The judge of errors around one service, for the `on` of its policies.
+    """The verdicts on errors of functions that call one service, for the `on` of the service's policies.
 
-    An HTTP status or a gRPC code means what the service says of it. Transport errors leave the outcome unknown, a
-    refused connection too: it may be the second request of the function, or the target of a redirect. A certificate
-    that is not trusted and anything else is permanent.
+    The service decides what an HTTP status or a gRPC code means. A transport error leaves the outcome unknown, even a
+    refused connection: it may belong to the function's second request, or to the target of a redirect. An untrusted
+    certificate and any other error are permanent.
     """
 
     __slots__ = ("service",)
@@ -174,7 +175,7 @@ class ErrorVerdicts(Record):
         self._set(service=service)
 
     def __call__(self, error: Exception) -> Verdict:
-        """What an error means."""
+        """Return the verdict on an error."""
         service = self.service
         unknown = Judgement(service.name, None, Safety.NEVER)
         status = status_of(error)
@@ -190,7 +191,7 @@ class ErrorVerdicts(Record):
 
 
 def transport(error: BaseException) -> Verdict:
-    """What an error without a reply means."""
+    """Return the verdict on an error that has no response."""
     import socket  # not cheap to import, and needed only after a failure
     import ssl
 
@@ -210,11 +211,11 @@ def transport(error: BaseException) -> Verdict:
 
 
 def of_one_request(error: BaseException) -> Verdict:
-    """Judge an error without a response of a call by which a session of requests sends a single request.
+    """Return the verdict on an error without a response, for a call that sends a single request through a session.
 
-    Nothing was executed where no connection was made, or where the credentials of the request could not be fetched.
-    A GET may be what a redirect made of a write that had been executed, so that its outcome stays unknown. The session
-    of google-auth for asyncio wraps the errors of the request itself and repeats requests on its own: always unknown.
+    It is NOT_EXECUTED if no connection was made, or if the request's credentials could not be fetched. A GET stays
+    unknown: a redirect may have made it of a write that was executed. Errors of google-auth's asyncio session stay
+    unknown, too: it wraps the errors of the request itself and repeats requests on its own.
     """
     found = transport(error)
     if found.kind is not Kind.TRANSIENT:

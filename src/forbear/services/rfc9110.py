@@ -1,8 +1,8 @@
-"""Requests to hosts whose API nobody described: judged by what RFC 9110 says of methods and preconditions alone.
+"""The service of unknown hosts: RFC 9110 alone decides, by method and precondition.
 
-Reads, PUT and DELETE may be executed twice (§9.2.2); PATCH only under a precondition that cannot hold a second time;
-all other methods never, for what they do need not change the target whose version the precondition names. Where a
-header asks for another method, the more dangerous of the two counts: not every server obeys it.
+Reads, PUT and DELETE may be repeated (§9.2.2). PATCH may be repeated only under a precondition that cannot hold twice.
+Other methods are never repeated: they may change something other than the target whose version the precondition names.
+If a header overrides the method, the more dangerous of the two methods counts, because not every server obeys it.
 """
 
 from collections.abc import Callable, Mapping
@@ -29,7 +29,7 @@ _IF_NONE = _IF_MATCH.replace(conditions=("If-Match:", "If-None-Match: *"), met="
 
 
 class Rfc9110(Record):
-    """The service of last resort: it knows every host and no operation."""
+    """The knowledge of RFC 9110. It answers for every host and knows no operation."""
 
     __slots__ = ()
 
@@ -40,14 +40,14 @@ class Rfc9110(Record):
 
     @property
     def token_header(self) -> None:
-        """There is no header by which every API drops duplicates."""
+        """None: no header makes every API drop duplicates."""
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return nothing: RFC 9110 knows methods, no operations."""
+        """Return no tables: RFC 9110 defines methods, not operations."""
         return {}
 
     def classify(self, request: Request) -> Judgement:
-        """Whether a request may be executed twice, by its method and preconditions."""
+        """Return the safety of a request, by its method and its preconditions."""
         asked = max((request.method, *method.overrides(request.headers)), key=method.danger)
         if asked in method.READS:
             return _READ
@@ -68,11 +68,11 @@ class Rfc9110(Record):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """What a reply means: 408, 429, 500, 502, 503 and 504 are worth another try; None where it is no error."""
+        """Return the meaning of a response, None for a success; 408, 429, 500, 502, 503 and 504 are transient."""
         return responses.verdict(status, headers)
 
 
 RECOMMENDED = RFC9110 = Rfc9110()
 
 policy = Policy(ErrorVerdicts(RFC9110), repeatable=False, service=RFC9110)
-"""The policy for HTTP APIs that nobody described: at most 5 attempts within 60 s, full jitter under 1, 2, 4 … s."""
+"""The policy for unknown HTTP APIs: at most 5 attempts within 60 s, full jitter under 1, 2, 4 … s."""

@@ -1,6 +1,6 @@
-"""Cloud Storage: what its APIs tolerate, and policies: `policy` is recommended, the others are from documents.
+"""Cloud Storage: the safety of its operations, and policies: `policy` is recommended, the others follow documents.
 
-`profiles` says how they differ. Nothing is loaded before it is used.
+`profiles.py` explains how they differ. Modules are loaded when a name is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""gsutil's settings from a user's .boto file, as a policy. It reads files and the environment, and sends nothing."""
+"""Read gsutil's settings from the user's .boto files, as a policy."""
 
 import os
 from configparser import MissingSectionHeaderError, ParsingError, RawConfigParser
@@ -12,12 +12,12 @@ _DEFAULTS = ["/etc/boto.cfg", "~/.boto"]
 
 
 def gsutil_policy() -> Policy:
-    """The policy of gsutil with the user's own `num_retries` and `max_retry_delay` (whole seconds) of section [Boto].
+    """Return gsutil's policy with the user's `num_retries` and `max_retry_delay` (whole seconds) of section [Boto].
 
-    The file is found as gsutil finds it: the one that BOTO_CONFIG names, or else those in the list BOTO_PATH, or else
-    /etc/boto.cfg and ~/.boto; of several the later ones win, and missing ones are passed over. Without settings it is
-    the policy `gsutil`. Raises ValueError for a path, a file or a value that cannot be read; as such files hold
-    credentials, its text quotes nothing of them but the value in question.
+    Files are found as gsutil finds them: the one that BOTO_CONFIG names, else those in the list BOTO_PATH, else
+    /etc/boto.cfg and ~/.boto. Later files override earlier ones, and missing files are skipped. Without settings this
+    is the policy `gsutil`. Raises ValueError for a path, a file or a value that cannot be read. The error quotes only
+    the value in question, because such files hold credentials.
     """
     policy = profiles.gsutil()
     retries = maximum = None
@@ -64,7 +64,7 @@ def _read(path: Path) -> RawConfigParser:
 
 
 def _fault(settings: RawConfigParser, path: Path) -> str:
-    """Where and why a file cannot be read into `settings`; nothing where it can, or where there is none."""
+    """Read a file into `settings` and return where and why that failed, "" if it did not or if there is no file."""
     try:
         with path.open(encoding="utf-8-sig") as lines:
             settings.read_file(lines)

@@ -1,4 +1,4 @@
-"""Read-modify-write of buckets and objects: when another client was quicker, and whose write it is."""
+"""Read-modify-write of buckets and objects: recognize a conflict, and recognize your own write."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,10 +16,10 @@ _PREFIX = "forbear-write-"
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a write failed because its precondition (metageneration, generation, etag) no longer held.
+    """Return whether a write failed because its precondition (metageneration, generation, etag) no longer held.
 
-    So says a 412, unless its body gives other reasons than `conditionNotMet`; and the gRPC codes FAILED_PRECONDITION
-    and ABORTED, unless the latter only redirects a stream.
+    A 412 means that, unless its body gives reasons other than `conditionNotMet`. So do the gRPC codes
+    FAILED_PRECONDITION and ABORTED, unless ABORTED only redirects a stream.
     """
     code = errors.code_of(error)
     if code is not None:
@@ -33,14 +33,14 @@ def is_conflict(error: BaseException) -> bool:
 
 
 class WriteToken(Record):
-    """A mark to be written along with a change, by which it can be told from the changes of others.
+    """A mark that is written along with a change, so that a writer can recognize its own write.
 
-    `field` is the map of the resource that holds it: "metadata" of an object (the default) or "labels" of a bucket.
-    Make one for each change: `modify=lambda it: token.add_to(change(it))` and `mine=token.is_in`.
+    `field` is the map of the resource that holds the mark: "metadata" of an object (the default) or "labels" of a
+    bucket. Make one token for each change: `modify=lambda it: token.add_to(change(it))` and `mine=token.is_in`.
 
-    Each mark has a key of its own, so that the next writer does not wipe it out before its own writer has looked; marks
-    older than `keep` seconds (default 900, more than a run should last) become None when another is added, by which the
-    API removes them.
+    Each mark has its own key, so that another writer does not remove it before its writer has looked for it. Adding a
+    mark sets marks older than `keep` seconds (default 900, longer than a run should take) to None, which makes the API
+    remove them.
     """
 
     __slots__ = ("field", "keep", "value")
@@ -57,18 +57,18 @@ class WriteToken(Record):
 
     @property
     def key(self) -> str:
-        """The name of the mark, within the limits for labels."""
+        """The key of the mark, valid as the key of a label."""
         return _PREFIX + self.value
 
     def add_to(self, resource: Mapping[str, Any]) -> dict[str, Any]:
-        """A copy of a resource (as the JSON API has it) with the mark, in which old ones are None."""
+        """Return a copy of a resource (as in the JSON API) with this mark added and old marks set to None."""
         now = int(current.get().now())
         entries: Mapping[str, Any] = resource.get(self.field) or {}
         kept = {key: None if self._is_old(key, value, now) else value for key, value in entries.items()}
         return {**resource, self.field: {**kept, self.key: str(now)}}
 
     def is_in(self, resource: Mapping[str, Any]) -> bool:
-        """Whether a resource has been written with this mark."""
+        """Return whether a resource has this mark."""
         marks: Mapping[str, object] = resource.get(self.field) or {}
         return marks.get(self.key) is not None
 

@@ -1,4 +1,4 @@
-"""The hosts of Cloud Storage and what they speak. It knows no operation and loads no table."""
+"""The hosts of Cloud Storage, and the APIs that each of them serves. Importing this loads no table."""
 
 import re
 from enum import Enum
@@ -17,7 +17,7 @@ _STORAGE_PATHS = tuple(f"{prefix}/storage/" for prefix in ("", "/upload", "/resu
 
 
 class HostKind(Enum):
-    """What a host of Cloud Storage speaks."""
+    """The APIs that a host of Cloud Storage serves."""
 
     JSON = "the JSON API, and the XML API on all other paths"
     XML = "the XML API only: the path names a bucket and an object, whatever it looks like"
@@ -27,7 +27,7 @@ class HostKind(Enum):
 
 @lru_cache(maxsize=256)
 def kind_of(host: str) -> HostKind | None:
-    """What `host` (with or without a port) speaks, None for hosts that are not known."""
+    """Return the APIs that `host` (with or without a port) serves, None for a host that is not Cloud Storage's."""
     name = host.lower().partition(":")[0].rstrip(".")
     if name in _SHARED:
         return HostKind.SHARED
@@ -41,6 +41,6 @@ def kind_of(host: str) -> HostKind | None:
 
 
 def serves(host: str, path: str) -> bool:
-    """Whether a request for `path` on `host` is one to Cloud Storage."""
+    """Return whether a request for `path` on `host` goes to Cloud Storage."""
     spoken = kind_of(host)
     return spoken is not None and (spoken is not HostKind.SHARED or path.startswith(_STORAGE_PATHS))

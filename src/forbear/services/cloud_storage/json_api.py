@@ -1,4 +1,4 @@
-"""Which rule of a row holds: the table's own, with the disputed conditions, or the retry page's. It knows no table."""
+"""The JSON API of Cloud Storage: find the operation of a request, and tell the requests of an upload apart."""
 
 from dataclasses import replace
 from functools import cache
@@ -21,7 +21,11 @@ _NEVER = Rule(Safety.NEVER)
 
 
 def choose(row: Row, *, disputed: bool, documented: bool) -> Rule:
-    """The rule for a row; what the retry page does not name is never repeated where it is followed to the letter."""
+    """Return the rule that applies to a row.
+
+    With `documented` it is the retry page's: an operation that the page does not name is never repeated. With
+    `disputed` it is the table's own plus the disputed conditions.
+    """
     if documented:
         return row.documented or _NEVER
     if disputed and row.disputed:
@@ -35,17 +39,17 @@ _ROOTS = frozenset({"storage", "upload", "resumable", "download", "batch"})
 
 @cache
 def operations() -> tuple[Row, ...]:
-    """The table of the JSON API; the own columns of a row are its HTTP method and its path template."""
+    """Return the rows of the JSON API; their own columns are the HTTP method and the path template."""
     return load(Path(__file__).with_name("json_api.csv"), ("method", "path"))
 
 
 def speaks(path: str) -> bool:
-    """Whether a path on a host that speaks both APIs is one of this one."""
+    """Return whether a path belongs to the JSON API, on a host that serves the XML API, too."""
     return path[:1] == "/" and path[1:].partition("/")[0] in _ROOTS
 
 
 class JsonApi:
-    """The judge of everything that this API answers, by the rules that the settings choose."""
+    """The operations of the JSON API, with the rules that `disputed` and `documented` choose."""
 
     __slots__ = ("_matcher", "_uploads")
 
@@ -62,7 +66,7 @@ class JsonApi:
                 self._uploads = Uploads(NAME, operation, HttpOperation(NAME, replace(row, maybe_done=()), start))
 
     def judge(self, request: Request, path: str, query: str) -> Judgement | None:
-        """The judgement on a request, None for one that is no known operation."""
+        """Return the safety of a request, None for an unknown operation."""
         if path.startswith("/storage/v1/"):
             return self._operation(request.method, request, path, query)
         if path.startswith(("/upload/storage/v1/", "/resumable/upload/storage/v1/")):
@@ -74,7 +78,10 @@ class JsonApi:
         return _BATCH if path == "/batch" or path.startswith("/batch/storage/") else None
 
     def overridden(self, overrides: list[str], request: Request, path: str, query: str) -> Judgement | None:
-        """The same where headers name another method: on its plain paths the API executes what one does on a POST."""
+        """Return the safety of a request whose headers override its method, None where that is not documented.
+
+        On its plain paths the API obeys one override header of a POST.
+        """
         if request.method != "POST" or len(overrides) > 1 or _method.OVERRIDES[0] not in request.headers:
             return None  # not documented
         return self._operation(overrides[0], request, path, query) if path.startswith("/storage/v1/") else None
@@ -92,7 +99,7 @@ _FOREIGN_PARAMETER = "upload_protocol"
 
 
 class SessionRequests:
-    """The judge of what is sent to a resumable session; `chunk`, `status` and `cancel` are the ids of operations."""
+    """The safety of requests to a resumable session; `chunk`, `status` and `cancel` are the ids of the operations."""
 
     __slots__ = ("_cancel", "_chunk", "_status")
 
@@ -105,7 +112,7 @@ class SessionRequests:
         )
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """The judgement on a request to a session, None for one that is no part of its protocol."""
+        """Return the safety of a request to a session, None for one that the upload protocol does not have."""
         if not preconditions.value(query, "upload_id"):
             return None
         if request.method == "DELETE":
@@ -116,10 +123,7 @@ class SessionRequests:
 
 
 class Uploads:
-    """The judge of everything on the path of an upload.
-
-    `insert` judges an upload in one request, `start` the start of a session.
-    """
+    """The safety of requests to an upload path: `insert` is a whole upload, `start` the start of a session."""
 
     __slots__ = ("_session", "_start", "insert")
 
@@ -129,7 +133,7 @@ class Uploads:
         self._session = SessionRequests(service)
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """The judgement on a request to an upload path, None for one that is no known part of an upload."""
+        """Return the safety of a request to an upload path, None for one that is no known part of an upload."""
         if any(name in request.headers for name in _FOREIGN_HEADERS) or preconditions.values(query, _FOREIGN_PARAMETER):
             return None
         if preconditions.values(query, "upload_id"):
@@ -143,12 +147,12 @@ class Uploads:
 
 
 def is_chunk(judgement: Judgement) -> bool:
-    """Whether a judgement is on a request that sends data in a session."""
+    """Return whether a judgement is that of a request which sends data to a session."""
     return judgement.session and judgement.safety is Safety.NEVER
 
 
 def is_cancelled(judgement: Judgement, status: int) -> bool:
-    """Whether a reply says that a session is gone as asked: 499, the one success above 399."""
+    """Return whether a response confirms that a session was cancelled: 499 is the only success above 399."""
     return status == 499 and judgement.session and status in judgement.maybe_done
 
 

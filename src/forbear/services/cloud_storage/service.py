@@ -36,19 +36,24 @@ _READ = Judgement(NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
 _UNKNOWN = Judgement(NAME, None, Safety.NEVER)
 
 DOCUMENTED_STATUSES = frozenset({408, 429, *range(500, 600)})
-"""What the retry page calls worth another try."""
+"""The statuses that the retry page calls retryable."""
 
 
 class CloudStorage(Record):
-    """What is known of Cloud Storage.
+    """The knowledge of Cloud Storage.
 
-    By default the tables' own rules hold. `documented` follows the retry page to the letter instead: what the page does
-    not name is never repeated if it changes anything, ETags count where the page says so, the start of a resumable
-    session needs the condition of the upload, and every 5xx is worth another try. `disputed` adds to the tables' rules
-    the conditions that some source accepts and others reject: an If-Match header on updates, which the server may
-    ignore, the header on metageneration for the ACLs of the XML API, an etag inside a bucket or object of the gRPC API.
-    Raises ValueError for both together. `statuses` replaces the statuses worth another try (408, 429, 500, 502, 503 and
-    504; with `documented` 408, 429 and every 5xx).
+    By default the tables' own rules apply.
+
+    - `documented` follows the retry page to the letter. A mutation that the page does not name is never repeated. ETags
+      count where the page says so, the start of a resumable session needs the condition of the upload, and every 5xx is
+      transient.
+    - `disputed` adds conditions that some source accepts and others reject: an If-Match header on updates, which the
+      server may ignore; the header on metageneration for ACLs of the XML API; an etag inside a bucket or object of the
+      gRPC API.
+    - `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504; with `documented` 408, 429 and every
+      5xx).
+
+    Raises ValueError for `documented` and `disputed` together.
     """
 
     __slots__ = ("disputed", "documented", "statuses")
@@ -75,7 +80,7 @@ class CloudStorage(Record):
 
     @property
     def token_header(self) -> str:
-        """The header by which the service may drop duplicates; nothing documents it, so it makes nothing safe."""
+        """The header by which the service may drop duplicates. No document says so, so it makes nothing safe."""
         return "x-goog-gcs-idempotency-token"
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
@@ -87,7 +92,7 @@ class CloudStorage(Record):
         }
 
     def classify(self, request: Request) -> Judgement:
-        """The operation that a request asks for and whether it may be executed twice."""
+        """Return the safety of a request."""
         path, query = preconditions.split(request.target)
         overrides = _method.overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
@@ -113,7 +118,7 @@ class CloudStorage(Record):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """What a reply means, None where it is a success; the `body` says nothing that matters here."""
+        """Return the meaning of a response, None for a success. The body is never read."""
         if json_api.is_cancelled(judgement, status):
             return None
         if self.documented and status == 429 and json_api.is_chunk(judgement):
@@ -121,16 +126,16 @@ class CloudStorage(Record):
         return responses.verdict(status, headers, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """The RPC that a call is of and whether it may be executed twice."""
+        """Return the safety of an RPC; an unknown one is never repeated."""
         operation = _grpc(self.disputed, self.documented).get(call.name)
         return _UNKNOWN if operation is None else operation.judge(call.message)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """What the end of a call means, None where it is a success.
+        """Return the meaning of a call's end, None for a success.
 
-        RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are worth another try where `statuses` has 429,
-        500, 503 and 504. UNKNOWN, DATA_LOSS and UNIMPLEMENTED never are, though HTTP maps them to statuses of 5xx: the
-        retry page speaks of HTTP, and no repeat mends them. ABORTED is a conflict, except on a read, or where its
+        RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503
+        and 504. UNKNOWN, DATA_LOSS and UNIMPLEMENTED never are, although HTTP maps them to statuses of 5xx: the retry
+        page is about HTTP, and a retry does not cure them. ABORTED is a conflict, except for a read, or where its
         details only redirect a stream.
         """
         listed = list(metadata)
@@ -141,12 +146,12 @@ class CloudStorage(Record):
 
 @cache
 def rpc_operations() -> tuple[Row, ...]:
-    """The table of the gRPC APIs; ids are full names of RPCs, the own column says which side sends a stream."""
+    """Return the rows of the gRPC APIs. Ids are full names of RPCs; the own column says which side sends a stream."""
     return load(Path(__file__).with_name("grpc.csv"), ("stream",))
 
 
 def is_redirect(code: int, metadata: Metadata) -> bool:
-    """Whether a stream was broken off only to be opened again elsewhere."""
+    """Return whether a stream was ended only so that the client opens it again elsewhere."""
     return code == codes.ABORTED and any(kind in _REDIRECTS for kind, _ in grpc_status.details(metadata))
 
 

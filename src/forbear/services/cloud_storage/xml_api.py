@@ -1,7 +1,7 @@
-"""The XML API of Cloud Storage: which operation a request is. It knows no host and no reply.
+"""The XML API of Cloud Storage: find the operation of a request.
 
-An operation is told by its method, by what the path names, by the subresources in the query (in any order) and by a few
-headers. A query parameter that is not known may be a subresource that is not known, so with one the request is not.
+The method, the resource that the path names, the subresources in the query (in any order) and a few headers determine
+the operation. An unknown query parameter may be an unknown subresource, so it makes the operation unknown.
 """
 
 import re
@@ -42,16 +42,16 @@ Key = tuple[str, str, frozenset[str], str]
 
 @cache
 def operations() -> tuple[Row, ...]:
-    """The table of the XML API.
+    """Return the rows of the XML API.
 
-    The own columns of a row: the HTTP method, what the path names (service, bucket or object), the subresources in the
-    query (joined by "&"), the header that tells the operation from others. "|" joins alternatives.
+    Their own columns: the HTTP method, the resource that the path names (service, bucket or object), the subresources
+    in the query (joined by "&"), and the header that distinguishes the operation. "|" joins alternatives.
     """
     return load(Path(__file__).with_name("xml_api.csv"), ("method", "resource"), ("query", "header"))
 
 
 class XmlApi:
-    """The judge of everything that this API answers, by the rules that the settings choose."""
+    """The operations of the XML API, with the rules that `disputed` and `documented` choose."""
 
     __slots__ = ("_operations", "_session", "_subresources")
 
@@ -74,7 +74,7 @@ class XmlApi:
         )
 
     def judge(self, request: Request, path: str, query: str, *, in_bucket: bool) -> Judgement | None:
-        """The judgement on a request, None for one that is no known operation; `in_bucket`: the host names a bucket."""
+        """Return the safety of a request, None for an unknown operation; with `in_bucket` the host names the bucket."""
         resource = _resource(path, in_bucket=in_bucket)
         if resource is None:
             return None
@@ -89,7 +89,7 @@ class XmlApi:
         return None if operation is None else operation.judge(request, query)
 
     def _asked(self, query: str) -> frozenset[str] | None:
-        """The subresources in a query, None where a parameter is not known or given twice with different values."""
+        """Return the subresources in a query, None if a parameter is unknown or has two values."""
         values: dict[str, str] = {}
         found: set[str] = set()
         for pair in query.split("&"):
@@ -107,7 +107,7 @@ class XmlApi:
 
 
 def _resource(path: str, *, in_bucket: bool) -> str | None:
-    """What a path names, None where servers and proxies may differ."""
+    """Return the kind of resource that a path names, None where servers and proxies may read the path differently."""
     if path[:1] != "/":
         return None
     bucket, _, name = ("", "", path[1:]) if in_bucket else path[1:].partition("/")
@@ -122,7 +122,7 @@ def _resource(path: str, *, in_bucket: bool) -> str | None:
 
 
 def _kind(request: Request) -> str:
-    """The header, as the table has it, that tells a write from others of the same method."""
+    """Return the header, as the table spells it, that distinguishes a write from others with the same method."""
     headers, method = request.headers, request.method
     if method == "PUT":
         if "x-goog-resumable" in headers:

@@ -1,6 +1,6 @@
-"""IAM: what its APIs tolerate, two policies, `policy` (recommended) and `documented` (to the letter), and conflicts.
+"""IAM: the safety of its operations, policies and conflicts. `policy` is recommended, `documented` follows the page.
 
-`profiles` says how the two differ. Nothing is loaded before it is used.
+`service.py` explains how the two differ. Modules are loaded when a name is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,6 +1,6 @@
-"""Read-modify-write of allow policies: when another client was quicker, and whether a change is in.
+"""Read-modify-write of allow policies: recognize a conflict, and recognize your own change.
 
-A policy is a dict as the JSON API has it, the client library's own `Policy`, or a protobuf message.
+A policy is a dict as in the JSON API, the client library's own `Policy`, or a protobuf message.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -15,12 +15,12 @@ _CONDITION = ("title", "description", "expression")
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Whether a write failed because another client had changed the resource: read it again and begin anew.
+    """Return whether a write failed because another client had changed the resource: read it again and start over.
 
-    So says a 409 with the status ABORTED, or the gRPC code ABORTED. A 409 of another status, such as ALREADY_EXISTS, is
-    final, and so is one whose body is not at hand. A 412 counts too: it is only ever sent for a precondition of the
-    request, and buckets answer so when the etag of their policy is not the current one. The gRPC code
-    FAILED_PRECONDITION does not: IAM means by it a state of the system that reading again does not change.
+    A 409 with the status ABORTED means that, and so does the gRPC code ABORTED. A 409 with another status, such as
+    ALREADY_EXISTS, is permanent, and so is one whose body is not at hand. A 412 counts, too: it is sent only for a
+    precondition, and buckets send it when the etag of their policy is outdated. The gRPC code FAILED_PRECONDITION does
+    not count: for IAM it is a state of the system that another read does not change.
     """
     if errors.code_of(error) == codes.ABORTED:
         return True
@@ -29,7 +29,8 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def has_member(role: str, member: str, condition: Mapping[str, str] | None = None) -> Callable[[object], bool]:
-    """Whether a policy grants `role` to `member` under exactly this condition (None: without any); for `mine`.
+    """Return a test for `mine`: whether a policy grants `role` to `member` under exactly this condition (None: without
+    any).
 
     `condition` has the title, the expression and perhaps the description.
     """

@@ -1,6 +1,6 @@
 """IAM: the APIs of accounts, keys, roles and pools (v1), deny policies (v2), bindings (v3) and credentials.
 
-It sends nothing. `setIamPolicy` of other APIs (projects, buckets, topics) is theirs, and not known here.
+`setIamPolicy` of other APIs (projects, buckets, topics) belongs to their services.
 """
 
 from collections.abc import Callable, Mapping
@@ -21,15 +21,14 @@ from forbear.services.errors import ErrorVerdicts
 from forbear.tables.service import TableService
 
 DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
-"""What the retry page of IAM calls worth another try."""
+"""The statuses that the retry page of IAM calls retryable."""
 
 
 class Iam(TableService):
-    """What is known of IAM.
+    """The knowledge of IAM; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504).
 
-    `statuses` are those worth another try: 408, 429, 500, 502, 503 and 504. `retry_not_found` adds 404, for reads of
-    IAM are eventually consistent and what was just created may not be found yet; except where 404 is how the end of an
-    earlier attempt looks, as for a delete.
+    `retry_not_found` makes 404 transient, too. Reads of IAM are eventually consistent, so a new resource may not be
+    found yet. A 404 that may mean that an earlier attempt worked, as for a delete, stays permanent.
     """
 
     __slots__ = ("retry_not_found",)
@@ -56,13 +55,15 @@ class Iam(TableService):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """What a reply means, None where it is a success; a 409 that says ABORTED is a conflict, except on a read."""
+        """Return the meaning of a response, None for a success; a 409 with the status ABORTED is a conflict, except for
+        a read.
+        """
         if status == 404 and self._may_appear(judgement, 404):
             return TRANSIENT
         return super().verdict(judgement, status, headers, body)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """What the end of a call means, None where it is a success; ABORTED is a conflict, except on a read."""
+        """Return the meaning of a call's end, None for a success; ABORTED is a conflict, except for a read."""
         if code == codes.NOT_FOUND and self._may_appear(judgement, code):
             return TRANSIENT
         return super().call_verdict(judgement, code, metadata)
@@ -80,16 +81,16 @@ _LIMITS = Limits(attempts=None, timeout=300)
 
 @cache
 def documented() -> Policy:
-    """The retry page of IAM to the letter.
+    """Follow the retry page of IAM to the letter.
 
-    Waits of `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64), five minutes in all as in its example, and no
-    limit on attempts. Worth another try are 500, 502, 503 and 504. 404 is optional on the page:
+    Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64), for five minutes in all as in its example,
+    without a limit on attempts. Transient are 500, 502, 503 and 504. 404 is optional on the page:
     `documented.replace(service=Iam(statuses=documented.service.statuses, retry_not_found=True))`. A 409 with the status
-    ABORTED calls for the whole read-modify-write, as `forbear.update` does it with `is_conflict`. The page names no
-    operation that must not be repeated; which may be is for the table to say here, too.
+    ABORTED calls for a new read-modify-write, as `forbear.update` does it with `is_conflict`. The page names no
+    operation that must not be repeated, so the table decides here, too.
 
-    One departure: the page lists no transport errors, and here they are worth another try, around functions too. A lost
-    connection says no less than a 503, and what may have been executed is not repeated blindly after either.
+    One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
+    says no less than a 503, and a request that may have been executed is not repeated blindly after either.
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
     return Policy(ErrorVerdicts(DOCUMENTED), _LIMITS, backoff, repeatable=False, service=DOCUMENTED)
@@ -97,12 +98,14 @@ def documented() -> Policy:
 
 @cache
 def policy() -> Policy:
-    """What we recommend for IAM; how it differs from `documented`, and why.
+    """Use the recommended policy for IAM.
 
-    - The jitter spans half of every wait, so that retry n waits 2**n to 2**(n+1) s, and 32 to 64 s at the cap. The
-      documented formula has no jitter left at the cap: clients that failed together would come back together for ever.
-    - 429 is worth another try: the page warns of quotas, and a quota comes back with time.
-    - So is 408, by which a server says that it has not got the whole request.
+    It differs from `documented` as follows:
+
+    - Jitter covers half of every wait: retry n waits 2**n to 2**(n+1) s, and 32 to 64 s at the cap. The documented
+      formula has no jitter at the cap, so clients that failed together keep coming back together.
+    - 429 is transient: the page warns of quotas, and a quota comes back with time.
+    - 408 is transient: the server says that it did not receive the whole request.
     """
     backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
     return Policy(ErrorVerdicts(RECOMMENDED), _LIMITS, backoff, repeatable=False, service=RECOMMENDED)

@@ -1,6 +1,6 @@
-"""Memorystore: what its admin APIs tolerate, and two policies: `policy` (recommended), `documented` (to the letter).
+"""Memorystore: the safety of its admin operations, and two policies: `policy` (recommended) and `documented`.
 
-`profiles` says how the two differ. Nothing is loaded before it is used.
+`service.py` explains how the two differ. Modules are loaded when a name is first used.
 """
 
 from typing import TYPE_CHECKING

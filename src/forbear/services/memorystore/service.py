@@ -1,4 +1,4 @@
-"""The APIs by which Memorystore for Redis, Redis Cluster and Valkey are administered; not the data in them."""
+"""Memorystore: the admin APIs of Memorystore for Redis, Redis Cluster and Valkey. Data commands are in services.redis."""
 
 from functools import cache
 from pathlib import Path
@@ -11,11 +11,11 @@ from forbear.services.errors import ErrorVerdicts
 from forbear.tables.service import TableService
 
 DOCUMENTED_STATUSES = frozenset({429, *range(500, 600)})
-"""What the page on exponential backoff of Memorystore for Redis calls worth another try."""
+"""The statuses that the page on exponential backoff of Memorystore for Redis calls retryable."""
 
 
 class Memorystore(TableService):
-    """What is known of the admin APIs; `statuses` are those worth another try (408, 429, 500, 502, 503 and 504)."""
+    """The knowledge of the admin APIs; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504)."""
 
     __slots__ = ()
 
@@ -34,14 +34,14 @@ DOCUMENTED = Memorystore(statuses=DOCUMENTED_STATUSES)
 
 @cache
 def documented() -> Policy:
-    """The page on exponential backoff of Memorystore for Redis to the letter.
+    """Follow the page on exponential backoff of Memorystore for Redis to the letter.
 
-    Waits of `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64) and a maximum number of retries, for which it
-    gives no figure: here 10, or 11 attempts, which is a little over five minutes and well past the cap. Worth another
-    try are 429 and every 5xx. The page names no operation; which may be repeated is for the table to say here, too.
+    Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64). The page asks for a maximum number of retries
+    and gives none: here 10, or 11 attempts, which takes a little over five minutes and is well past the cap. Transient
+    are 429 and every 5xx. The page names no operation, so the table decides here, too.
 
-    One departure: the page lists no transport errors, and here they are worth another try, around functions too. A lost
-    connection says no less than a 503, and what may have been executed is not repeated blindly after either.
+    One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
+    says no less than a 503, and a request that may have been executed is not repeated blindly after either.
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
     limits = Limits(attempts=11, timeout=None)
@@ -50,14 +50,16 @@ def documented() -> Policy:
 
 @cache
 def policy() -> Policy:
-    """What we recommend for the administration of Memorystore; how it differs from `documented`, and why.
+    """Use the recommended policy for the admin APIs of Memorystore.
 
-    - The jitter spans half of every wait, so that retry n waits 2**n to 2**(n+1) s, and 32 to 64 s at the cap. The
-      documented formula has no jitter left at the cap: clients that failed together would come back together for ever.
-    - A timeout of five minutes besides the 11 attempts: a count of attempts is no bound where each of them is slow, and
-      a deleted instance holds its name for longer than that, so a repeated delete cannot hit a new one.
-    - 501, 505 and other rare 5xx are final: a repeat does not make the server able.
-    - 408 is worth another try: the server has not got the whole request.
+    It differs from `documented` as follows:
+
+    - Jitter covers half of every wait: retry n waits 2**n to 2**(n+1) s, and 32 to 64 s at the cap. The documented
+      formula has no jitter at the cap, so clients that failed together keep coming back together.
+    - There is a timeout of five minutes besides the 11 attempts. A number of attempts is no limit where each one is
+      slow. A deleted instance keeps its name for longer than that, so a repeated delete cannot hit a new instance.
+    - 501, 505 and other rare 5xx are permanent: a retry does not make the server able.
+    - 408 is transient: the server did not receive the whole request.
     """
     backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
     limits = Limits(attempts=11, timeout=300)
