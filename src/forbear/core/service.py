@@ -1,4 +1,4 @@
-"""What a service knows of operations: a judgement on one request, call or command, and tables of all of them.
+"""What a service knows: a judgement on one request, call or command, and tables of all operations.
 
 `forbear.http.request.HttpService` and `forbear.grpc.call.RpcService` extend `Service` with the requests they judge.
 """

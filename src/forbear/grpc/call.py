@@ -1,4 +1,4 @@
-"""A gRPC call as a service is shown it, and what a service of RPCs answers. It knows no service and no gRPC library."""
+"""A gRPC call as a service sees it, and the contract of a service that judges RPCs."""
 
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
@@ -43,8 +43,8 @@ class GrpcCall(Record):
     """A call, reduced to what decides whether it may be repeated.
 
     `method` is the full name of the RPC ("/google.storage.v2.Storage/DeleteObject", with or without the slash).
-    `message` is its request, of a stream the first one: a protobuf or proto-plus message, or a dict by the field names
-    of the definition; None where it is not at hand, which never makes a call safer.
+    `message` is its request, for a stream the first one: a protobuf or proto-plus message, or a dict with the
+    definition's field names. None means that it is not at hand, which never makes a call safer.
     """
 
     __slots__ = ("method", "message")
@@ -67,7 +67,12 @@ def is_rpc_service(service: object) -> "TypeGuard[RpcService]":
 
 
 def field(message: object, path: str) -> object:
-    """The value at `path` ("policy.etag"), None where it is not set; an enum by its name."""
+    """Return the value at `path` ("policy.etag"), None if it is not set; an enum is returned by its name.
+
+    `message` is a dict, a protobuf message or a proto-plus one. Python's message libraries, and dicts for them, add an
+    underscore to a name that is a keyword ("object"). A field that is declared `optional` is set as soon as it has a
+    value, even 0. Any other field is set if it differs from its default: on the wire the two look the same.
+    """
     value: Any = message
     for name in path.split("."):
         value = _mapped(value, name) if is_mapping(value) else _set_in(value, name)

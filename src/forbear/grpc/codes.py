@@ -1,6 +1,6 @@
-"""The status codes of gRPC: their names, their numbers, and which HTTP statuses stand for them. It knows no service.
+"""The status codes of gRPC: their names, their numbers, and the HTTP statuses that stand for them.
 
-Both come from the definition of google.rpc.Code, by which the JSON APIs name the same errors.
+The mapping is that of google.rpc.Code, by which the JSON APIs name the same errors.
 """
 
 from collections.abc import Container, Iterable
@@ -17,7 +17,7 @@ RESOURCE_EXHAUSTED, FAILED_PRECONDITION = NUMBERS["RESOURCE_EXHAUSTED"], NUMBERS
 ABORTED, INTERNAL, UNAVAILABLE = (NUMBERS[name] for name in ("ABORTED", "INTERNAL", "UNAVAILABLE"))
 
 TRANSIENT = {RESOURCE_EXHAUSTED: 429, INTERNAL: 500, UNAVAILABLE: 503, DEADLINE_EXCEEDED: 504}
-"""The codes that another try may turn into a success, with the status that stands for each."""
+"""The codes that a retry may cure, each with the HTTP status that stands for it."""
 
 _STATUSES = {
     "INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "NOT_FOUND": 404, "ABORTED": 409, "ALREADY_EXISTS": 409,
@@ -25,13 +25,13 @@ _STATUSES = {
 
 
 def statuses(replies: Iterable[str]) -> tuple[int, ...]:
-    """Replies of a table, which are HTTP statuses or names of codes, as HTTP statuses; KeyError for anything else."""
+    """Return a table's responses (HTTP statuses, names of codes) as HTTP statuses. Raises KeyError."""
     found = [int(reply) if reply.isdecimal() else _STATUSES[reply] for reply in replies]
     return tuple(dict.fromkeys(found))
 
 
 def numbers(replies: Iterable[str]) -> tuple[int, ...]:
-    """The same as numbers of codes; a status stands for every code that it may mean, KeyError where that is none."""
+    """Return a table's responses as numbers of codes; a status stands for all codes it may mean. Raises KeyError."""
     found: list[int] = []
     for reply in replies:
         meant = [NUMBERS[name] for name, status in _STATUSES.items() if reply in (name, str(status))]
@@ -47,5 +47,5 @@ def over_http(numbers: Iterable[int]) -> tuple[int, ...]:
 
 
 def among(statuses: Container[int]) -> frozenset[int]:
-    """The transient codes whose HTTP statuses are among those; a 5xx that stands for no transient code adds none."""
+    """Return the transient codes whose HTTP statuses are in a set of statuses; other statuses add no code."""
     return frozenset(code for code, status in TRANSIENT.items() if status in statuses)

@@ -1,4 +1,7 @@
-"""What the end of a gRPC call means: its status code, its details and what the server asks for. It knows no service."""
+"""The meaning of a gRPC call's end: its status code, its details, and the wait that the server asks for.
+
+`parts`, `submessages` and `number` read just enough of the protobuf wire format; broken data reads as empty.
+"""
 
 from collections.abc import Container, Iterator
 
@@ -16,10 +19,10 @@ _NEVER_AGAIN = float("inf")
 def verdict(
     code: int, metadata: Metadata = (), transient: Container[int] = codes.TRANSIENT, *, read: bool = False
 ) -> Verdict | None:
-    """What a status code means where those in `transient` are worth another try; None where it is no error.
+    """Return the verdict on a status code, None for OK; the codes in `transient` are worth a retry.
 
-    ABORTED is a conflict: by its definition the caller is to begin again at a higher level, with a new read; a `read`
-    is that itself. A transient verdict carries the wait that the server asks for.
+    ABORTED is a conflict, except for a `read`: by definition the caller starts over at a higher level, with a new read.
+    A transient verdict has the wait that the server asks for.
     """
     if code == codes.OK:
         return None
@@ -32,10 +35,10 @@ def verdict(
 
 
 def retry_delay(metadata: Metadata) -> float | None:
-    """The seconds that the server asks to wait, infinity for "do not come back", None where it says nothing.
+    """Return the seconds that the server asks to wait, infinity for "do not retry", None if it says nothing.
 
-    The pushback of gRPC's own retry design says so in milliseconds; a value that is negative or no number means that no
-    retry is wanted. Otherwise the RetryInfo among the details of the status does.
+    gRPC's own pushback gives milliseconds; a negative or invalid value means that no retry is wanted. Without it, the
+    RetryInfo in the details of the status counts.
     """
     listed = list(metadata)
     for name, value in listed:
@@ -49,7 +52,7 @@ def retry_delay(metadata: Metadata) -> float | None:
 
 
 def details(metadata: Metadata) -> Iterator[tuple[str, bytes]]:
-    """The details of a status: the type of each ("google.rpc.RetryInfo") and its content. Garbage has none."""
+    """Yield the details of a status: the type ("google.rpc.RetryInfo") and the content of each."""
     for name, value in metadata:
         if name.lower() == _DETAILS and isinstance(value, bytes):
             for packed in submessages(value, 3):
@@ -59,7 +62,7 @@ def details(metadata: Metadata) -> Iterator[tuple[str, bytes]]:
 
 
 def _delay(retry_info: bytes) -> float | None:
-    """The retry_delay of a RetryInfo, None where there is none that makes sense."""
+    """Return the retry_delay of a RetryInfo, None if it has no valid one."""
     for duration in submessages(retry_info, 1):
         values = dict(parts(duration))
         seconds, nanos = number(values.get(1, 0)), number(values.get(2, 0))
@@ -71,7 +74,7 @@ _SIGN = 1 << 63
 
 
 def parts(data: bytes) -> list[tuple[int, int | bytes]]:
-    """The fields of a message in order: the number of each, with an int or the bytes of a text or submessage."""
+    """Return the fields of a message in order: the number of each, with an int or the bytes of a text or submessage."""
     found: list[tuple[int, int | bytes]] = []
     at = 0
     try:
@@ -95,12 +98,12 @@ def parts(data: bytes) -> list[tuple[int, int | bytes]]:
 
 
 def submessages(data: bytes, field: int) -> list[bytes]:
-    """The contents of a field of texts or messages."""
+    """Return the contents of a field of texts or messages."""
     return [value for number, value in parts(data) if number == field and isinstance(value, bytes)]
 
 
 def number(value: int | bytes) -> int:
-    """A varint read as a signed number; 0 for anything else."""
+    """Return a varint as a signed number; 0 for anything else."""
     if isinstance(value, bytes):
         return 0
     return value - 2 * _SIGN if value >= _SIGN else value

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def status_of(error: object) -> int | None:
-    """Return the HTTP status of an error's response, None if there was no response or the error is one of a gRPC call."""
+    """Return the HTTP status of an error's response, None without a response and for errors of gRPC calls."""
     found = _plain_status(error)
     return _http(_get(error, "code")) if found is None and code_of(error) is None else found
 
@@ -74,7 +74,7 @@ def metadata_of(error: object) -> Metadata:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that it wraps: its cause, its first argument or its `reason`, but not its `__context__`."""
+    """Yield an error and those that it wraps: its cause, its first argument or its `reason`."""
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:

@@ -1,14 +1,15 @@
-"""The grammar of conditions in the tables, and how each is read off an HTTP request. It knows no operation.
+"""The grammar of conditions in the tables, and the tests that look for a condition in a request or a message.
 
-Alternatives are joined by "|", what must hold together by "&"; a term is a prefix and a name:
+"|" joins alternatives, "&" joins terms that must all hold. A term is a prefix and a name:
 
 - `q:` a query parameter, `h:` a request header;
-- `b:` a field of the JSON body ("policy.etag"), with "=" also its value; `!b:` that there is no such field;
+- `b:` a field of the JSON body ("policy.etag"), with "=" also its value; `!b:` the absence of a field;
 - `x:` an element that every entry of an XML body has ("Object/VersionId");
-- `f:` a field of a gRPC message, with "=" also its value; `!f:` that it is not set;
-- `const:true` nothing at all.
+- `f:` a field of a gRPC message, with "=" also its value; `!f:` the absence of a value;
+- `const:true` always holds.
 
-A row that describes an HTTP request and an RPC lists the alternatives of both; each takes those it can read.
+A row for both HTTP and gRPC lists the alternatives of both; each protocol uses those that it can read. A value counts
+only in a form that the server must understand and enforce: 0 counts, an empty text does not.
 """
 
 import re
@@ -24,12 +25,12 @@ from forbear.tables import xml_body
 Term = tuple[str, str]
 Alternatives = tuple[tuple[Term, ...], ...]
 HttpTest = Callable[[Request, str], bool]
-"""Given a request and the query of its target, whether a condition is present in a form that counts."""
+"""A test of a request and its query: True if the condition is present in a form that counts."""
 FieldTest = Callable[[object], bool]
-"""The same, given the message of a call."""
+"""A test of a gRPC message: True if the condition is present in a form that counts."""
 
 ValueTest = Callable[[object], bool]
-"""Given a value, whether it counts as a condition."""
+"""A test of a value: True if it counts as a condition."""
 
 T = TypeVar("T")
 
@@ -37,26 +38,26 @@ _PREFIXES = ("q", "h", "b", "!b", "x", "f", "!f", "const")
 
 
 def is_integer(value: object) -> bool:
-    """A condition on a version: a decimal integer, 0 ("must not exist") included."""
+    """Return whether a value is a version to compare with: a decimal integer, 0 ("must not exist") included."""
     if isinstance(value, int):
         return value >= 0 and not isinstance(value, bool)
     return isinstance(value, str) and preconditions.is_integer(value)
 
 
 def is_positive(value: object) -> bool:
-    """The name of a version: an integer above 0."""
+    """Return whether a value names a version: an integer above 0."""
     if isinstance(value, int):
         return value > 0 and not isinstance(value, bool)
     return isinstance(value, str) and preconditions.is_positive(value)
 
 
 def is_uuid(value: object) -> bool:
-    """A request id: a UUID other than that of zeros only."""
+    """Return whether a value is a request id: a UUID that is not all zeros."""
     return isinstance(value, str) and preconditions.is_uuid(value)
 
 
 def is_given(value: object) -> bool:
-    """A text or bytes that are not empty."""
+    """Return whether a value is a text or bytes that are not empty."""
     return isinstance(value, str | bytes) and len(value) > 0
 
 
@@ -68,19 +69,19 @@ RULES: dict[str, ValueTest] = {
     **dict.fromkeys(("requestId", "request_id"), is_uuid),
     **dict.fromkeys(("etag", "backup_id", "upload_id"), is_given),
 }
-"""The rules by name: a query parameter, a header, the last part of a field's path, an element of XML."""
+"""The tests by name: a query parameter, a header, the last part of a field's path, or an element of XML."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition(Generic[T]):
-    """One alternative, in the spelling of the request and as a test."""
+    """One alternative: its spelling in the request, and its test."""
 
     text: str
     holds: T
 
 
 def parse(text: str) -> Alternatives:
-    """The alternatives in `text`, each a conjunction of terms; none for an empty text. Raises ValueError."""
+    """Return the alternatives in `text`, each a tuple of terms; none for an empty text. Raises ValueError."""
     if not text:
         return ()
     return tuple(tuple(_term(term.strip()) for term in alternative.split("&")) for alternative in text.split("|"))
@@ -96,7 +97,7 @@ def _term(text: str) -> Term:
 
 
 def compiled(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
-    """The alternatives that an HTTP request can meet, as tests. Raises ValueError for a name whose rule is unknown."""
+    """Return the alternatives for HTTP requests, as tests. Raises ValueError for a name without a rule."""
     return tuple(
         Condition(_text(terms), _conjunction([_http_test(*term) for term in terms]))
         for terms in alternatives
@@ -105,7 +106,7 @@ def compiled(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
 
 
 def compiled_fields(alternatives: Alternatives) -> tuple[Condition[FieldTest], ...]:
-    """The alternatives that the message of a call can meet, as tests. Raises ValueError as `compiled` does."""
+    """Return the alternatives for gRPC messages, as tests. Raises ValueError for a name without a rule."""
     return tuple(
         Condition(_text(terms), _all([_field_test(*term) for term in terms]))
         for terms in alternatives

@@ -1,4 +1,4 @@
-"""The host names of Google's APIs. It knows which name is of which API, not what an API is."""
+"""The host names of Google's APIs."""
 
 import re
 from functools import lru_cache
@@ -13,6 +13,6 @@ _HOST = re.compile(
 
 @lru_cache(maxsize=256)
 def api(host: str) -> str | None:
-    """The API that answers on `host` (with or without a port), such as "iam"; None for any other host."""
+    """Return the API that answers on `host` (with or without a port), such as "iam"; None for any other host."""
     found = _HOST.fullmatch(host.lower().partition(":")[0].rstrip("."))
     return None if found is None else found[found.lastgroup or 0]

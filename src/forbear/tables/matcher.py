@@ -1,8 +1,8 @@
-"""Finding an operation by HTTP method and raw path, in microseconds. It knows paths and nothing of what they mean.
+"""Find an operation by HTTP method and raw path, in microseconds.
 
-Segments are compared as they stand on the wire: `o/a%2Fb` is one object, `o/a/b` another route. A literal segment must
-be spelt plainly; `{name}` takes any segment that is neither empty nor a dot segment, which servers may resolve away.
-Where a template ends in `{name}:verb`, what follows the last colon of a last segment is a verb for all its siblings.
+Segments are compared as they are sent: `o/a%2Fb` is one object, `o/a/b` another route. A literal segment must match
+exactly. `{name}` matches any segment that is neither empty nor a dot segment, which servers may remove. Where a
+template ends in `{name}:verb`, the text after the last colon of the last segment is a verb for all its siblings.
 """
 
 from typing import Generic, TypeVar
@@ -25,7 +25,7 @@ class _PathNode(Generic[T]):
 
 
 class Matcher(Generic[T]):
-    """A set of path templates such as `/storage/v1/b/{bucket}`, each with what its HTTP method stands for."""
+    """A set of path templates such as `/storage/v1/b/{bucket}`, each with an operation for each HTTP method."""
 
     __slots__ = ("_root",)
 
@@ -33,7 +33,7 @@ class Matcher(Generic[T]):
         self._root: _PathNode[T] = _PathNode()
 
     def add(self, method: str, template: str, operation: T) -> None:
-        """Add one operation; raises ValueError for a method and template that are there already."""
+        """Add one operation. Raises ValueError if the method and template are there already."""
         node = self._root
         for segment in template.split("/"):
             if segment[:1] == "{":
@@ -48,7 +48,7 @@ class Matcher(Generic[T]):
         node.operations[method] = operation
 
     def find(self, method: str, path: str) -> T | None:
-        """The operation for a request, None where there is none; a literal segment goes before a placeholder."""
+        """Return the operation of a request, None if there is none; a literal segment is preferred to a placeholder."""
         return _find(self._root, method, path.split("/"), 0)
 
 

@@ -1,4 +1,4 @@
-"""One row of a table, ready to judge requests or calls: all its answers are made beforehand. It knows no service."""
+"""Rows of tables, compiled to judge requests and calls: all possible judgements are made beforehand."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 class HttpOperation:
-    """What is known of one operation of an HTTP API; `rule` stands in for that of its row."""
+    """One operation of an HTTP API; `rule` replaces the rule of its row."""
 
     __slots__ = ("_met", "_unmet")
 
@@ -29,7 +29,7 @@ class HttpOperation:
         self._met: tuple[tuple[HttpTest, Judgement], ...] = _met(self._unmet, conditions)
 
     def judge(self, request: Request, query: str) -> Judgement:
-        """The judgement on a request for this operation, whose target has the query `query`."""
+        """Return the safety of a request for this operation; `query` is that of its target."""
         for holds, judgement in self._met:
             if holds(request, query):
                 return judgement
@@ -37,7 +37,7 @@ class HttpOperation:
 
 
 class RpcOperation:
-    """What is known of one RPC, `name` without the leading slash; `rule` stands in for that of its row."""
+    """One RPC, `name` without the leading slash; `rule` replaces the rule of its row."""
 
     __slots__ = ("_met", "_unmet")
 
@@ -48,7 +48,7 @@ class RpcOperation:
         self._met: tuple[tuple[FieldTest, Judgement], ...] = _met(self._unmet, conditions)
 
     def judge(self, message: object) -> Judgement:
-        """The judgement on a call with `message`."""
+        """Return the safety of a call with `message`."""
         for holds, judgement in self._met:
             if holds(message):
                 return judgement
@@ -74,7 +74,7 @@ def _met(unmet: Judgement, conditions: Sequence[Condition[T]]) -> tuple[tuple[T,
 
 
 COLUMNS = ("method", "path", "rpc")
-"""The own columns of such a table; several paths are joined by "|", and `rpc` is empty where there is none."""
+"""The own columns of a table for HTTP and gRPC. "|" joins several paths; `rpc` is empty if there is none."""
 
 
 @cache
@@ -84,7 +84,7 @@ def rows(path: Path) -> tuple[Row, ...]:
 
 
 class Api:
-    """What is known of the operations in some tables; `service` is its name in judgements."""
+    """The operations in some tables, found by method and path or by RPC; `service` is the name in judgements."""
 
     __slots__ = ("_matcher", "_procedures")
 
@@ -104,11 +104,11 @@ class Api:
                 self._procedures[rpc] = RpcOperation(service, rpc, row)
 
     def request(self, request: Request, path: str, query: str) -> Judgement | None:
-        """The judgement on a request, whose target has this path and query; None where it is not known."""
+        """Return the safety of a request whose target has this path and query, None for an unknown operation."""
         operation = self._matcher.find(request.method, path)
         return None if operation is None else operation.judge(request, query)
 
     def call(self, call: GrpcCall) -> Judgement | None:
-        """The judgement on a call, None where its RPC is not known."""
+        """Return the safety of a call, None for an unknown RPC."""
         procedure = self._procedures.get(call.name)
         return None if procedure is None else procedure.judge(call.message)

@@ -1,4 +1,4 @@
-"""What replies mean: by their status, and by what the JSON body of a Google API's error says. It knows no service."""
+"""The meaning of HTTP responses: by their status, and by the JSON body of a Google API's error."""
 
 import json
 from collections.abc import Container, Mapping
@@ -14,13 +14,13 @@ from forbear.run.runtime import current
 def verdict(
     status: int, headers: Mapping[str, str], transient: Container[int] = _status.TRANSIENT_STATUSES
 ) -> Verdict | None:
-    """What a reply means where the statuses in `transient` are worth another try; None where it is no error."""
+    """Return the verdict on a response, None for a success; the statuses in `transient` are worth a retry."""
     now = current.get().now() if "retry-after" in headers and "date" not in headers else None
     return _status.verdict(status, headers, transient, now)
 
 
 def checked(statuses: Any) -> frozenset[int]:
-    """A set of statuses that a user gave, refused if it is none."""
+    """Return a user's `statuses` as a set. Raises TypeError or ValueError if they are not HTTP statuses of errors."""
     if isinstance(statuses, str) or not hasattr(statuses, "__iter__"):
         raise TypeError(f"`statuses` must be a set of HTTP statuses, such as {{429, 503}}, got {statuses!r}")
     for status in statuses:
@@ -30,19 +30,19 @@ def checked(statuses: Any) -> frozenset[int]:
 
 
 def error_status(body: bytes) -> str | None:
-    """The status that an error names ("ABORTED"), None where the body is no such error."""
+    """Return the status that an error names ("ABORTED"), None if the body is no such error."""
     status: object = _error(body).get("status")
     return status if isinstance(status, str) else None
 
 
 def error_reasons(body: bytes) -> frozenset[str]:
-    """The reasons that an error names ("conditionNotMet"), none where the body is no such error."""
+    """Return the reasons that an error names ("conditionNotMet"), none if the body is no such error."""
     errors: Any = _error(body).get("errors")
     return frozenset(str(error.get("reason")) for error in (errors if is_list(errors) else ()) if is_mapping(error))
 
 
 def error_delay(body: bytes) -> float | None:
-    """Return the seconds that the RetryInfo of an error asks to wait, None where the body has none that makes sense."""
+    """Return the seconds that an error's RetryInfo asks to wait, None if the body has no valid one."""
     details: Any = _error(body).get("details")
     for detail in details if is_list(details) else ():
         if is_mapping(detail) and str(detail.get("@type")).endswith("/google.rpc.RetryInfo"):

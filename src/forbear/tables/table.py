@@ -1,17 +1,18 @@
-"""Reading a table of operations: one row each, checked against the schema. It knows no service and no wire format.
+"""Read a table of operations: one row each, checked against the schema.
 
-A table is a CSV file with the columns below, between which a service has its own ones for where an operation is found
-(HTTP method and path, RPC, command). Empty means: nothing, except in `documented`.
+A table is a CSV file with the columns below. A service adds its own columns that identify an operation (HTTP method and
+path, RPC, command). An empty cell means "none"; in `documented` it means that the page does not name the operation.
 
 - `id`: the name of the operation, unique.
 - `safety`: always, conditional or never.
-- `safe_if`: what makes a conditional operation safe, in the grammar of `forbear.tables.conditions`.
-- `disputed_if`: further conditions that some source accepts and others reject; they count only where a user opts in.
-- `documented`: what the service's own page says, if it names the operation: always, never or the conditions.
-- `maybe_done`: replies (HTTP statuses, or names of gRPC codes), joined by "|", that on a later attempt may mean that an
-  earlier one had worked.
-- `source`: where the row is from; JUDGEMENT marks our own.
-- `effect`: what a duplicate does; what is safe always, has no effect twice and cannot have worked before is a read.
+- `safe_if`: the conditions that make a conditional operation safe, in the grammar of `forbear.tables.conditions`.
+- `disputed_if`: further conditions that some source accepts and others reject. They count only if a user opts in.
+- `documented`: what the service's own page says: always, never or the conditions.
+- `maybe_done`: responses (HTTP statuses, or names of gRPC codes), joined by "|", that on a later attempt may mean that
+  an earlier one had worked.
+- `source`: the origin of the row; JUDGEMENT marks our own.
+- `effect`: what a duplicate does. An operation that is always safe, has the effect "none" and no `maybe_done` is a
+  read.
 - `note`: anything else worth knowing.
 """
 
@@ -28,7 +29,7 @@ COLUMNS = ("id", "safety", "safe_if", "disputed_if", "documented", "maybe_done",
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """How safe an operation is, and what makes it safe where that is conditional."""
+    """The safety of an operation, and the conditions that make it safe if it is conditional."""
 
     safety: Safety
     conditions: Alternatives = ()
@@ -50,12 +51,12 @@ class Row:
 
     @property
     def is_read(self) -> bool:
-        """Whether the operation changes nothing."""
+        """True if the operation changes nothing."""
         return self.rule.safety is Safety.ALWAYS and self.effect == "none" and not self.maybe_done
 
 
 def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[Row, ...]:
-    """The rows of the table in `path`, whose own columns are named `where` and then `optional`, which may be empty.
+    """Return the rows of the table in `path`. Its own columns are `where` and then `optional`, which may be empty.
 
     Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
     """

@@ -1,6 +1,6 @@
-"""Read entries off an XML body without trusting it: no document type, so no entities to expand. It knows no API.
+"""Read entries from an XML body that is not trusted: a document type, and so entities to expand, is refused.
 
-Time and memory are linear in the body, which is at most MAX_BODY long.
+Time and memory are linear in the body, which has at most MAX_BODY bytes.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ _LONGEST_TEXT = 4096
 
 
 class _Refused(Exception):
-    """The body is not what it should be."""
+    """The body is not in the expected form."""
 
 
 class _Entries:
@@ -58,7 +58,8 @@ class _Entries:
 def every(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
     """Return whether `body` is XML in which every `entry` below the root has exactly one `element` that is valid.
 
-    There must be an entry. A body that is missing, too large, too deep, broken or declares a document type has none.
+    There must be at least one entry. A body that is missing, too large, too deep or broken, or that declares a document
+    type, has none.
     """
     if body is None or len(body) > MAX_BODY:
         return False

@@ -45,8 +45,7 @@ def documented_2020() -> Policy:
 
 @cache
 def python_client() -> Policy:
-    """Use the Python client's defaults as the retry page lists them: waits from 1 s, doubled, at most 60 s, for 120 s
-    in all.
+    """Use the Python client's defaults on the retry page: waits of 1, 2, 4 … 60 s, for 120 s in all.
 
     Transient are 429, 500, 502, 503, 504 and 508; the client itself has 408 where the page says 508. The page does not
     mention jitter; the client has full jitter.

@@ -29,8 +29,9 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def has_member(role: str, member: str, condition: Mapping[str, str] | None = None) -> Callable[[object], bool]:
-    """Return a test for `mine`: whether a policy grants `role` to `member` under exactly this condition (None: without
-    any).
+    """Return a test for `mine`: whether a policy grants `role` to `member`.
+
+    The grant must have exactly this condition (None: no condition).
 
     `condition` has the title, the expression and perhaps the description.
     """

@@ -55,9 +55,7 @@ class Iam(TableService):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """Return the meaning of a response, None for a success; a 409 with the status ABORTED is a conflict, except for
-        a read.
-        """
+        """Return the meaning of a response, None for a success; a 409 ABORTED is a conflict, except for a read."""
         if status == 404 and self._may_appear(judgement, 404):
             return TRANSIENT
         return super().verdict(judgement, status, headers, body)

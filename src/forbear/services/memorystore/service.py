@@ -1,4 +1,4 @@
-"""Memorystore: the admin APIs of Memorystore for Redis, Redis Cluster and Valkey. Data commands are in services.redis."""
+"""The admin APIs of Memorystore for Redis, Redis Cluster and Valkey. Data commands are in services.redis."""
 
 from functools import cache
 from pathlib import Path

@@ -1,6 +1,6 @@
-"""The commands of Redis and Valkey: what they tolerate, what their replies and failures mean, and a policy for them.
+"""The commands of Redis and Valkey: their safety, the meaning of responses and errors, and a policy for them.
 
-`policy` is for data commands. Nothing is loaded before it is used.
+`policy` is for data commands. Modules are loaded when a name is first used.
 """
 
 from typing import TYPE_CHECKING

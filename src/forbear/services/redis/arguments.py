@@ -1,8 +1,8 @@
-"""The conditions on arguments in the table, each as a rule that reads a command. It sends nothing and knows no safety.
+"""The conditions on arguments in the table of commands, each as a rule that reads a command.
 
-A rule is given only commands of at least the length in `LEAST`. It may raise LookupError, TypeError or ValueError for
-arguments that the server would refuse; the condition is then not met. A word that a rule does not know is such a case,
-for a newer server may give it any meaning.
+A rule gets only commands with at least the words in `LEAST`. It may raise LookupError, TypeError or ValueError for
+arguments that the server would refuse; the condition is then not met. An unknown word is such a case, because a newer
+server may give it any meaning.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,7 @@ def _distinct(first: Argument, others: Command) -> bool:
 
 
 def _counted(command: Command, index: int, size: int = 1) -> int:
-    """Where the words end that are counted by the one at `index`, `size` words each."""
+    """Return the index after a list of words whose count is the word at `index`; each entry has `size` words."""
     count = integer(command[index])
     end = index + 1 + count * size
     if count < 1 or end > len(command):
@@ -109,7 +109,7 @@ def _sorts_elsewhere(command: Command) -> bool:
 
 
 def _trims_to_one_end(start: Argument, stop: Argument) -> bool:
-    """Whether a list that was cut to this window is left alone when it is cut again."""
+    """Return whether trimming a list to this window a second time changes nothing."""
     first, last = integer(start), integer(stop)
     return (first == 0 and last >= -1) or (first < 0 and last == -1)
 
@@ -189,7 +189,7 @@ LEAST: Mapping[str, int] = {
     "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "XADD": 5, "XCLAIM": 6, "XGROUP SETID": 5, "XNACK": 7,
     "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
 }  # fmt: skip
-"""How many words a command has at least, its name included."""
+"""The least number of words of a command, its name included."""
 
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "BITFIELD": {"no INCRBY": _none_of(_options("BITFIELD", 2), b"INCRBY")},

@@ -1,10 +1,11 @@
-"""Commands that are sent together, and so repeated together: pipelines and transactions. It sends nothing.
+"""The safety of commands that are sent together: pipelines and transactions.
 
-Two writes may be repeatable each by itself and not together: COPY a b REPLACE and SET a 1 leave another b the second
-time. So in a batch a write whose outcome depends on what it finds must not share a key with another write. What a word
-means is not known here; every word that could be a key counts as one, which may be too careful. A time to live may
-start anew, as it does with SET and EX. All this holds for commands that fit the types of their keys: what is refused
-the first time for the type of its key may be accepted the second time.
+Two writes may each be repeatable and yet not be together: COPY a b REPLACE and SET a 1 leave another b the second time.
+So a write whose outcome depends on existing data must not share a key with another write of the batch. Every word that
+could be a key counts as one, which may be too careful. A time to live may start anew, as it does with SET and EX.
+
+All this holds for commands that fit the types of their keys: a command that is refused the first time for the type of
+its key may be accepted the second time.
 """
 
 from collections import Counter
@@ -29,10 +30,10 @@ _ALL_SAFE = "every queued command is repeatable"
 def classify_many(
     commands: Iterable[Command], *, promised: AbstractSet[Promise] = NOTHING
 ) -> tuple[CommandJudgement, ...]:
-    """The judgements on commands that are sent together, in their order.
+    """Return the judgements on commands that are sent together, in their order.
 
-    They may be repeated together if all of them are repeatable. Each is judged by itself and against the others; from
-    MULTI to EXEC (or from the first WATCH before it) they stand and fall together.
+    They may be repeated together if all of them are repeatable. Each is judged alone and against the others. The
+    commands from MULTI (or from the first WATCH before it) to EXEC are repeatable together or not at all.
     """
     examined = [examine(command, promised) for command in commands]
     judged = _disentangled(examined)
@@ -54,17 +55,17 @@ def classify_many(
 def classify_transaction(
     queued: Iterable[Command], *, watched: bool = False, promised: AbstractSet[Promise] = NOTHING
 ) -> CommandJudgement:
-    """The judgement on MULTI, the commands in `queued` and EXEC as one.
+    """Return the safety of MULTI, the commands in `queued` and EXEC as one transaction.
 
-    It may be repeated if all the commands may, unless keys are `watched` since before: the WATCH is gone with its
-    connection, and what was read under it may be out of date.
+    It may be repeated if all the commands may, unless keys are `watched`: the WATCH ended with its connection, and
+    values read under it may be outdated.
     """
     safe = all(judgement.repeatable for judgement in classify_many(queued, promised=promised))
     return _executed(classify(["EXEC"], promised=promised), safe=safe and not watched)
 
 
 def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
-    """The judgements on one transaction, from WATCH or MULTI to EXEC: all repeatable, or none."""
+    """Return the judgements on one transaction, from WATCH or MULTI to EXEC: all repeatable, or none."""
     *inside, execute = block
     queued = [judgement for judgement in inside if judgement.operation not in ("WATCH", "MULTI")]
     nested = sum(judgement.operation == "MULTI" for judgement in inside) > 1
@@ -73,7 +74,7 @@ def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
 
 
 def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
-    """The judgement on EXEC, where it is known whether every command before it is `safe`."""
+    """Return the judgement on EXEC; `safe` says whether every command before it is repeatable."""
     if execute.repeatable:
         return execute
     execute = execute.replace(conditions=(_ALL_SAFE, *execute.conditions))
@@ -81,7 +82,7 @@ def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
 
 
 def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
-    """The judgements, without those that do not hold in this company."""
+    """Return the judgements, with writes refused that are not repeatable in this batch."""
     judged = [judgement for judgement, _ in examined]
     writes = [index for index, judgement in enumerate(judged) if judgement.mutation and judgement.operation != "EXEC"]
     depends = {index: _depends(*examined[index]) for index in writes}
@@ -102,7 +103,7 @@ def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[
 
 
 def _depends(judgement: CommandJudgement, command: Command) -> str:
-    """What the outcome depends on, where a condition among the arguments counts, too."""
+    """Return what the outcome of a command depends on; a condition among its arguments counts, too."""
     if judgement.depends == "nothing" and any(map(_is_condition, command[2:])):
         return "keys"
     return judgement.depends
@@ -113,7 +114,7 @@ def _is_condition(word: Argument) -> bool:
 
 
 def _keys(judgement: CommandJudgement, command: Command) -> set[bytes]:
-    """The words of a write that may be keys; what no client sends is none."""
+    """Return the words of a write that may be keys."""
     first = 1 + (judgement.operation or "").count(" ")
     last = first + 1 if judgement.depends in ("key", "existence") else len(command)
     return {octets(word) for word in command[first:last] if is_word(word)}

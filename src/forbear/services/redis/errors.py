@@ -1,7 +1,11 @@
-"""What an error reply of the server means, by its code. It knows no client library.
+"""The meaning of Redis's error responses and of the client libraries' errors; the policy for data commands.
 
-The server checks most of what can go wrong before it executes a command, and says so with a code of its own. A script
-can answer with the same code after it wrote something, so for commands that are `scripted` no code proves anything.
+The server checks most of what can go wrong before it executes a command, and says so with a code. A script can send the
+same code after it wrote something, so for `scripted` commands no code proves anything.
+
+The classes of the client libraries are known by name; neither library is imported. An error proves NOT_EXECUTED only if
+nothing was sent; any other failure of a connection leaves the outcome unknown. That holds for clients that do not retry
+by themselves: their last error hides the first.
 """
 
 import re
@@ -37,10 +41,10 @@ _FORCED = "UNBLOCKED force unblock"  # the primary became a replica; any other U
 
 
 def verdict_of_reply(text: str) -> Verdict:
-    """What an error reply means, such as "LOADING Redis is loading the dataset in memory".
+    """Return the verdict on an error response, such as "LOADING Redis is loading the dataset in memory".
 
-    Not executed: codes of a server or cluster that is not ready, of redirections (at once), of too many clients. All
-    others are permanent, unknown codes too; what lacks memory (OOM) or a disk (MISCONF) needs a person first.
+    Not executed: codes of a server or cluster that is not ready, of redirections (retried at once), of too many
+    clients. All others are permanent, unknown codes too; a lack of memory (OOM) or disk (MISCONF) needs a person first.
     """
     text = text.removeprefix("-")
     if text.startswith(_ABORTED):
@@ -53,7 +57,7 @@ def verdict_of_reply(text: str) -> Verdict:
 
 
 def needs_reconnect(text: str) -> bool:
-    """Whether an error reply says that this server is no primary any more, so that only another connection helps."""
+    """Return whether an error response says that this server is no longer a primary: only a new connection helps."""
     text = text.removeprefix("-").removeprefix(_ABORTED)
     return text.partition(" ")[0] == "READONLY" or text.startswith(_FORCED)
 
@@ -95,16 +99,16 @@ _NOT_CONNECTED = re.compile(r"Error (\S+ |Multiple exceptions: \[Errno .* )?conn
 _FULL = "max number of clients"
 _NO_CLUSTER = ("Redis Cluster cannot be connected", "Valkey Cluster cannot be connected")
 BEGIN_AGAIN = "Nothing was executed; begin again with WATCH"
-"""The text of the WatchError that our clients raise for a cycle that broke off before EXEC was executed."""
+"""The text of the WatchError that our clients raise if a cycle ends before EXEC was executed."""
 
 _CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watching keys")
 
 
 def verdict_of_exception(error: BaseException) -> Verdict:
-    """What an error means that a Redis or Valkey client raised; PERMANENT for errors of any other kind.
+    """Return the verdict on an error of a Redis or Valkey client; PERMANENT for any other error.
 
-    An error reply to one command of a pipeline says nothing of the others: what would be NOT_EXECUTED alone is then
-    TRANSIENT, for the pipeline as a whole.
+    An error response to one command of a pipeline says nothing of the others. A verdict that would be NOT_EXECUTED for
+    the command alone is TRANSIENT for the pipeline.
     """
     reply = reply_of(error)
     if reply is not None:
@@ -120,12 +124,12 @@ def verdict_of_exception(error: BaseException) -> Verdict:
 
 
 def is_conflict(error: BaseException) -> bool:
-    """Return whether the cycle has to begin anew with WATCH: a watched key was changed, or EXEC was not executed."""
+    """Return whether the cycle must start over with WATCH: a watched key was changed, or EXEC was not executed."""
     return verdict_of_exception(error).kind is Kind.CONFLICT or str(error) == BEGIN_AGAIN
 
 
 def reply_of(error: BaseException) -> str | None:
-    """The server's error reply that an error stands for, with its code where that is known; None for other errors."""
+    """Return the server's error response that an error stands for, with its code if known; None for other errors."""
     for name in _names(error):
         if name in _CODES:
             code: str = getattr(error, "status_code", None) or _CODES[name]
@@ -137,7 +141,7 @@ def reply_of(error: BaseException) -> str | None:
 
 
 def _names(error: BaseException) -> Iterator[str]:
-    """The names of the libraries' classes that an error is of, the closest first."""
+    """Yield the names of the client libraries' classes that an error is an instance of, the most specific first."""
     return (cls.__name__ for cls in type(error).__mro__ if cls.__module__.partition(".")[0] in _LIBRARIES)
 
 
@@ -164,19 +168,19 @@ def _was_not_connected(text: str) -> bool:
 
 @cache
 def policy() -> Policy:
-    """What we recommend for the data commands of Redis and Valkey.
+    """Use the recommended policy for the data commands of Redis and Valkey.
 
-    At most 10 retries within 10 s, each after a random part of 0.02, 0.04, 0.08 … 1 s. There is no page to follow;
-    these are the figures by which redis-py 8.1 waits, since a data command takes a fraction of a millisecond and its
-    caller waits for it. What differs, and why:
+    At most 10 retries within 10 s, each after a random part of 0.02, 0.04, 0.08 … 1 s. There is no page to follow.
+    redis-py 8.1 waits by the same figures, because a data command takes a fraction of a millisecond and its caller
+    waits for it. It differs from redis-py as follows:
 
-    - The jitter is drawn below the cap instead of cut off by it, so that waits at the cap stay spread out.
+    - The jitter is drawn below the cap instead of being cut off by it, so that waits at the cap stay spread out.
     - There is a limit in time: eleven attempts at a server that does not answer may take minutes. A failover may take
-      longer than 10 s; where a caller can wait for it, `policy.with_timeout(60).with_attempts(100)`.
-    - Errors are judged one by one: a failed authentication is not tried again, READONLY and TRYAGAIN are.
-    - A function that it decorates is not repeated where its command may have been executed, for nobody can see which
-      command it is; derive `policy.replace(repeatable=True)` for what tolerates it, or use a client that judges each
-      command. Such a function should send one command: what it sent before the one that failed is sent again, too. It
+      longer than 10 s; a caller that can wait for it uses `policy.with_timeout(60).with_attempts(100)`.
+    - Errors are judged one by one: a failed authentication is not retried, READONLY and TRYAGAIN are.
+    - A decorated function is not repeated if its command may have been executed, because the policy cannot see which
+      command it was. Use `policy.replace(repeatable=True)` for a function that may be repeated, or a client that judges
+      each command. Such a function should send one command: commands before the one that failed are sent again, too. It
       should send no script that may write and then answer LOADING, READONLY, BUSY, TRYAGAIN or the like.
     """
     backoff = Exponential(initial=0.02, multiplier=2, maximum=1, jitter="full")

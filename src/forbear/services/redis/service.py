@@ -1,4 +1,4 @@
-"""What a command tolerates: found in the table by its name, its conditions read off its arguments. It sends nothing.
+"""The commands of Redis and Valkey: find a command in the table by its name, and its conditions in its arguments.
 
 A command that is not in the table is never repeated, nor is a container without a known subcommand.
 """
@@ -23,25 +23,25 @@ _SCRIPT = ((("caller", "idempotent"),),)  # the only thing that can be known of 
 
 
 def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> CommandJudgement:
-    """Whether a command may be executed twice.
+    """Return the safety of a command.
 
-    `command` is what a client is given: name and arguments, where the name may be in any case and a subcommand may be
-    part of it ("CLIENT KILL"). `promised` is what the caller vouches for (default: nothing); `PROMISES` lists it.
-    Arguments that make no sense raise nothing and make nothing safe. Commands that are sent together are for
+    `command` is what you pass to a client: the name and the arguments. The name may be in any case and may contain the
+    subcommand ("CLIENT KILL"). `promised` lists the promises (see `PROMISES`) that the caller makes, by default none.
+    Arguments that make no sense raise nothing and make nothing safe. For commands that are sent together use
     `classify_many`.
     """
     return examine(command, promised)[0]
 
 
 def examine(command: Command, promised: AbstractSet[Promise]) -> tuple[CommandJudgement, Command]:
-    """The judgement on a command, and the command with each word by itself."""
+    """Return the judgement on a command, and the command split into words."""
     operation, words = _find(command)
     return (UNKNOWN if operation is None else operation.judge(words, promised)), words
 
 
 @cache
 def commands() -> tuple[CommandRow, ...]:
-    """The table."""
+    """Return the rows of the table of commands."""
     return load(Path(__file__).with_name("commands.csv"))
 
 
@@ -70,7 +70,7 @@ class _Alternative(NamedTuple):
 
 
 class _Operation:
-    """One row, ready to judge: all its answers are made beforehand."""
+    """One row of the table, with all possible judgements made beforehand."""
 
     __slots__ = ("_alternatives", "_least", "_unmet")
 
@@ -99,7 +99,7 @@ class _Operation:
         )
 
     def judge(self, command: Command, promised: AbstractSet[str]) -> CommandJudgement:
-        """The judgement on a command by this name."""
+        """Return the judgement on a command with this name."""
         for rules, promises, judgement in self._alternatives:
             if promises <= promised and len(command) >= self._least and _hold(rules, command):
                 return judgement
@@ -119,7 +119,7 @@ def _hold(rules: tuple[Rule, ...], command: Command) -> bool:
 
 
 class _Entry:
-    """What a first word stands for: a command, a container of others, or both."""
+    """The entry of a first word: a command, a container of subcommands, or both."""
 
     __slots__ = ("alone", "subcommands")
 
@@ -142,7 +142,7 @@ def _entries() -> dict[bytes, _Entry]:
 
 
 def _find(command: Command) -> tuple[_Operation | None, Command]:
-    """The operation that a command asks for, and the command with each word by itself."""
+    """Return the row of a command, None if it is unknown, and the command split into words."""
     try:
         entry = _entries().get(keyword(command[0]))
         if entry is None:
@@ -158,7 +158,7 @@ def _find(command: Command) -> tuple[_Operation | None, Command]:
 
 
 def _split(command: Command) -> Command:
-    """A command whose first string may hold several words, as the clients split it."""
+    """Split the first string of a command, which may hold several words, as the clients do."""
     first: list[Argument] = [*octets(command[0]).split()]
     return [*first, *command[1:]]
 

@@ -1,4 +1,22 @@
-"""What is known of one command: a value. It knows no command."""
+"""Read the table of commands, one row each, checked against the schema; and the judgement on one command.
+
+- `command`: the name in upper case, with a subcommand after a space. A container alone has its own row.
+- `kind`: read (changes nothing), write, or connection (changes only the state of its connection).
+- `safety`: always, conditional or never. It is about the resulting data, not about the response.
+- `safe_if`: the conditions that make a conditional command safe. "|" joins alternatives, "&" joins terms that must all
+  hold. A term is `arg:` and a rule of `forbear.services.redis.arguments`, or `caller:` and a promise.
+- `reply`: the response to a later attempt if an earlier one had worked: same, may differ, lost, or `error:` and texts
+  joined by ";". Empty only for a command that is never repeated.
+- `depends`: what the outcome of a write depends on, which decides whether it may be repeated together with other
+  writes. Nothing: it sets its target regardless. Existence: of its target, under its first argument. Key: on the
+  content of that key. Keys: on any keys among its arguments. Server: on more than its arguments name. Empty for a
+  command that is no write or is never repeated.
+- `memorystore`: blocked, if Memorystore for Redis does not offer the command.
+- `listed`: the servers whose own lists have it (redis, valkey), or clients, if only client libraries do (modules).
+- `source`: readonly flag (the server says that it only reads) or JUDGEMENT (ours).
+- `effect`: what a duplicate does.
+- `note`: anything else worth knowing.
+"""
 
 import csv
 from collections.abc import Mapping
@@ -14,7 +32,7 @@ from forbear.services.redis.arguments import RULES
 NAME = "redis"
 
 Promise = Literal["cycle", "drift", "idempotent", "unique"]
-"""What only the caller can know of a command; `PROMISES` says what each of them means."""
+"""The names of the promises that a caller can make about a command."""
 
 PROMISES: Mapping[str, str] = MappingProxyType(
     {
@@ -24,7 +42,7 @@ PROMISES: Mapping[str, str] = MappingProxyType(
         "unique": "the value is unique and read back, or the reply is ignored",
     }
 )
-"""The promises that a caller may give, each with what it says."""
+"""The promises that a caller can make, each with its meaning."""
 
 
 class CommandJudgement(Judgement):
@@ -112,7 +130,7 @@ class CommandRow:
 
 
 def load(path: Path) -> tuple[CommandRow, ...]:
-    """The rows of the table in `path`.
+    """Return the rows of the table in `path`.
 
     Raises ValueError for a table that breaks the schema, with the file, the line and the command.
     """

@@ -1,6 +1,6 @@
-"""Commands as sequences of words, as clients send them. It knows no command.
+"""Commands as sequences of words, as clients send them, and their options.
 
-A word is compared as it stands on the wire: letters of names and options in any case, all else octet by octet.
+Words are compared as they are sent: names and options in any case, everything else byte by byte.
 """
 
 from collections.abc import Mapping, Sequence
@@ -8,18 +8,18 @@ from typing import TypeAlias
 
 Argument: TypeAlias = "str | bytes | bytearray | memoryview[int] | int | float"
 Command: TypeAlias = Sequence[Argument]
-"""A command as its client is given it: its name first, with a subcommand as a word of its own or in the same string."""
+"""A command as you pass it to a client: its name first, with a subcommand in the same string or as the next word."""
 
 _LONGEST_INTEGER = len(str(-(2**63)))
 
 
 def is_word(argument: object) -> bool:
-    """Whether clients send it: a string, bytes or a number, no truth value."""
+    """Return whether clients send an argument: a string, bytes or a number, but no bool."""
     return isinstance(argument, str | bytes | bytearray | memoryview | int | float) and not isinstance(argument, bool)
 
 
 def octets(argument: Argument) -> bytes:
-    """A word as it goes over the wire; raises TypeError for what no client sends."""
+    """Return a word as the bytes that are sent. Raises TypeError for an argument that no client sends."""
     if isinstance(argument, bytes):
         return argument
     if isinstance(argument, str):
@@ -32,12 +32,12 @@ def octets(argument: Argument) -> bytes:
 
 
 def keyword(argument: Argument) -> bytes:
-    """A word as a name or option, in upper case."""
+    """Return a word in upper case, as a name or option."""
     return octets(argument).upper()
 
 
 def integer(argument: Argument) -> int:
-    """Return a word as a whole number, spelt as the server wants it; raises ValueError for any other spelling."""
+    """Return a word as an integer. Raises ValueError for any spelling but the server's own."""
     word = octets(argument)
     if len(word) > _LONGEST_INTEGER or str(number := int(word)).encode() != word:
         raise ValueError(f"a number must be written as the server writes it, in 64 bits, got {word[:40]!r}")
@@ -45,22 +45,22 @@ def integer(argument: Argument) -> int:
 
 
 def is_id(argument: Argument) -> bool:
-    """Whether a word is a whole id of a stream entry (or a timestamp), nothing of which is left to the server."""
+    """Return whether a word is a complete id of a stream entry, or a timestamp, so that the server chooses nothing."""
     time, dash, number = octets(argument).partition(b"-")
     return time.isdigit() and (number.isdigit() or not dash)
 
 
 Found = Mapping[bytes, Sequence[Argument]]
-"""The options that a command carries, with their values."""
+"""The options of a command, with their values."""
 
 _THRESHOLD = -1  # one value, or two where the first one is = or ~
 
 
 class Options:
-    """The options that a command may carry, in a text such as "NX XX EX=1 MAXLEN~ GET=1+".
+    """The options that a command accepts, given as text such as "NX XX EX=1 MAXLEN~ GET=1+".
 
-    A name may be followed by the number of its values, by a + if it may be given more than once, or by a ~ for a
-    threshold that = or ~ may precede.
+    A name may be followed by the number of its values, by a + if it may occur more than once, or by a ~ for a threshold
+    that = or ~ may precede.
     """
 
     __slots__ = ("_repeated", "_takes")
@@ -76,13 +76,13 @@ class Options:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all of them."""
+        """The names of all options."""
         return frozenset(name.decode() for name in self._takes)
 
     def read(self, command: Command, start: int, until: bytes | None = None) -> Found:
-        """The options from `start` to the end, or to the word `until`, if there is one.
+        """Return the options from `start` to the end, or to the word `until`.
 
-        Raises ValueError or IndexError for anything else in between, and for an option given twice.
+        Raises ValueError or IndexError for any other word in between, and for an option that occurs twice.
         """
         found, stop = self.scan(command, start)
         if stop == len(command) or (stop < len(command) and keyword(command[stop]) == until):
@@ -90,7 +90,7 @@ class Options:
         raise ValueError("there is a word that is no option")
 
     def scan(self, command: Command, start: int) -> tuple[Found, int]:
-        """The options from `start` on, and where the first word stands that is none."""
+        """Return the options from `start` on, and the index of the first word that is no option."""
         found: dict[bytes, list[Argument]] = {}
         index = start
         while index < len(command):

@@ -1,4 +1,4 @@
-"""Resource Manager (v1): reading and writing the allow policies of projects."""
+"""Resource Manager (v1): the allow policies of projects."""
 
 from functools import cache
 from pathlib import Path
@@ -31,11 +31,11 @@ DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
 
 @cache
 def documented() -> Policy:
-    """The retry page of IAM, which covers these methods, to the letter: statuses, waits and five minutes in all."""
+    """Follow the retry page of IAM to the letter, as `iam.documented` does: the page covers these methods."""
     return iam.documented.replace(on=ErrorVerdicts(DOCUMENTED), service=DOCUMENTED)
 
 
 @cache
 def policy() -> Policy:
-    """The recommended policy: that of IAM, whose page and whose reasons it shares."""
+    """Use the recommended policy of IAM, which has the same page and the same reasons."""
     return iam.policy.replace(on=ErrorVerdicts(RECOMMENDED), service=RECOMMENDED)
