@@ -1,6 +1,6 @@
-"""Judged: a call that a client library sends by itself, on its way through its attempts. It knows no client library.
+"""A call that a client library repeats by itself: forbear decides after each failure, and the library's loop obeys.
 
-The rule: who repeats the call says, once it has failed, what it is; what its operation tolerates decides.
+Whoever repeats the call passes its judgement after a failure; the safety of the operation decides.
 """
 
 from forbear.core.decide import Reason, Stop
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Start:
-    """The moment before the first attempt; all that has to be noted of a request that succeeds at once."""
+    """The moment before the first attempt: all that is recorded of a request that succeeds at once."""
 
     __slots__ = ("reports", "runtime", "time")
 
@@ -28,9 +28,9 @@ class Start:
 
 
 class RetriedCall:
-    """One call; `start` is the moment before its first attempt.
+    """One call through its attempts; `start` is the moment before the first one.
 
-    Tell how each attempt went (`failed` or `succeeded`) and wait for the seconds that come back before the next.
+    Report each attempt (`failed` or `succeeded`), and wait for the returned seconds before the next one.
     """
 
     __slots__ = ("_policy", "_run", "_start")
@@ -53,10 +53,10 @@ class RetriedCall:
         code: int | None = None,
         stuck: str | None = None,
     ) -> float | None:
-        """Seconds to wait before the next attempt, None to let `error` out; `judgement` is on the call.
+        """Return the seconds to wait before the next attempt, None to raise `error`.
 
-        `code` is the status of the reply, of a gRPC call the number of its code, None where there was no reply. `stuck`
-        says why there can be no other attempt although the operation would allow it.
+        `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's code; None without a response. `stuck` says
+        why another attempt is impossible although the operation would allow it.
         """
         policy, start = self._policy, self._start
         if self._run is None:
@@ -74,14 +74,14 @@ class RetriedCall:
         )
 
     def succeeded(self) -> None:
-        """Tell the policy's listener and budget."""
+        """Tell the policy's listener and budget that an attempt succeeded."""
         if self._run is not None:
             self._run.succeeded()
         elif self._policy.budget is not None:
             self._policy.budget.put(retried=False)
 
     def left(self, timeout: float | None) -> float | None:
-        """Seconds that are left of the caller's own `timeout` for all attempts, None without one."""
+        """Return the seconds left of the caller's own `timeout` for all attempts, None without one."""
         start = self._start
         return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
 
@@ -95,7 +95,7 @@ class RetriedCall:
 
 
 def why_not(judgement: "Judgement", unknown: str) -> str:
-    """Why what was judged may not be executed twice, and the cure if there is one; `unknown` names it if nobody can."""
+    """Return why an operation may not be executed twice, with the cure; `unknown` names an unknown operation."""
     if judgement.refused is not None:
         return judgement.refused
     name = judgement.operation or unknown

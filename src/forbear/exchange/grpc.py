@@ -1,8 +1,8 @@
-"""Rpc: one RPC, over gRPC or REST: may it be repeated, and what does its failure mean. Knows no gRPC library.
+"""One RPC, over gRPC or REST: its safety, the meaning of its failures, and its attempts.
 
-The rule: the request message decides, by the table of its service. An RPC that no table knows is repeated only where
-the caller named it, or where its failure says that it was not executed. A failure that carries an HTTP status is judged
-by the service's table of statuses, one of a gRPC call by its code.
+The request message decides, by the table of its service. An RPC that no table knows is repeated only if the caller
+named it as safe, or if its failure proves that it was not executed. A failure with an HTTP status is judged by the
+service's statuses, a failure of a gRPC call by its code.
 """
 
 from collections.abc import AsyncIterator, Collection, Iterator
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
     from forbear.grpc.call import RpcService
 
 BEGUN = "the replies had begun to come in, and would come again"
-"""Why a stream of replies that breaks is not opened again."""
+"""Why a broken stream of responses is not opened again."""
 
 ONCE = "the requests may come only once; pass a list"
 """Why a stream of requests that is no list is not sent again."""
 
 
 class Rpc:
-    """One RPC under a policy; None is that which its service recommends, for an unknown one that of RFC 9110."""
+    """One RPC under a policy; None is the recommended policy of its service, for an unknown RPC that of RFC 9110."""
 
     __slots__ = ("method", "policy", "service", "safe")
 
@@ -59,17 +59,17 @@ class Rpc:
         self.safe = safe
 
     def begin(self, timeout: float | None = None) -> RetriedCall:
-        """The state of a call whose first attempt starts now; the caller allows `timeout` seconds for all attempts."""
+        """Start a call, whose first attempt is made now; the caller allows `timeout` seconds for all attempts."""
         policy, most = self.policy, self.policy.limits.timeout
         if timeout is not None and timeout > 0 and (most is None or timeout < most):
             policy = policy.with_timeout(timeout)
         return RetriedCall(policy, Start())
 
     def failed(self, judged: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
-        """Return the seconds to wait before the next attempt, None to let `error` out.
+        """Return the seconds to wait before the next attempt, None to raise `error`.
 
-        `message` is the request, of a stream the first one, None where it is not at hand; an iterator comes only once,
-        so that there is no other attempt. Neither is there one where `stuck` says why.
+        `message` is the request (of a stream the first one), None if it is not at hand. There is no other attempt for
+        an iterator, which can be read only once, or where `stuck` says why not.
         """
         if is_once(message):
             message, stuck = None, ONCE
@@ -82,7 +82,7 @@ class Rpc:
         return judged.failed(error, self.verdict(error, judgement), judgement, code, stuck)
 
     def judge(self, message: object) -> Judgement:
-        """What is known of the call with `message`."""
+        """Return the safety of the call with `message`."""
         if self.service is None:
             judgement = Judgement("grpc", self.method.removeprefix("/"), Safety.NEVER)
         else:
@@ -90,7 +90,7 @@ class Rpc:
         return judgement.replace(repeatable=True) if self.safe else judgement
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
-        """Judge the failure of an attempt; what the server asks for holds under any policy."""
+        """Return the verdict on a failed attempt. The wait that the server asks for applies under any policy."""
         found = self._served(error, judgement)
         if self.policy.service is not None:
             return found
@@ -103,7 +103,7 @@ class Rpc:
         )
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
-        """Judge a failure by the tables of its service, or by the usual rules where the service is unknown."""
+        """Return the verdict of the RPC's service on a failure; an unknown service follows the general rules."""
         service, status, code = self.service, errors.status_of(error), errors.code_of(error)
         if status is not None:
             return _answered(service, error, judgement, status)
@@ -116,7 +116,7 @@ class Rpc:
 
 
 def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
-    """Judge a response with an HTTP status, which a REST transport made an error of."""
+    """Return the verdict on an error that a REST transport made from a response with an HTTP status."""
     known = rfc9110.RFC9110 if service is None else service
     found = known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)) or PERMANENT
     if found.kind is Kind.TRANSIENT and found.retry_after is None:
@@ -125,7 +125,7 @@ def _answered(service: "RpcService | None", error: Exception, judgement: Judgeme
 
 
 def _wait(error: Exception) -> float | None:
-    """Return the seconds that the server asks to wait, None where it does not."""
+    """Return the seconds that the server asks to wait, None if it does not ask."""
     if errors.status_of(error) is None:
         return grpc_status.retry_delay(errors.metadata_of(error))
     seconds = asked(errors.headers_of(error), current_runtime().now())
@@ -133,7 +133,7 @@ def _wait(error: Exception) -> float | None:
 
 
 def check_rpc_policy(policy: Policy | None) -> None:
-    """Refuse what is no policy, and one that asks for what is not done with an RPC."""
+    """Raise TypeError for an object that is no policy, ValueError for options that RPCs do not support."""
     check_policy(policy)
     if policy is None:
         return
@@ -147,12 +147,12 @@ def check_rpc_policy(policy: Policy | None) -> None:
 
 
 def is_once(requests: object) -> bool:
-    """Whether requests, or what is given as a request, can be read only once."""
+    """Return whether requests, or an object passed as a request, can be read only once."""
     return isinstance(requests, Iterator | AsyncIterator)
 
 
 class Rpcs:
-    """What is known of each RPC of a channel under one policy; `safe` names RPCs that may be repeated in any case."""
+    """The RPCs of a channel under one policy; `safe` names RPCs that may always be repeated."""
 
     __slots__ = ("_known", "_policy", "_safe")
 
@@ -168,7 +168,7 @@ class Rpcs:
         self._known: dict[str, Rpc] = {}
 
     def __getitem__(self, method: str) -> Rpc:
-        """The RPC by its full name; a policy for one service leaves those of others to their own."""
+        """Return the RPC with this full name. A policy of one service is not applied to RPCs of other services."""
         found = self._known.get(method)
         if found is None:
             policy = self._policy

@@ -1,6 +1,6 @@
-"""The body of a request on its way through several attempts: bytes, files, streams. It knows no client library.
+"""The body of a request through several attempts: bytes, files, forms, streams.
 
-The rule: every attempt sends the whole body from its beginning or raises, never the second half as if it were all.
+Every attempt sends the whole body from its start, or raises. A second half is never sent as if it were all.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
@@ -14,21 +14,21 @@ class Body(Protocol):
 
     @property
     def once(self) -> bool:
-        """Whether the client's own stream comes only once, so that the first attempt, too, must send `chunks`."""
+        """True if the client's own stream can be read only once, so that even the first attempt must send `chunks`."""
         ...
 
     @property
     def failed(self) -> bool:
-        """Whether the caller's own stream raised while it was sent."""
+        """True if the caller's own stream raised while it was being sent."""
         ...
 
     def why_not_again(self) -> str | None:
-        """Why the body cannot be sent again, None if it can."""
+        """Return why the body cannot be sent again, None if it can."""
         ...
 
 
 class Fixed:
-    """Bytes."""
+    """A body of bytes."""
 
     __slots__ = ("content",)
 
@@ -39,19 +39,19 @@ class Fixed:
         self.content = content
 
     def why_not_again(self) -> None:
-        """Nothing keeps bytes from being sent again."""
+        """Return None: bytes can always be sent again."""
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """The body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes."""
         yield self.content[skip:]
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
-        """The body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes."""
         return _Async(self.chunks(skip))
 
 
 class Seekable:
-    """A file, sent again from where it stood, through the `stream` by which the client reads it."""
+    """A file, sent again from its position at the start; the client reads it through `stream`."""
 
     __slots__ = ("_file", "_start", "_stream")
 
@@ -64,24 +64,24 @@ class Seekable:
         self._start = start
 
     def why_not_again(self) -> str | None:
-        """A file may have been closed meanwhile."""
+        """Return why the file cannot be sent again: it may have been closed."""
         if position(self._file) is not None:
             return None
         return "the body is a file that can no longer be rewound; keep it open until the reply is there, or pass bytes"
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """The body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes."""
         if not rewind(self._file, self._start + skip):
             raise ValueError("the file that is the body can no longer be rewound")
         yield from self._stream
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
-        """The body without its first `skip` bytes; reading a file does not wait for others."""
+        """Return the body without its first `skip` bytes; files are read synchronously."""
         return _Async(self.chunks(skip))
 
 
 class Rendered:
-    """A form, whose `stream` begins anew each time it is iterated and takes its `files` back to their beginning."""
+    """A form. Each iteration over `stream` starts anew and rewinds its `files`."""
 
     __slots__ = ("_files", "_stream")
 
@@ -93,22 +93,22 @@ class Rendered:
         self._files = tuple(files)
 
     def why_not_again(self) -> str | None:
-        """A file may have been closed meanwhile."""
+        """Return why the form cannot be sent again: one of its files may have been closed."""
         if all(position(file) is not None for file in self._files):
             return None
         return "a file in the form can no longer be rewound; keep it open until the reply is there, or pass bytes"
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """The body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes."""
         return _without(self._stream, skip)
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
-        """The body without its first `skip` bytes; reading a file does not wait for others."""
+        """Return the body without its first `skip` bytes; files are read synchronously."""
         return _Async(self.chunks(skip))
 
 
 class Once:
-    """A stream that comes once: what was kept of it is sent again, then the rest of the stream."""
+    """A stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest."""
 
     __slots__ = ("_replay", "failed")
 
@@ -119,11 +119,11 @@ class Once:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """More than the limit is not kept."""
+        """Return why the stream cannot be sent again: it was longer than the limit."""
         return self._replay.refusal
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """The body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes."""
         try:
             yield from _without(self._replay, skip)
         except Exception:
@@ -132,7 +132,7 @@ class Once:
 
 
 class AsyncOnce:
-    """An async stream that comes once: what was kept of it is sent again, then the rest of the stream."""
+    """An async stream that can be read only once; see `Once`."""
 
     __slots__ = ("_replay", "failed")
 
@@ -143,11 +143,11 @@ class AsyncOnce:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """More than the limit is not kept."""
+        """Return why the stream cannot be sent again: it was longer than the limit."""
         return self._replay.refusal
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
-        """The body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes."""
         return _Skipping(self, aiter(self._replay), skip)
 
 
@@ -178,7 +178,7 @@ class _Skipping:
 
 
 class _Async:
-    """A sync stream for an async client; no generator, since trio complains of one that was not read to its end."""
+    """A sync stream for an async client. It is no generator, because trio warns of one that is not read to its end."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
@@ -193,7 +193,7 @@ class _Async:
 
 
 def _without(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
-    """A stream without its first `skip` bytes."""
+    """Return a stream without its first `skip` bytes."""
     for chunk in chunks:
         if skip < len(chunk):
             yield chunk[skip:]
@@ -201,6 +201,6 @@ def _without(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
 
 
 def streamed(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:
-    """The body that a sync client reads through `stream`, perhaps from `file`; `limit` bytes of a stream are kept."""
+    """Return the body that a sync client reads through `stream`, perhaps from `file`, keeping up to `limit` bytes."""
     start = position(file)
     return Once(stream, limit) if start is None else Seekable(file, stream, start)

@@ -1,8 +1,8 @@
-"""Download: the body of a GET that broke halfway is continued or not at all; two responses are never mixed.
+"""Continue the body of a GET that broke, or start over; two different responses are never mixed.
 
-Where the response says of which object it is, the rest is asked for with `Range`. Where that cannot be, or brings
-something else, the download starts over: the whole is asked for again, and the bytes that were handed out are skipped.
-They must be the same, by their validator or by their hash. It sends nothing itself.
+If the response has a validator, the rest is requested with `Range`. If that is impossible, or brings another object,
+the download starts over: the whole is requested again, and the bytes that were handed out are skipped. They must be the
+same, by their validator or by their hash.
 """
 
 from hashlib import sha256
@@ -27,14 +27,14 @@ if TYPE_CHECKING:
 
 
 KEPT = 1024 * 1024
-"""How much of a body is kept before it is hashed, in bytes: most bodies are shorter and never break."""
+"""The bytes of a body that are kept before they are hashed: most bodies are shorter and never break."""
 
 
 class HandedOut:
-    """Count the bytes of a body that were handed out, and remember what proves that other bytes are the same.
+    """The bytes of a body that were handed out: their number, and proof that other bytes are the same.
 
-    `status` and `headers` (lower-case names) are those of its response. Of a long body only a hash is remembered, and
-    nothing where the validator of the response is the proof.
+    `status` and `headers` (lower-case names) are those of the response. Of a long body only a hash is kept, and nothing
+    if the validator of the response is the proof.
     """
 
     __slots__ = ("count", "_hash", "_headers", "_kept", "_status")
@@ -57,11 +57,11 @@ class HandedOut:
             self._hash.update(chunk)
 
     def forget(self) -> None:
-        """Forget the bytes and their hash: the body has ended."""
+        """Forget the bytes and their hash, because the body has ended."""
         self._hash = self._kept = None
 
     def digest(self) -> bytes | None:
-        """Return the hash of all bytes so far, None where the validator of the response is the proof."""
+        """Return the hash of all bytes so far, None if the validator of the response is the proof."""
         known = self._hash if self._kept is None else self._hashed(self._kept)
         return None if known is None else known.digest()
 
@@ -79,11 +79,11 @@ class Refused(Exception):
 
 
 class Download:
-    """The broken body of a response, whose `status` and `headers` (lower-case names) the caller has seen.
+    """The broken body of a response; the caller has seen its `status` and its `headers` (lower-case names).
 
-    `handed_out` is what the caller has of it. A break starts a run of its own under the exchange's policy. Progress by
-    ranges since the last break starts it anew: a long download may break often, as long as it gets on. Starting over
-    does not, since each time costs all that was handed out.
+    `handed_out` has the bytes that the caller received. A break starts a new run under the exchange's policy. Progress
+    by ranges since the last break starts another: a long download may break often while it makes progress. Starting
+    over does not, because it costs all bytes that were handed out.
     """
 
     __slots__ = ("send", "_end", "_exchange", "_handed_out", "_headers", "_left", "_named", "_part", "_received",
@@ -106,11 +106,11 @@ class Download:
         self._why_not: str | None = None  # why nothing can
 
     def finished(self) -> None:
-        """Tell the policy's listener and budget that the body is whole all the same."""
+        """Tell the policy's listener and budget that the body is complete."""
         self._run.succeeded()
 
     def broken(self, error: Exception, verdict: "Verdict") -> float | None:
-        """Return the seconds to wait before `send`, None to raise `error`; `verdict` is the adapter's on it."""
+        """Return the seconds to wait before sending `send`, None to raise `error`; `verdict` is the adapter's."""
         received = self._handed_out.count
         if received > self._received and self._why_over is None:
             self._run = self._begin()
@@ -118,7 +118,7 @@ class Download:
         return self.failed(error, error, verdict)
 
     def failed(self, error: Exception, failure: Exception, verdict: "Verdict") -> float | None:
-        """Return the seconds to wait after a `send` that ended with `failure`, None to raise `error`, the break."""
+        """Return the seconds to wait after `send` failed with `failure`, None to raise `error` (the break)."""
         exchange = self._exchange
         if isinstance(failure, Refused):
             name, verdict = failure.name, failure.verdict
@@ -142,9 +142,9 @@ class Download:
         return self._run.attempt_limit()
 
     def check(self, status: int, headers: "Mapping[str, str]") -> bool:
-        """Return whether to read the response to `send`: not if it says that the body was whole already.
+        """Return whether to read the response to `send`: False if it says that the body was complete already.
 
-        Raises Refused if it does not continue the body.
+        Raises Refused if the response does not continue the body.
         """
         exchange = self._exchange
         self._end, self._left, self._sum = None, 0, None
@@ -166,13 +166,13 @@ class Download:
 
     @property
     def skips(self) -> bool:
-        """Return whether `skip` must get more bytes of the response."""
+        """True while `skip` needs more bytes of the response."""
         return self._left > 0
 
     def skip(self, chunk: bytes) -> bytes:
-        """Return what `chunk` has beyond the bytes that the caller has; an empty `chunk` means that the response ended.
+        """Return the part of `chunk` that the caller has not received; an empty `chunk` means that the response ended.
 
-        Raises Refused if they are other bytes, or if there is no time left.
+        Raises Refused if the skipped bytes are others, or if no time is left.
         """
         timeout, run = self._exchange.policy.limits.timeout, self._run
         if timeout is not None and run.runtime.monotonic() - run.started >= timeout:
@@ -187,7 +187,7 @@ class Download:
         return chunk[shared:]
 
     def measure(self, received: int, *, ended: bool) -> str | None:
-        """Return why `received` bytes contradict the length that the last response promised; None if they agree."""
+        """Return why `received` bytes contradict the length in the last response, None if they agree."""
         if self._end is None or received == self._end or (received < self._end and not ended):
             return None
         if received < self._end:
@@ -201,14 +201,14 @@ class Download:
         return Run(exchange.policy, name, exchange.runtime, exchange.runtime.monotonic(), exchange.reports)
 
     def _refuse(self, why: str, *, final: bool) -> None:
-        """Note why a response is of no use: start over next, unless that was done or cannot help."""
+        """Record why a response cannot be used: start over next, unless that was done already or cannot help."""
         if self._part is None or final:
             self._why_not = why
         else:
             self._why_over = why
 
     def _plan(self) -> str | None:
-        """Set what to send next; return the reason if there is nothing that could be."""
+        """Set the request to send next; return the reason if there is none."""
         stuck = self._exchange.stuck
         if stuck is not None:
             return stuck
@@ -237,7 +237,7 @@ class Download:
         return None
 
     def _start_over(self, status: int, headers: "Mapping[str, str]") -> None:
-        """Take a response to the caller's own request for one that is read from its beginning."""
+        """Prepare to read a response to the caller's own request from its start."""
         self._end = ranges.verify_again((self._status, self._headers), (status, headers), self._range)
         self._left = self._received
         self._sum = None if self._handed_out.digest() is None else sha256()

@@ -1,4 +1,4 @@
-"""Exchange: what a failed attempt of one HTTP request means, and what to send after it. It sends nothing itself."""
+"""The state of one HTTP request: after each failed attempt it decides whether, when and what to send next."""
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
@@ -24,22 +24,23 @@ if TYPE_CHECKING:
 
 
 def begun(verdict: Verdict) -> Verdict:
-    """Return the verdict on an attempt that had begun for certain: part of its response, or of its body, was there.
+    """Return the verdict on an attempt that certainly began: a part of its response arrived, or a part of its body was sent.
 
-    Its outcome is unknown then, even if the error claims that nothing was executed, as a refused HTTP/2 stream does.
+    Its outcome is unknown, even if the error claims that nothing was executed, as a refused HTTP/2 stream does.
     """
     return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
 
 
 class Exchange:
-    """One request on its way through as many attempts as it takes.
+    """One request through its attempts.
 
-    The adapter sends `send`, tells how it went (`failed` or `answered`), waits for the seconds it gets back and sends
-    again; None means that the error or the reply is the caller's. The request is classified on the first failure, not
-    before. `describe` must not lead back to the exchange, or each request would be a cycle for the garbage collector.
+    The adapter sends `send`, reports the result (`failed` or `answered`), waits for the returned seconds and sends
+    again; None means that the caller gets the error or the response. The request is classified on the first failure,
+    not before. `describe` must not refer to the exchange: that would make each request a cycle for the garbage
+    collector.
 
-    A chunk of a resumable upload has the whole patience of its policy from its first failure on, and anew whenever its
-    session turns out to have got further: how long its bytes take to send says nothing of the outage.
+    A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
+    made progress: the time that its bytes take says nothing about the outage.
     """
 
     __slots__ = ("policy", "service", "send", "runtime", "reports", "_describe", "_body", "_keyed", "_started",
@@ -71,14 +72,13 @@ class Exchange:
 
     @property
     def report(self) -> "Report | None":
-        """The report, once the exchange was given up."""
+        """The report, once the request was given up."""
         return None if self._run is None else self._run.report
 
     def failed(self, error: Exception, verdict: Verdict, done: int | None = None) -> float | None:
-        """Return seconds to wait after an attempt that ended with `error`, None to raise it.
+        """Return the seconds to wait after an attempt that ended with `error`, None to raise it.
 
-        `verdict` is the adapter's. `done` is the status of a response whose body broke, which said that the request
-        succeeded; None without one.
+        `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one.
         """
         verdict = self.judged(error, verdict)
         if done is not None or self._body.failed:
@@ -86,7 +86,7 @@ class Exchange:
         return self._after(verdict, error, type(error).__qualname__, text_of(error), done=done)
 
     def judged(self, error: Exception, verdict: Verdict) -> Verdict:
-        """What an error means; `verdict` is the adapter's, but a policy for errors in general has the last word."""
+        """Return the verdict on an error: the adapter's, or that of a policy which judges errors in general."""
         if self.policy.service is not None:
             return verdict
         ruled = self.policy.judge_error(error)
@@ -95,7 +95,7 @@ class Exchange:
         return ruled
 
     def answered(self, status: int, headers: "Mapping[str, str]", response: object) -> float | None:
-        """Seconds to wait after a reply, None to hand it out; `response` is the client's own, for `on_result`."""
+        """Return the seconds to wait after a response, None to return it; `on_result` gets the client's `response`."""
         policy = self.policy
         verdict = None
         if status >= 400:
@@ -119,7 +119,7 @@ class Exchange:
         return None
 
     def broke_off(self, error: Exception, status: int) -> None:
-        """Let `error`, by which the body of a reply ends that the caller has already, say that nothing is repeated."""
+        """Annotate an error raised while the caller reads the body."""
         if self.report is not None:
             attach(error, self.report)
             return
@@ -140,7 +140,7 @@ class Exchange:
         )
 
     def attempt_limit(self) -> float | None:
-        """Seconds that the attempt which starts now may take, None without an attempt timeout."""
+        """Return the seconds that the attempt which starts now may take, None without an attempt timeout."""
         limit = self.policy.attempt_timeout
         if limit is None:
             return None
@@ -151,14 +151,14 @@ class Exchange:
 
     @property
     def request(self) -> "Request":
-        """The caller's request, as far as it matters."""
+        """The caller's request, reduced to what decides its safety."""
         if self._request is None:
             self._request = self._describe()
         return self._request
 
     @property
     def judgement(self) -> "Judgement":
-        """What the service knows of the request."""
+        """The safety of the request, as its service judges it."""
         if self._judgement is None:
             self._judgement = self.service.classify(self.request)
             if self._judgement.session and not self._judgement.repeatable:
@@ -168,13 +168,13 @@ class Exchange:
 
     @property
     def repeatable(self) -> bool:
-        """Whether the request may be executed twice."""
+        """True if the request may be executed twice."""
         judgement = self.judgement
         return self._may_repeat and (judgement.repeatable or (self._keyed and judgement.refused is None))
 
     @property
     def _may_repeat(self) -> bool:
-        """Whether the policy leaves it to the judgement; that of a service says no only where nobody judges."""
+        """True if the judgement decides: `repeatable=False` in a service's own policy is about functions only."""
         return self.policy.repeatable or self.policy.service is not None
 
     @property

@@ -1,4 +1,4 @@
-"""How an adapter was set up: which policy and which service apply to a request, and what identifies a mutation."""
+"""The options of an HTTP adapter: which policy, service and idempotency token apply to a request."""
 
 from forbear.core import check
 from forbear.core.record import Record
@@ -17,15 +17,16 @@ BUFFER = bodies.LIMIT
 
 
 class HttpOptions(Record):
-    """The set-up of one adapter.
+    """The options of one adapter.
 
-    `policy` None takes the recommended policy of whatever service a request goes to. A policy with a service of its own
-    (`cloud_storage.policy`) holds for every host, emulators included; any other policy brings its limits and its
-    backoff, and known hosts keep their tables. `idempotency_header` names a header by which the API drops duplicates,
-    such as "Idempotency-Key": every mutation carries one token for all its attempts, which makes any operation
-    repeatable, except at services that are known: they have a header of their own or none. `buffer` is how many bytes
-    of a one-shot body are kept for a repeat, 8 MiB by default. `service` is that of hosts nobody knows, by default what
-    RFC 9110 says.
+    - `policy`: None uses the recommended policy of each request's service. A policy of a service
+      (`cloud_storage.policy`) applies to every host, emulators included. Any other policy brings its limits and
+      backoff; known hosts keep their tables.
+    - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". Every mutation
+      carries one token for all its attempts, which makes it repeatable. It does not apply to known services: they have
+      a header of their own, or none.
+    - `buffer`: the bytes that are kept of a body that can be read only once, 8 MiB by default.
+    - `service`: the service of unknown hosts, by default RFC 9110.
     """
 
     __slots__ = ("policy", "idempotency_header", "buffer", "service")
@@ -50,32 +51,32 @@ class HttpOptions(Record):
 
     @property
     def is_plain(self) -> bool:
-        """Whether the policy has no part in an attempt that succeeds."""
+        """True if the policy has no part in an attempt that succeeds."""
         policy = self.policy
         return policy is None or (policy.attempt_timeout is None and policy.budget is None and policy.on_result is None)
 
     def resolve(self, host: str, path: str) -> "tuple[Policy, HttpService]":
-        """The policy and the service for a request to `path` on `host`."""
+        """Return the policy and the service for a request to `path` on `host`."""
         policy = self.policy or registry.recommended(host, path)
         return policy, policy.service or registry.find(host, path) or self.service
 
     def token_header(self, service: "HttpService", method: str) -> str | None:
-        """The header that carries the idempotency token of a request, None for a request that needs none."""
+        """Return the header for the idempotency token of a request, None if it needs no token."""
         if method in READS:
             return None
         return self.idempotency_header if self.protects(service) else service.token_header
 
     def adds_token(self, method: str, host: str, target: str) -> bool:
-        """Return whether a request is to carry an idempotency token; `target` is its path and query."""
+        """Return whether a request gets an idempotency token; `target` is its path and query."""
         return method not in READS and self.token_header(self.resolve(host, target)[1], method) is not None
 
     def protects(self, service: "HttpService") -> bool:
-        """Whether the token makes any operation repeatable: at APIs that nobody knows but who named the header."""
+        """Return whether the token makes any operation repeatable: at unknown services, if the user named a header."""
         return self.idempotency_header is not None and service == RFC9110
 
 
 def check_policy(policy: object) -> None:
-    """Refuse what is no policy, and that of Redis, to which every other error is a permanent one."""
+    """Raise TypeError for an object that is no policy, and for Redis's policy: HTTP errors are permanent to it."""
     if policy is None:
         return
     if not isinstance(policy, Policy):
@@ -94,7 +95,7 @@ def _is_name(header: object) -> bool:
 
 
 def new_token() -> str:
-    """A token for one logical mutation, equal on all its attempts."""
+    """Return a new token for one logical mutation, to be sent with all its attempts."""
     from uuid import uuid4  # costs more to import than the rest of this package
 
     return str(uuid4())
@@ -104,5 +105,10 @@ _UNSIGNED = ("", "basic", "bearer")
 
 
 def is_signed(target: str, authorization: str) -> bool:
-    """Whether a URL or an Authorization header carries a signature; a scheme that is not known counts as one."""
+    """Return whether a URL or an Authorization header has a signature; an unknown scheme counts as one.
+
+    Nothing may be added to a signed request's query, or to its headers of the service. Source: the signing processes of
+    Cloud Storage and Amazon S3 (versions 2 and 4), which cover the whole query and every header whose name begins with
+    `x-goog-` or `x-amz-`.
+    """
     return "signature=" in target.lower() or authorization.partition(" ")[0].lower() not in _UNSIGNED

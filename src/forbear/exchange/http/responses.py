@@ -1,7 +1,7 @@
-"""What becomes of the body of a reply: read at once, continued where it breaks, watched, or left alone. It reads none.
+"""Decide what to do with the body of a response: read it at once, continue it where it breaks, watch it, or leave it.
 
-The rule: an error that ends the body of a write, or of a reply that was given up on, carries a report; else a policy
-around the client would take it for a failed attempt of its own and send the write once more.
+An error that ends the body of a write, or of a response that was given up on, must carry a report. Otherwise a policy
+around the client would take it for a failed attempt and send the write again.
 """
 
 from typing import Generic, TypeVar, cast
@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 _CONTINUED = ("GET", "HEAD")
 WHOLE_OR_PART = (200, 206)
-"""The statuses of replies to a GET whose body may go on in a further one."""
+"""The statuses of responses to a GET whose body can be continued in another response."""
 
 _SHORT = 64 * 1024
-"""A reply of at most so many bytes is little, and read at once."""
+"""The bytes up to which a response is short, and read at once."""
 
 
 def is_bodiless(method: str, status: int) -> bool:
@@ -28,9 +28,10 @@ def is_bodiless(method: str, status: int) -> bool:
 
 
 def is_read_at_once(method: str, status: int, headers: "Mapping[str, str]") -> bool:
-    """Whether a reply is a short success of a write: read now, it breaks now; that of a read goes on if it breaks.
+    """Return whether a response is a short success of a write.
 
-    Headers are found by names of any case.
+    If its body breaks, it breaks while it is read at once. The body of a read is continued instead. Names of headers
+    are found in any case.
     """
     if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers or is_bodiless(method, status):
         return False
@@ -39,12 +40,12 @@ def is_read_at_once(method: str, status: int, headers: "Mapping[str, str]") -> b
 
 
 def is_continued(method: str, status: int) -> bool:
-    """Whether the body of a reply may go on in a further one."""
+    """Return whether the body of a response can be continued in another one."""
     return method == "GET" and status in WHOLE_OR_PART
 
 
 def needs_reader(method: str, status: int, headers: "Mapping[str, str]", *, given_up: bool) -> bool:
-    """Whether the body of a reply that is handed out must come through a Reader."""
+    """Return whether the caller must read the body of a response through a Reader."""
     if is_bodiless(method, status):
         return False
     if given_up or is_continued(method, status):
@@ -56,7 +57,10 @@ R = TypeVar("R")
 
 
 class FirstResult(Generic[R]):
-    """A reply or an error."""
+    """The result of the fast-path GET: a response or an error, to be taken once.
+
+    Taking it releases it, because the traceback of an error refers to whoever holds the error.
+    """
 
     __slots__ = ("_what",)
 
@@ -64,7 +68,7 @@ class FirstResult(Generic[R]):
         self._what: R | Exception | None = what
 
     def taken(self) -> R:
-        """Return the reply or raise the error."""
+        """Return the response or raise the error."""
         what, self._what = self._what, None
         if not isinstance(what, Exception):
             return cast(R, what)

@@ -1,4 +1,4 @@
-"""What an adapter sends next: the caller's request, or a variation of it. It knows no client library."""
+"""The request that an adapter sends next: the caller's own, or a variation of it."""
 
 from forbear.core.record import Record
 
@@ -7,13 +7,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "digest")
-"""Headers, in lower case, that are true of the whole body only: an adapter leaves them out where part of it is."""
+"""Headers (lower case) that describe the whole body: an adapter drops them when it sends only a part."""
 
 
 class Send(Record):
     """The caller's request with `headers` set (lower-case names) and `query` appended to its query string.
 
-    Of the body the first `skip` bytes are left out; None leaves out all of it. Either way, `headers` say its length.
+    The first `skip` bytes of the body are left out, with None the whole body. In both cases `headers` has the length.
     """
 
     __slots__ = ("headers", "query", "skip")
@@ -27,7 +27,7 @@ class Send(Record):
 
     @property
     def is_original(self) -> bool:
-        """Whether nothing is varied."""
+        """True if nothing is varied."""
         return self is ORIGINAL
 
 

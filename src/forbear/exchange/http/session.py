@@ -1,6 +1,8 @@
-"""A chunk of a resumable upload whose outcome is unknown: ask the session what it has, then send only the rest.
+"""Continue a chunk of a resumable upload whose outcome is unknown.
 
-Source: the resumable upload protocol of Cloud Storage. It knows no client library and counts no attempts.
+Ask the session how much it has, then send only the rest.
+
+Source: the resumable upload protocol of Cloud Storage.
 """
 
 from forbear.exchange.http.send import ORIGINAL, Send
@@ -15,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Chunk:
-    """One chunk on its way: the bytes from `start` to before `end`, of `total` in all ("*" where that is unknown).
+    """One chunk: the bytes from `start` up to `end`, out of `total` ("*" if that is unknown).
 
     `end` is None for a whole object of unknown length.
     """
@@ -29,7 +31,7 @@ class Chunk:
 
     @classmethod
     def of(cls, request: "Request") -> "Chunk | None":
-        """The chunk that a request carries, None where its headers do not say which bytes those are."""
+        """Return the chunk that a request carries, None if its headers do not say which bytes it has."""
         named = request.headers.get("content-range")
         if named is None:  # all of the object in one request
             length = ranges.number(request.headers.get("content-length", ""))
@@ -40,14 +42,14 @@ class Chunk:
         return cls(part.first, part.last + 1, "*" if part.total is None else str(part.total))
 
     def question(self) -> Send:
-        """The request that asks the session how much it has."""
+        """Return the request that asks the session how much it has."""
         return Send({"content-range": f"bytes */{self.total}", "content-length": "0"}, skip=None)
 
     def rest(self, status: int, headers: "Mapping[str, str]") -> Send | None:
-        """What to send after the answer to the question, None where that answer is the caller's to have.
+        """Return what to send after the answer to the question, None if the caller gets that answer.
 
-        It is so when the upload is complete, when the session has all of this chunk, and when it lacks earlier bytes,
-        which only the caller can send again.
+        The caller gets it when the upload is complete, when the session has all of this chunk, and when the session
+        lacks earlier bytes, which only the caller can send again.
         """
         if status != 308:
             return None
@@ -61,13 +63,13 @@ class Chunk:
 
 
 def _stored(named: str) -> int:
-    """How many bytes a session has, by the Range header of its 308; without one it has none."""
+    """Return how many bytes a session has, by the Range header of its 308; 0 without the header."""
     last = ranges.number(named.rpartition("-")[2].strip())
     return 0 if last is None else last + 1
 
 
 class ChunkSession:
-    """The session that a chunk belongs to; `asking` is the judgement on the question under way, None without one."""
+    """The session of a chunk; `asking` is the judgement on the question that was sent, None if none was."""
 
     __slots__ = ("asking", "_chunk", "_got_on", "_stored")
 
@@ -78,13 +80,13 @@ class ChunkSession:
         self._got_on = False
 
     def ask(self, service: "HttpService", request: "Request") -> "Send":
-        """The question how much the session has, after `request` (or an earlier question) failed."""
+        """Return the question how much the session has, after `request` or an earlier question failed."""
         question = self._chunk.question()
         self.asking = service.classify(request.replace(headers={**request.headers, **question.headers}, body=b""))
         return question
 
     def answered(self, status: int, headers: "Mapping[str, str]") -> "Send | None":
-        """What to send after a reply, None where that is the caller's: it answers no question, or ends the matter."""
+        """Return what to send after a response, None if the caller gets the response."""
         rest = None if self.asking is None else self._chunk.rest(status, headers)
         if rest is not None:
             stored = rest.skip or 0
@@ -94,6 +96,6 @@ class ChunkSession:
         return rest
 
     def has_got_on(self) -> bool:
-        """Whether the session has got further since this was asked last."""
+        """Return whether the session has made progress since the last call."""
         got_on, self._got_on = self._got_on, False
         return got_on
