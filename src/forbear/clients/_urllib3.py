@@ -1,8 +1,8 @@
-"""Decide what an error of urllib3 means, bare or inside one of requests. It imports neither.
+"""The meaning of urllib3's errors, raised by urllib3 itself or wrapped by requests.
 
-The name of an error proves nothing: urllib3 calls a response that was lost behind a proxy a `ProxyError`, since a
-connection that closes forgets that it was open. Only the place where the error was raised proves that nothing was sent:
-inside the call that opens the connection, which urllib3 makes before it sends the first byte of a request.
+The name of an error proves nothing: urllib3 calls a response that was lost behind a proxy a `ProxyError`, because a
+closed connection no longer knows that it was open. Only the place where the error was raised proves that nothing was
+sent: within the call that opens the connection, which urllib3 makes before it sends the first byte of a request.
 """
 
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ _OPENING = frozenset({"_get_conn", "_prepare_proxy", "_validate_conn"})
 """The functions of urllib3's pool that run before a request: take a connection, open the tunnel, shake hands."""
 
 _SENDING = frozenset({"request", "request_chunked"})
-"""The methods of urllib3's connection that send a request; http.client opens the connection within them, if need be."""
+"""The methods of urllib3's connection that send a request; http.client may open the connection within them."""
 
 _SENDERS = frozenset({"urllib3.connection", "http.client"})
 
 
 class Urllib3Errors:
-    """The errors of urllib3; `exceptions` is its module of them."""
+    """The verdicts on urllib3's errors; `exceptions` is its module of them."""
 
     def __init__(self, exceptions: Any) -> None:
         self._tls: type[Exception] = exceptions.SSLError
@@ -40,7 +40,7 @@ class Urllib3Errors:
         )
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return what an error means: not executed where it was raised before anything was sent, else unknown."""
+        """Return the verdict on an error: NOT_EXECUTED if it was raised before anything was sent."""
         import ssl
 
         causes = list(_causes(error))
@@ -55,7 +55,7 @@ class Urllib3Errors:
 
 
 def _causes(error: object) -> Iterator[BaseException]:
-    """Yield an error and what led to it, which both libraries keep as the reason, as an argument or as the cause."""
+    """Yield an error and its causes, which both libraries keep as the reason, as an argument or as the cause."""
     while isinstance(error, BaseException):
         yield error
         inner: object = getattr(error, "reason", None)
@@ -69,7 +69,7 @@ def _has(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
 
 
 def _refusal(cause: BaseException) -> int | None:
-    """Return the status by which a proxy refused to open a tunnel; a server may send a line that reads like it."""
+    """Return the status by which a proxy refused a tunnel; a server's own text may look the same."""
     text = str(cause)
     if type(cause) is not OSError or not text.startswith(_TUNNEL):
         return None
@@ -84,7 +84,7 @@ def _was_opening(causes: list[BaseException]) -> bool:
 
 
 def _stage(trace: TracebackType | None) -> bool | None:
-    """Return True for an error of opening, False for one of sending, None where the traceback shows neither.
+    """Return True for an error of opening, False for one of sending, None if the traceback shows neither.
 
     An error of the caller's own stream passes through the sending, even if it comes from opening another connection.
     """

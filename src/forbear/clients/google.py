@@ -1,7 +1,7 @@
 """Retry objects for Google's generated clients (IAM, Memorystore, Cloud Storage over gRPC), sync and async.
 
-The rule: an object is made for one RPC, and judges each request message by the table of its service. It serves the gRPC
-transport and the REST one alike.
+An object is made for one RPC, and judges each request message by the table of its service. It works with the gRPC and
+the REST transport.
 """
 
 import functools
@@ -25,24 +25,29 @@ T = TypeVar("T")
 
 
 def retry_for(method: str, policy: Policy | None = None) -> "Retry":
-    """Return what to pass as `retry=` to a call of the RPC `method`, such as "google.iam.admin.v1.IAM/CreateRole".
+    """Return the object to pass as `retry=` to a call of the RPC `method`.
 
-    `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`. Errors
-    of a REST transport are judged by their HTTP status, those of gRPC by their code. After an error with a doubtful
-    outcome the call is made again only where the table, shown the request message, allows it; pushback, RetryInfo and
-    Retry-After are obeyed. The original error is raised, with a note and a report. Of a stream of responses only the
-    opening is retried. Raises ValueError for an RPC that no table knows.
+    - `method` is a full name, such as "google.iam.admin.v1.IAM/CreateRole".
+
+    - `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`.
+    - Errors of a REST transport are judged by their HTTP status, those of gRPC by their code. If an attempt may have
+      been executed, the call is repeated only where the table allows it for this request message. Pushback, RetryInfo
+      and Retry-After are obeyed.
+    - The original error is raised, with a note and a report.
+    - Of a stream of responses only the opening is retried.
+
+    Raises ValueError for an RPC that no table knows.
     """
     return Retry(_known(method, policy))
 
 
 def async_retry_for(method: str, policy: Policy | None = None) -> "AsyncRetry":
-    """The same for async clients."""
+    """Return the object for async clients; see `retry_for`."""
     return AsyncRetry(_known(method, policy))
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):
-    """What both kinds have in common: the RPC, and the `with_…` methods of Google's objects."""
+    """The base of both kinds: the RPC, and the `with_…` methods of Google's objects."""
 
     def __init__(self, rpc: Rpc) -> None:
         backoff = rpc.policy.backoff
@@ -53,23 +58,23 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         self._rpc = rpc
 
     def with_timeout(self, timeout: float | None) -> Self:
-        """Allow another number of seconds for the whole run; None for no limit."""
+        """Return a copy with another number of seconds for the whole run; None for no limit."""
         limits = self._rpc.policy.limits
         unlimited = limits.unlimited or timeout is None
         return self._with(limits=limits.replace(timeout=timeout, unlimited=unlimited))
 
     def with_deadline(self, deadline: float | None) -> Self:
-        """Do the same by its older name."""
+        """Return a copy with another timeout: the older name of `with_timeout`."""
         return self.with_timeout(deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Try again after other errors; which requests may be repeated does not change."""
+        """Return a copy that retries other errors. Which requests may be repeated does not change."""
         return self._with(on=predicate, service=None, repeatable=True)
 
     def with_delay(
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
     ) -> Self:
-        """Hold back by full jitter under other delays, in seconds; what is None stays."""
+        """Return a copy with full jitter under other delays, in seconds; None keeps a value."""
         backoff = Exponential(
             self._initial if initial is None else initial,
             self._multiplier if multiplier is None else multiplier,
@@ -89,7 +94,7 @@ class Retry(_ForRpc, api_retry.Retry):
     """A `google.api_core.retry.Retry` for one RPC; `retry_for` makes it."""
 
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
-        """Decorate the function that sends the request message which it is given first."""
+        """Decorate the function that sends the request message, which is its first argument."""
         rpc = self._rpc
 
         @functools.wraps(func)
@@ -120,7 +125,7 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
     def __call__(
         self, func: Callable[..., Awaitable[T]], on_error: Callable[[Exception], Any] | None = None
     ) -> Callable[P, Awaitable[T]]:
-        """Decorate the function that sends the request message which it is given first."""
+        """Decorate the function that sends the request message, which is its first argument."""
         rpc = self._rpc
 
         @functools.wraps(func)

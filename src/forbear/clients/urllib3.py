@@ -1,6 +1,7 @@
-"""Retries inside urllib3, as its own Retry object, for code that can take nothing else. It decides nothing.
+"""Retries for urllib3, as its own Retry object, for code that accepts nothing else.
 
-What urllib3 does not show is taken for the worst: no header is there, no body is known, none can be sent again.
+urllib3 does not show it the headers or the body of a request, so it assumes the worst: no precondition in them counts,
+and no body can be sent again.
 """
 
 import copy
@@ -33,27 +34,27 @@ from forbear.run.switch import is_off
 _LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 _SHORT = 64 * 1024
-"""Bytes of a body that are read to keep the connection; a longer one costs more than another connection."""
+"""The bytes of a body up to which it is read to keep the connection. Reading more costs more than a new connection."""
 
 _UNSEEN = {"content-range": "unseen"}
-"""The headers of any request: a chunk of an upload session is of bytes that nobody can name, so nobody can go on."""
+"""The headers of any request. They make each chunk of an upload session one that cannot be continued."""
 
 
 class Retry(urllib3.Retry):
-    """Retries what may be repeated, as far as that can be told: `PoolManager(retries=Retry())`, `max_retries=Retry()`.
+    """A `urllib3.Retry` that repeats only what is safe: `PoolManager(retries=Retry())`, `max_retries=Retry()`.
 
-    Take an adapter of forbear's instead wherever the code lets you (`forbear.clients.requests`): urllib3 shows a Retry
-    object the method, the URL, errors and replies, and neither the request's headers nor its body. So a precondition in
-    a header or a body does not count, one in the query does. A header that asks for another method goes unseen. Broken
-    bodies do not go on where they stopped, chunks of resumable uploads are not asked for, no token is added, and
-    `timeout` counts from the first failure on, which is when urllib3 asks for the first time.
+    Use one of forbear's adapters instead where you can (`forbear.clients.requests`): urllib3 shows a Retry object the
+    method, the URL, errors and responses, but neither the headers nor the body of the request. So:
 
-    urllib3 sends what is left of a body that can be read only once as if it were all of it. So a request of another
-    method than DELETE or a read is repeated only if nothing of it was sent, unless `bodies_are_reusable` promises that
-    all bodies are bytes or seekable files.
+    - A precondition in the query counts; one in a header or a body does not. A method override in a header is not seen.
+    - Broken bodies are not continued, sessions of resumable uploads are not asked, and no token is added.
+    - `timeout` counts from the first failure on, because urllib3 calls a Retry object then for the first time.
+    - If a body can be read only once, urllib3 sends its rest as if it were all. So a request with another method than
+      DELETE or a read is repeated only if nothing of it was sent. `bodies_are_reusable=True` promises that all bodies
+      are bytes or seekable files, and lifts that rule.
 
-    `policy` is as for the other clients; one with `on_result` or `attempt_timeout` is refused, for urllib3 has no place
-    for them. `redirect` is how many redirections are followed. The last reply comes out, with its report
+    `policy` is as for the other clients, but must not have `on_result` or `attempt_timeout`, which urllib3 does not
+    support. `redirect` limits the number of redirects. You get the last response, with its report
     (`forbear.report(response)`, under requests, too).
     """
 
@@ -71,13 +72,13 @@ class Retry(urllib3.Retry):
         super().__init__(total=None, redirect=redirect, raise_on_status=False)
 
     def new(self, **changes: Any) -> Self:
-        """A copy with some counts changed, as urllib3 asks for."""
+        """Return a copy with some counts changed; urllib3 calls it."""
         onward = copy.copy(self)
         vars(onward).update(changes)
         return onward
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Whether `increment` shall look at a reply: it does at every failed one, and lets it out if need be."""
+        """Return whether urllib3 is to call `increment` for a response: for every failed one."""
         if is_off():
             return False
         if status_code >= 400:
@@ -98,7 +99,7 @@ class Retry(urllib3.Retry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """The object for the next attempt; raises MaxRetryError, or `error`, if there is none to be."""
+        """Return the object for the next attempt. Raises MaxRetryError, or `error`, if there is none."""
         if response is not None and response.get_redirect_location():
             onward = super().increment(method, url, response, error, _pool, _stacktrace)
             onward._exchange = None  # elsewhere it is another request
@@ -113,11 +114,11 @@ class Retry(urllib3.Retry):
         return onward
 
     def get_backoff_time(self) -> float:
-        """Seconds to wait before the next attempt."""
+        """Return the seconds to wait before the next attempt."""
         return self._delay
 
     def sleep(self, response: urllib3.BaseHTTPResponse | None = None) -> None:
-        """Wait for as long as was decided."""
+        """Wait before the next attempt."""
         if self._exchange is not None:
             self._exchange.runtime.sleep(self._delay)
 
@@ -155,7 +156,7 @@ class Retry(urllib3.Retry):
         error: Exception | None,
         pool: Any,
     ) -> None:
-        """Raise what makes urllib3 let out the reply or the error."""
+        """Stop retrying: raise the error that makes urllib3 return the response or raise the last error."""
         told = None if self._exchange is None else self._exchange.report
         if error is None:
             if told is not None:
@@ -174,7 +175,7 @@ class Retry(urllib3.Retry):
 
 
 class _Body:
-    """A body that nobody has seen."""
+    """A body that is not visible."""
 
     once = False
     failed = False
@@ -184,13 +185,13 @@ class _Body:
         self._is_spent = False
 
     def note(self, method: str, verdict: Verdict | None = None) -> None:
-        """An attempt failed, of which something may have been sent, unless `verdict` rules that out."""
+        """Record a failed attempt, which may have sent a part of the body unless `verdict` excludes it."""
         bare = method in READS or method == "DELETE"
         sent = verdict is None or verdict.effect is Effect.UNKNOWN
         self._is_spent = self._is_spent or (sent and not bare and not self._is_reusable)
 
     def why_not_again(self) -> str | None:
-        """What was sent may have come out of something that comes only once."""
+        """Return why the body cannot be sent again: it may come from a source that can be read only once."""
         if not self._is_spent:
             return None
         return "urllib3 does not show the body; promise with bodies_are_reusable=True that all are bytes or files"

@@ -1,1 +1,1 @@
-"""What the adapters for httpx and httpx2 share: all but the two modules themselves."""
+"""What the adapters for httpx and httpx2 share. The two libraries have the same names, so neither is imported here."""

@@ -1,4 +1,4 @@
-"""What an adapter needs of httpx or httpx2 (the names are the same), and what errors mean. It imports neither."""
+"""The names of httpx or httpx2 that the adapters need, and the meaning of the library's errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -9,14 +9,14 @@ from forbear.exchange.http.drive import Reader
 from forbear.http.status import TRANSIENT_STATUSES
 
 _REFUSED_STREAM = 7
-"""The HTTP/2 error code by which a server says that it has not looked at a request."""
+"""The HTTP/2 error code by which a server says that it has not processed a request."""
 
 _BROKEN_OFF = "ConnectionNotAvailable"
-"""The error of httpcore, which httpx passes on, for a response that had begun when HTTP/2's GOAWAY named its stream."""
+"""The error of httpcore for a response that had begun when HTTP/2's GOAWAY ended its stream; httpx passes it on."""
 
 
 class HttpxLibrary:
-    """The names of one client library that an adapter needs, and its kinds of stream."""
+    """The classes of one library, its types of streams, and the verdicts on its errors."""
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -42,9 +42,9 @@ class HttpxLibrary:
         self.AsyncReplyBody: Any = type("AsyncReplyBody", (AsyncReader, module.AsyncByteStream), {"__slots__": ()})
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return what an error of the library means: no connection is no execution, a broken one tells nothing.
+        """Return the verdict on an error: NOT_EXECUTED without a connection, unknown if one broke, else permanent.
 
-        It holds as long as no response has begun (see `exchange.begun`). The library raises the errors of `unsent` only
+        It applies while no response has begun (see `exchange.begun`). The library raises the errors of `unsent` only
         while it opens a connection or waits for one.
         """
         if isinstance(error, self.unsent):
@@ -58,7 +58,7 @@ class HttpxLibrary:
 
 
 class _RequestBody:
-    """The stream of a request that is sent again; the pool of HTTP/2 connections may itself iterate it once more."""
+    """The stream of a request that is sent again; an HTTP/2 connection pool may iterate it a second time by itself."""
 
     def __init__(self, chunks: Callable[[int], Any], skip: int) -> None:
         self._chunks = chunks
@@ -69,7 +69,7 @@ class _RequestBody:
 
 
 class _AsyncRequestBody:
-    """The same for async clients."""
+    """The stream of a request that is sent again, for async clients."""
 
     def __init__(self, chunks: Callable[[int], Any], skip: int) -> None:
         self._chunks = chunks
@@ -80,7 +80,7 @@ class _AsyncRequestBody:
 
 
 def _causes(error: object) -> Iterator[BaseException]:
-    """An error and what led to it; httpcore keeps that as an argument, and drops the cause on its way."""
+    """Yield an error and its causes; httpcore keeps a cause as an argument."""
     while isinstance(error, BaseException):
         yield error
         argument = error.args[0] if error.args else None
@@ -88,16 +88,16 @@ def _causes(error: object) -> Iterator[BaseException]:
 
 
 def _is_untrusted(error: Exception) -> bool:
-    """Whether the server's certificate was refused, which another attempt does not change."""
+    """Return whether the server's certificate was refused, which another attempt does not change."""
     import ssl
 
     return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
 
 
 def _is_before_tunnel(error: Exception) -> bool:
-    """Return whether a proxy broke off before its tunnel was open, which is before the request was sent.
+    """Return whether a proxy closed the connection before its tunnel was open, so before the request was sent.
 
-    The tunnel itself says so: httpcore keeps that in the object through whose method the error passed.
+    The tunnel itself shows it: httpcore keeps that state in the object whose method raised the error.
     """
     for cause in _causes(error):
         trace = cause.__traceback__
@@ -110,7 +110,7 @@ def _is_before_tunnel(error: Exception) -> bool:
 
 
 def _is_refused_stream(error: Exception) -> bool:
-    """Return whether the server said of the request's HTTP/2 stream that it has not looked at it (RFC 9113 §8.7)."""
+    """Return whether the server said that it has not processed the request's HTTP/2 stream (RFC 9113 §8.7)."""
     for cause in _causes(error):
         event: object = cause.args[0] if cause.args else None
         kind = type(event).__name__

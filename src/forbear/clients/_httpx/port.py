@@ -1,4 +1,4 @@
-"""How one request is sent, varied and sent again by httpx or httpx2, sync and async. It imports neither."""
+"""The ports of httpx and httpx2, sync and async: how one request is sent, varied and sent again."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
@@ -15,7 +15,7 @@ from forbear.http.bodies import position
 
 
 class _Port(HttpCall):
-    """What the sync and the async port share."""
+    """The base of the sync and the async port."""
 
     __slots__ = ("outcome", "_library", "_request", "_send", "_stream", "_url")
 
@@ -43,16 +43,16 @@ class _Port(HttpCall):
         return body
 
     def verdict(self, error: Exception) -> Verdict:
-        """What an error of the client means."""
+        """Return the verdict on one of the client's errors."""
         return self._library.verdict(error)
 
     def broken(self, text: str) -> Exception:
-        """The client's own error for a body that is not as long as it should be."""
+        """Return the client's own error for a body of the wrong length."""
         error: Exception = self._library.broken(text)
         return error
 
     def _next(self, send: Send, limit: float | None) -> Any:
-        """The request to send: a variation, or the caller's own where nothing is varied."""
+        """Return the request to send: a variation, or the caller's own if nothing is varied."""
         request, body = self._request, self._body
         if send.is_original and self._token is None and limit is None and not body.once:
             return request
@@ -81,26 +81,26 @@ class _Port(HttpCall):
 
 
 class HttpxPort(_Port):
-    """How one request is sent by a sync client."""
+    """The port of a sync client."""
 
     __slots__ = ()
 
     def first(self) -> Any:
-        """Send the caller's request as it is, unless that has been done."""
+        """Send the caller's request unchanged, or return the result if it was sent already."""
         return self._send(self._request) if self.outcome is None else self.outcome.taken()
 
     def send(self, send: Send, limit: float | None) -> Any:
-        """Send a variation of the request, or the request itself where nothing is varied."""
+        """Send a variation of the request, or the request itself if nothing is varied."""
         response = self._send(self._next(send, limit))
         response.request = self._request  # as the client does, but in time for `on_result`
         return response
 
     def chunks(self, response: Any) -> Iterator[bytes]:
-        """The body of a response as it comes over the wire."""
+        """Return the body of a response as it arrives, without decoding it."""
         return iter(response.stream)
 
     def settle(self, response: Any) -> None:
-        """Read the whole body of a response."""
+        """Read the whole body of a response into memory."""
         try:
             content = b"".join(response.stream)
         finally:
@@ -113,28 +113,28 @@ class HttpxPort(_Port):
 
 
 class AsyncHttpxPort(_Port):
-    """How one request is sent by an async client."""
+    """The port of an async client."""
 
     __slots__ = ()
 
     _is_async = True
 
     async def first(self) -> Any:
-        """Send the caller's request as it is, unless that has been done."""
+        """Send the caller's request unchanged, or return the result if it was sent already."""
         return await self._send(self._request) if self.outcome is None else self.outcome.taken()
 
     async def send(self, send: Send, limit: float | None) -> Any:
-        """Send a variation of the request, or the request itself where nothing is varied."""
+        """Send a variation of the request, or the request itself if nothing is varied."""
         response = await self._send(self._next(send, limit))
         response.request = self._request  # as the client does, but in time for `on_result`
         return response
 
     def chunks(self, response: Any) -> AsyncIterator[bytes]:
-        """The body of a response as it comes over the wire."""
+        """Return the body of a response as it arrives, without decoding it."""
         return aiter(response.stream)
 
     async def settle(self, response: Any) -> None:
-        """Read the whole body of a response."""
+        """Read the whole body of a response into memory."""
         try:
             content = b"".join([chunk async for chunk in response.stream])
         finally:
@@ -169,7 +169,7 @@ def _abodied(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Cal
 
 
 def _form(library: HttpxLibrary, stream: Any) -> Rendered | None:
-    """The form that a stream renders, None for other streams and for forms with a file that cannot be rewound."""
+    """Return the form that a stream renders, None for other streams and if a file of it cannot be rewound."""
     if type(stream) is not library.Form:
         return None
     contents = [getattr(field, "file", b"") for field in stream.fields]

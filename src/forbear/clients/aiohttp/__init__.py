@@ -1,4 +1,4 @@
-"""Retries inside aiohttp, as a middleware. The rules live in forbear.exchange; this only wires them."""
+"""A middleware for aiohttp that retries requests."""
 
 from contextvars import ContextVar
 
@@ -23,24 +23,26 @@ _let_out: ContextVar[tuple[ClientRequest, Exception] | None] = ContextVar("forbe
 
 
 class RetryMiddleware:
-    """Retries what may be repeated: `aiohttp.ClientSession(middlewares=(RetryMiddleware(),))`.
+    """A middleware that retries requests: `aiohttp.ClientSession(middlewares=(RetryMiddleware(),))`.
 
-    Without a `policy`, known hosts have the recommended policy of their service and others that of RFC 9110. A
-    service's policy, such as `cloud_storage.policy`, holds for every host, emulators included. Any other policy brings
-    its limits, backoff and `on`, and known hosts keep their tables. One request's own: `session.get(url,
-    middlewares=(RetryMiddleware(policy),))`, or `middlewares=()` for none. `idempotency_header` names a header by which
-    the API drops duplicates, such as "Idempotency-Key", which makes every operation repeatable, except at services that
-    are known not to read it. Of a body that can be read only once, `buffer` bytes (8 MiB) are kept for a repeat.
+    - `policy`: without one, known hosts get the recommended policy of their service, and other hosts that of RFC 9110.
+      A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
+      brings its limits, backoff and `on`; known hosts keep their tables. For one request: `session.get(url,
+      middlewares=(RetryMiddleware(policy),))`, or `middlewares=()` for no retries.
+    - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". It makes every
+      operation repeatable, except at services that are known not to read it.
+    - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
-    The session's `total` timeout (five minutes if nothing is said) holds for all attempts and waits together; the
-    policy's `attempt_timeout` (seconds) for each until its reply begins. The last reply comes out as aiohttp gives it,
-    and `forbear.report(response)` is its report where forbear gave up, as is that of the error which its
-    `raise_for_status()` raises. A GET body that breaks halfway is continued
-    where that is safe. A short reply to a write that breaks (at most 64 KiB) counts as lost: the write is repeated if
-    it always may be, and otherwise the note and the report (`maybe_done`) tell that it had succeeded.
+    The session's `total` timeout (five minutes by default) is for all attempts and waits together. The policy's
+    `attempt_timeout` (seconds) is for each attempt until its response begins.
 
-    aiohttp itself sends GET, HEAD, OPTIONS, TRACE, PUT and DELETE once more when a connection breaks, whatever that
-    does; under this middleware it does not.
+    You get the last response as aiohttp returns it. `forbear.report(response)` is its report if forbear gave up, and
+    the error of its `raise_for_status()` has that report, too. A GET body that breaks is continued where that is safe.
+    A short response (at most 64 KiB) to a write that breaks counts as lost: the write is repeated if it is always safe.
+    Otherwise the note and the report (`maybe_done`) say that it had succeeded.
+
+    aiohttp itself sends GET, HEAD, OPTIONS, TRACE, PUT and DELETE again when a connection breaks, safe or not. Under
+    this middleware it does not.
     """
 
     def __init__(
@@ -50,7 +52,7 @@ class RetryMiddleware:
         self._is_plain = self._options.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-        """Send a request as often as its policy allows and return the reply."""
+        """Send a request as often as its policy allows, and return the last response."""
         if is_off():
             return await handler(request)
         if _let_out.get() is not None:
@@ -80,9 +82,9 @@ class RetryMiddleware:
 
 
 def _stop_second(request: ClientRequest) -> None:
-    """Raise the error that was let out, where `request` is aiohttp's own repeat of the one it is the error of.
+    """Raise the previous request's error if `request` is aiohttp's own repeat of that request.
 
-    Nothing public says so, but both requests of one call share a timer, and a timer serves one call.
+    Nothing public says so. But both requests of one call share a timer, and a timer serves one call.
     """
     last = _let_out.get()
     if last is None:

@@ -1,7 +1,7 @@
-"""The bodies of aiohttp's requests: bytes, streams that come once, and payloads that rewind themselves or cannot.
+"""The bodies of aiohttp's requests: bytes, streams that can be read only once, and payloads that may rewind themselves.
 
-The rule: one attempt at a time reads a file. aiohttp reads files in threads, and drops an attempt that is over while
-its thread still reads.
+One attempt at a time reads a file. aiohttp reads files in threads, and abandons an attempt while its thread still
+reads.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from forbear.http.bodies import position
 
 
 class Reusable:
-    """A payload that can be written anew as long as it says so: a form, or a file, which goes back to where it was."""
+    """A payload that can be written again while it says so: a form, or a file, which is rewound to where it was."""
 
     once = False
     failed = False
@@ -27,7 +27,10 @@ class Reusable:
         self._content: bytes | None = None
 
     def why_not_again(self) -> str | None:
-        """Return why it cannot: a file was closed meanwhile or is a pipe, or a part of a form comes only once."""
+        """Return why it cannot be sent again, None if it can.
+
+        A file may have been closed or be a pipe, and a part of a form may be readable only once.
+        """
         if self._content is not None or not self.in_turn.is_begun:
             return None
         if self.in_turn.is_spent():
@@ -35,14 +38,14 @@ class Reusable:
         return None
 
     async def content(self) -> bytes:
-        """Return all of it, for the parts of it that a session asks for."""
+        """Return the whole body, from which a session's missing part is taken."""
         if self._content is None:
             self._content = await self.in_turn.as_bytes()
         return self._content
 
 
 class InTurn(Payload):
-    """A payload that the next attempt writes once the one before has stopped reading it, in whichever thread."""
+    """A payload that an attempt writes only after the previous one has stopped reading it, in any thread."""
 
     def __init__(self, payload: Payload) -> None:
         super().__init__(payload)
@@ -54,7 +57,7 @@ class InTurn(Payload):
         self._reading: asyncio.Task[None] | None = None
 
     def is_spent(self) -> bool:
-        """Return whether it cannot be read from its beginning again; a file that is being read is not asked."""
+        """Return whether it cannot be read from its start again; a file that is being read is not checked."""
         if self.consumed or not self._rewinds:
             return True
         return not self._is_read and not all(map(_rewinds, self._parts))
@@ -69,7 +72,7 @@ class InTurn(Payload):
             await asyncio.wait({reading})
 
     async def write_with_length(self, writer: Any, content_length: int | None) -> None:
-        """Write it for one attempt; a thread that reads for one that is cancelled ends by itself and sends nothing."""
+        """Write it for one attempt. If the attempt is cancelled, its thread ends by itself and sends nothing."""
         await self._free()
         self.is_begun = True
         gate: Any = _Gate(writer)
@@ -89,7 +92,7 @@ class InTurn(Payload):
             del reading  # or the traceback of its error would lead back to it
 
     async def write(self, writer: Any) -> None:
-        """Write it for one attempt, as far as it goes."""
+        """Write it for one attempt, without a limit of length."""
         await self.write_with_length(writer, None)
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
@@ -103,22 +106,22 @@ class InTurn(Payload):
 
     @property
     def headers(self) -> Any:
-        """Return the headers of the payload."""
+        """The headers of the payload."""
         return self._payload.headers
 
     @property
     def size(self) -> int | None:
-        """Return the length of the payload, None if it is unknown."""
+        """The length of the payload, None if it is unknown."""
         return self._payload.size
 
     @property
     def consumed(self) -> bool:
-        """Return whether the payload cannot be written again."""
+        """True if the payload cannot be written again."""
         return self._payload.consumed
 
     @property
     def autoclose(self) -> bool:
-        """Return whether the payload needs no closing."""
+        """True if the payload needs no closing."""
         return self._payload.autoclose
 
     def _close(self) -> None:
@@ -130,7 +133,7 @@ class InTurn(Payload):
 
 
 class _Gate:
-    """The writer of one attempt; once the attempt is over, nothing more gets through."""
+    """The writer of one attempt; after the attempt it sends nothing more."""
 
     def __init__(self, writer: Any) -> None:
         self.is_shut = False
@@ -147,7 +150,7 @@ class _Gate:
 
 
 def bodied(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
-    """Return the body of a request; `limit` bytes of one that comes only once are kept."""
+    """Return the body of a request, keeping up to `limit` bytes if it can be read only once."""
     if isinstance(body, bytes):
         return Fixed(body)
     if isinstance(body, BytesPayload):
@@ -158,7 +161,7 @@ def bodied(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
 
 
 def _parts(payload: Payload) -> Iterator[Payload]:
-    """Yield the parts of a form, those of forms in it too, or the payload itself."""
+    """Yield the parts of a form, nested forms included, or the payload itself."""
     if isinstance(payload, MultipartWriter):
         for part, _, _ in payload:
             yield from _parts(part)
@@ -167,7 +170,7 @@ def _parts(payload: Payload) -> Iterator[Payload]:
 
 
 def _rewinds(part: Payload) -> bool:
-    """Return whether a payload that was read in part can be read from its beginning."""
+    """Return whether a payload that was partly read can be read from its start."""
     if isinstance(part, IOBasePayload):
         return position(part._value) is not None
     if isinstance(part, AsyncIterablePayload):
@@ -176,6 +179,6 @@ def _rewinds(part: Payload) -> bool:
 
 
 def _observe(reading: "asyncio.Task[None]") -> None:
-    """Look at the error of an attempt that nobody waits for any more, or asyncio would log it."""
+    """Retrieve the error of an attempt that nobody awaits, because asyncio would log it."""
     if not reading.cancelled():
         reading.exception()

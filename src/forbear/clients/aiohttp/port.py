@@ -1,6 +1,6 @@
-"""Decide what errors of aiohttp mean, and which of them it answers by sending the request once more by itself.
+"""The port of aiohttp, and the meaning of its errors.
 
-The rule: an error is "not executed" only if aiohttp raised it while it was opening the connection of this very request.
+An error proves NOT_EXECUTED only if aiohttp raised it while it opened the connection of this very request.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -36,7 +36,7 @@ _LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionEr
 
 
 def verdict_of(error: Exception) -> Verdict:
-    """Return what an error means: no connection is no execution, a connection that broke tells nothing."""
+    """Return the verdict on an error: NOT_EXECUTED without a connection, unknown if one broke, else permanent."""
     if isinstance(error, _UNTRUSTED) or type(error) is TimeoutError:
         return PERMANENT  # a certificate stays what it is, and the session's `total` timeout is over for good
     if isinstance(error, _UNSENT):
@@ -51,12 +51,12 @@ def verdict_of(error: Exception) -> Verdict:
 
 
 def is_of_another_request(error: Exception) -> bool:
-    """Return whether an error that a middleware sees is that of a request which another middleware made."""
+    """Return whether an error that a middleware sees belongs to a request that another middleware made."""
     return _passed(error, "aiohttp.client", "_request")
 
 
 def _passed(error: Exception, module: str, function: str) -> bool:
-    """Return whether an error was raised within a function."""
+    """Return whether an error was raised within a function of a module."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -67,7 +67,7 @@ def _passed(error: Exception, module: str, function: str) -> bool:
 
 
 def is_sent_again(request: aiohttp.ClientRequest, error: Exception) -> bool:
-    """Return whether aiohttp answers an error by sending the request again: it takes the connection for a stale one."""
+    """Return whether aiohttp sends the request again after an error, which it blames on a stale connection."""
     if isinstance(error, _UNSENT) or not isinstance(error, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError):
         return False
     body = request.body
@@ -78,7 +78,7 @@ _IN_MEMORY = (bytes, BytesPayload)
 
 
 class AiohttpPort(HttpCall):
-    """The port of aiohttp: how one request is sent, varied and sent again. The session's own request is changed."""
+    """How aiohttp sends one request, varies it and sends it again. The session's own request is changed in place."""
 
     __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_outcome", "_replaced", "_request", "_url")
 
@@ -113,11 +113,11 @@ class AiohttpPort(HttpCall):
         return bodied(self._request.body, self._options.buffer)
 
     async def first(self) -> ClientResponse:
-        """Send the caller's request as it is, unless that has been done."""
+        """Send the caller's request unchanged, or return the result if it was sent already."""
         return await self._handler(self._request) if self._outcome is None else self._outcome.taken()
 
     async def send(self, send: Send, limit: float | None) -> ClientResponse:
-        """Send a variation of the request; `limit` holds until its reply begins."""
+        """Send a variation of the request; `limit` (seconds) applies until its response begins."""
         await self._vary(send)
         if limit is None:
             self._last = await self._handler(self._request)
@@ -127,7 +127,7 @@ class AiohttpPort(HttpCall):
         return self._last
 
     def continued(self, response: ClientResponse) -> None:
-        """Let the body of a response go on where it breaks; nothing may lead from here back to the response."""
+        """Replace the body of a response by one that is continued where it breaks; it must not refer to the response."""
         self._last = None
         first = Pieces(response)
         hang_up = partial(_hang_up, response.connection)
@@ -135,16 +135,16 @@ class AiohttpPort(HttpCall):
         response.content = Continued(first, reader, self._leave)
 
     def _leave(self) -> None:
-        """Close the reply in which a body went on."""
+        """Close the last response that continued a body."""
         if self._last is not None:
             self._last.close()
 
     def status(self, response: ClientResponse) -> int:
-        """The status of a response."""
+        """Return the status of a response."""
         return response.status
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
-        """The headers of a response, by names of any case; a body that is decoded has no ranges and another length."""
+        """Return the headers of a response, found in any case. A body that is decoded gets no ranges and no length."""
         found = response.headers
         waits = found.getall("retry-after", [])
         is_coded = bool(coding(found))
@@ -159,11 +159,11 @@ class AiohttpPort(HttpCall):
         return headers
 
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
-        """The body of a response as it comes."""
+        """Return the body of a response as it arrives."""
         return Pieces(response)
 
     async def settle(self, response: ClientResponse) -> None:
-        """Read the whole body of a response."""
+        """Read the whole body of a response into memory."""
         await settled(response)
 
     async def close(self, response: ClientResponse) -> None:
@@ -171,7 +171,7 @@ class AiohttpPort(HttpCall):
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return what an error of the client means; a session that was closed sends nothing more."""
+        """Return the verdict on one of the client's errors; a closed session makes every error permanent."""
         if self._request.session.closed:
             return PERMANENT
         verdict = verdict_of(error)
@@ -180,11 +180,11 @@ class AiohttpPort(HttpCall):
         return verdict
 
     def broken(self, text: str) -> Exception:
-        """The client's own error for a body that is not as long as it should be."""
+        """Return the client's own error for a body of the wrong length."""
         return ClientPayloadError(text)
 
     async def _vary(self, send: Send) -> None:
-        """Make the request what is to be sent: headers and framing are those of the caller where the body is whole."""
+        """Change the request into the one to send. If the body is whole, headers and framing are the caller's."""
         request, body = self._request, self._body
         if isinstance(body, AsyncOnce):
             await request.update_body(None if send.skip is None else AsyncIterablePayload(body.achunks(send.skip)))
@@ -213,6 +213,6 @@ class AiohttpPort(HttpCall):
 
 
 async def _hang_up(connection: Connection | None) -> None:
-    """Close the connection of a response that the caller goes on reading, and which therefore stays open itself."""
+    """Close the connection of a response that the caller goes on reading, so that the response itself stays open."""
     if connection is not None:
         connection.close()

@@ -1,7 +1,7 @@
-"""Replies of aiohttp whose body is read elsewhere: from memory, or from a reader that goes on where it breaks.
+"""Responses of aiohttp whose body comes from memory, or from a reader that continues it where it breaks.
 
-All that reads a body in aiohttp, `response.content` included, waits in one place for more of it (`StreamReader._wait`):
-that is where a broken one is continued. It sends nothing itself.
+Everything in aiohttp that reads a body, `response.content` included, waits for more of it in one place
+(`StreamReader._wait`). There a broken body is continued.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ _LIMIT = 64 * 1024
 
 
 class Pieces:
-    """The body of a reply as it comes, decoded where it was compressed; what broke yields nothing more."""
+    """The body of a response as it arrives, decoded if it was compressed; it ends at an error."""
 
     def __init__(self, response: ClientResponse) -> None:
         self._content: StreamReader | None = response.content
@@ -30,7 +30,7 @@ class Pieces:
 
     @property
     def is_open(self) -> bool:
-        """Whether more may come."""
+        """True while more may arrive."""
         return self._content is not None
 
     async def __anext__(self) -> bytes:
@@ -46,7 +46,7 @@ class Pieces:
 
 
 async def settled(response: ClientResponse) -> None:
-    """Read the whole body of a response, and let it be read again from memory."""
+    """Read the whole body of a response, so that it can be read again from memory."""
     try:
         content = await response.content.read()
     except BaseException:
@@ -60,7 +60,7 @@ async def settled(response: ClientResponse) -> None:
 
 
 def tell(response: ClientResponse, report: Report) -> None:
-    """Let a response carry its report, and hand it on to the error that it raises, which does not know the response."""
+    """Attach a report to a response, and to the error that its `raise_for_status()` raises."""
     told: Any = response
     told.__forbear_report__ = report
     told.raise_for_status = partial(_raise_for_status, ref(response), report)
@@ -78,7 +78,7 @@ def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:
 
 
 class Continued(StreamReader):
-    """The body of a reply that goes on in further ones: what `reader` yields, the first of it out of `first`."""
+    """The body of a response that is continued in further ones: `reader` yields it, beginning with `first`."""
 
     __slots__ = ("_close", "_first", "_reader")
 
@@ -90,7 +90,7 @@ class Continued(StreamReader):
         self._close = close
 
     def set_exception(self, exc: BaseException, *args: Any, **kwargs: Any) -> None:
-        """End the body, as the response does when it is released: the reply that it came from is closed."""
+        """End the body, as releasing the response does; the response that is being read is closed."""
         super().set_exception(exc, *args, **kwargs)
         self._close()
 
@@ -108,15 +108,15 @@ class Continued(StreamReader):
 
 
 class _Idle(BaseProtocol):
-    """The connection behind a body that is not read from one: there is nothing to slow down."""
+    """The connection of a body that is not read from one: reading cannot be paused."""
 
     __slots__ = ()
 
     def pause_reading(self) -> None:
-        """Nothing comes by itself."""
+        """Do nothing."""
 
     def resume_reading(self, resume_parser: bool = True) -> None:
-        """Nothing comes by itself."""
+        """Do nothing."""
 
 
 def _idle() -> tuple[BaseProtocol, asyncio.AbstractEventLoop]:

@@ -1,6 +1,6 @@
-"""Retries inside google-cloud-storage: its own retry objects, made safe, and `install`, which makes a client safe.
+"""Retries for google-cloud-storage: `install`, which makes a client safe, and safe versions of its own retry objects.
 
-`install(client)` is the recommended way, since it sees every request as it goes over the wire.
+`install(client)` is recommended, because it sees every request as it is sent.
 """
 
 try:

@@ -1,8 +1,8 @@
-"""Find the call of google-cloud-storage that a request belongs to, and what its `retry=` says.
+"""Find the call of google-cloud-storage that a request belongs to, and read its `retry=` from the stack.
 
-The client keeps the `retry=` of a call in variables of the functions below and out of its session, so an adapter can
-learn it only from the stack. The stack is read, nothing is changed. Importing this module fails where a version of the
-client keeps it elsewhere: a call whose retries are off must not be repeated because nobody noticed.
+The client keeps the `retry=` of a call in variables of the functions below and does not pass it to its session, so an
+adapter can learn it only from the stack. The stack is read; nothing is changed. Importing this module fails if a
+version of the client keeps it elsewhere: otherwise a call whose retries are off might be repeated unnoticed.
 """
 
 import sys
@@ -14,7 +14,7 @@ from google.api_core.exceptions import RetryError
 
 
 def _variable(module: str, function: str, name: str) -> tuple[CodeType, str]:
-    """Return the code of a function of the client and the variable of it that is to be read."""
+    """Return the code of a function of the client, and the name of the variable to read."""
     found: Any = import_module(module)  # by name: some of these modules have types, some have none
     for part in function.split("."):
         found = getattr(found, part, None)
@@ -39,8 +39,8 @@ _LOOP, _LOOP_ERRORS = _variable("google.api_core.retry.retry_unary", "retry_targ
 class Caller:
     """The call that the current request belongs to.
 
-    `sends_once` tells whether its retries are off. `ended` is the RetryError with which an earlier attempt of Google's
-    loop around it ended: the predicate of that loop accepts every error, this one, too.
+    `sends_once` is True if its retries are off. `ended` is the RetryError that ended an earlier attempt of Google's
+    loop around it: the predicate of that loop accepts every error, this one, too.
     """
 
     __slots__ = ("ended", "sends_once")

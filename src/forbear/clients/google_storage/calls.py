@@ -1,6 +1,9 @@
-"""What a call of google-cloud-storage asked for and what its error means, read off by their shapes. It imports nothing.
+"""Find the request that a call of google-cloud-storage sends or sent, and judge it and its errors.
 
-The rule: a request is told only where it is seen; nothing is guessed from the name of a method.
+A request is taken from the arguments of the call, from the failed attempt's error, or from the function that sends an
+upload; nothing is guessed from the name of a method. A failed chunk of a resumable upload is never sent again blindly:
+its session is asked how much it has, and only the rest is sent. A function that keeps its request elsewhere is not
+continued.
 """
 
 import json
@@ -28,14 +31,14 @@ _CHUNK = "a chunk may have arrived and must not be sent again before its session
 
 
 def verdict_of(error: Exception) -> Verdict:
-    """Judge an error of the client, each of whose calls is one request."""
+    """Return the verdict on an error of the client, each of whose calls is one request."""
     return (
         of_one_request(error) if errors.status_of(error) is None and errors.code_of(error) is None else VERDICTS(error)
     )
 
 
 def judgement_of(request: Request | None, *, read: bool) -> Judgement:
-    """What is known of a call that made `request`; where that is None, only whether it was a `read`."""
+    """Return the safety of a call that made `request`; if that is None, only a `read` is safe."""
     if request is None:
         return _READ if read else _UNKNOWN
     judgement = RECOMMENDED.classify(request)
@@ -43,7 +46,7 @@ def judgement_of(request: Request | None, *, read: bool) -> Judgement:
 
 
 def request_of_call(arguments: Mapping[str, Any]) -> Request:
-    """The request that the client makes of the arguments of its `api_request`."""
+    """Return the request that the client makes from the arguments of its `api_request`."""
     query: Any = arguments.get("query_params") or ()
     headers: Mapping[str, str] = arguments.get("headers") or {}
     data = arguments.get("data")
@@ -54,7 +57,7 @@ def request_of_call(arguments: Mapping[str, Any]) -> Request:
 
 
 def request_of_error(error: Exception) -> Request | None:
-    """The request that a failed attempt sent, None where its error does not carry it."""
+    """Return the request that a failed attempt sent, None if its error does not have it."""
     for cause in errors.causes(error):
         for place in (cause, getattr(cause, "response", None)):
             request: Any = getattr(place, "request", None)
@@ -64,7 +67,7 @@ def request_of_error(error: Exception) -> Request | None:
 
 
 def request_of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
-    """Return the request that a function of the client sends; `content` is None where it is not at hand."""
+    """Return the request that a function of the client sends; `content` is None if it is not at hand."""
     url = urlsplit(address)
     lowered = {name.lower(): str(value) for name, value in headers.items()}
     return Request(method, url.netloc, url._replace(scheme="", netloc="", fragment="").geturl(), lowered, content)
@@ -80,7 +83,7 @@ _HASH = "x-goog-hash"  # of the whole object, which a question does not complete
 
 
 def sending_of(function: Callable[..., Any]) -> "Sending | None":
-    """Return the request that a function of the client's uploads sends, None where it does not show."""
+    """Return the request that a function of the client's uploads sends, None if it does not show it."""
     if not isfunction(function):
         return None
     names: Mapping[str, Any] = getclosurevars(function).nonlocals
@@ -91,7 +94,7 @@ def sending_of(function: Callable[..., Any]) -> "Sending | None":
 
 
 class Sending:
-    """One request, by the variables of the function that sends it."""
+    """One request of an upload, read from the variables of the function that sends it."""
 
     __slots__ = ("_names", "_session", "request")
 
@@ -103,18 +106,18 @@ class Sending:
         )
 
     def can_resume(self) -> bool:
-        """Return whether the request is a chunk that can be continued once its session was asked."""
+        """Return whether the request is a chunk that can be continued after its session was asked."""
         if self._session is None:
             chunk = Chunk.of(self.request) if hasattr(self._names["self"], "_process_resumable_response") else None
             self._session = None if chunk is None else ChunkSession(chunk)
         return self._session is not None
 
     def has_got_on(self) -> bool:
-        """Return whether the session turned out to have more than when this was asked last."""
+        """Return whether the session has made progress since the last call."""
         return self._session is not None and self._session.has_got_on()
 
     def resume(self) -> Any:
-        """Ask the session what it has, send the rest of the chunk, and return the response as the client takes it."""
+        """Ask the session how much it has, send the rest of the chunk, and return the response in the client's form."""
         session: Any = self._session
         response = self._send(session.ask(RECOMMENDED, self.request))
         headers = {name.lower(): value for name, value in response.headers.items()}

@@ -1,8 +1,8 @@
-"""install: one google-cloud-storage client made safe as a whole, by an adapter on its own session.
+"""`install`: make a whole google-cloud-storage client safe, by an adapter on its own session.
 
-The rule: what forbear gives up on is raised as the RetryError by which Google's loops end themselves. They do not
-repeat that one, so that attempts do not multiply and what must not be repeated is not. A call whose retries are off is
-sent once and ends with the errors of the plain client.
+A request that forbear gives up on raises the RetryError by which Google's loops end. They do not repeat it, so attempts
+do not multiply, and unsafe requests are not repeated. A call whose retries are off is sent once and raises the errors
+of the plain client.
 """
 
 from collections.abc import Iterator
@@ -29,26 +29,25 @@ if TYPE_CHECKING:
 C = TypeVar("C", bound=storage.Client)
 
 _BROKEN = (OSError, HTTPException, urllib3.exceptions.HTTPError)
-"""Errors of the connection, those of requests among them."""
+"""Errors of the connection, those of requests included."""
 
 
 def install(client: C, policy: Policy | None = None) -> C:
-    """Make a google-cloud-storage client safe as a whole, and return it.
+    """Make a google-cloud-storage client safe, and return it.
 
-    Every request of it is judged as it goes over the wire: repeated only where its operation allows it, continued where
-    a download breaks, and of a resumable upload only what its session says is missing is sent again. `policy` is by
-    default `cloud_storage.policy`; one of your own brings its limits, backoff and `on`. The table is that of Cloud
-    Storage on any host, emulators included.
+    Every request is judged as it is sent. It is repeated only if its operation allows it. Broken downloads are
+    continued, and of a resumable upload only the part that its session lacks is sent again. `policy` is by default
+    `cloud_storage.policy`; your own brings its limits, backoff and `on`. The table of Cloud Storage applies to every
+    host, emulators included.
 
-    A call is sent once where its `retry=` is None, by its default or by the word of the caller, and where it is a
-    ConditionalRetryPolicy whose condition does not hold; its errors are those of the plain client. Any other `retry=`
-    leaves the decision to `policy`: Google's loops end with the first attempt. What is given up on is a
-    `google.api_core.exceptions.RetryError`, whose `cause` is the original error, with a note and a report. Errors that
-    no loop would repeat are raised as ever.
+    A call is sent once if its `retry=` is None (by default or by the caller), or a ConditionalRetryPolicy whose
+    condition does not hold; its errors are those of the plain client. With any other `retry=`, `policy` decides, and
+    Google's loops end after their first attempt. Giving up raises a `google.api_core.exceptions.RetryError` whose
+    `cause` is the original error, with a note and a report. Errors that no loop would repeat are raised unchanged.
 
-    Raises TypeError for the policy of another service, for another client, and for one whose session has adapters of
-    its own (mutual TLS); ImportError for a version of google-cloud-storage that keeps `retry=` where it is not found.
-    Processes of the transfer manager have clients of their own: use its threads.
+    Raises TypeError for the policy of another service, for another client, and for a client whose session has its own
+    adapters (mutual TLS). Raises ImportError for a version of google-cloud-storage that keeps `retry=` elsewhere.
+    Processes of the transfer manager make their own clients: use its threads.
     """
     from forbear.clients.google_storage import callers  # fails here, not for those who use retry objects only
 
@@ -87,7 +86,7 @@ def install(client: C, policy: Policy | None = None) -> C:
 
 
 class _Adapter(RetryAdapter):
-    """The adapter for requests, but what it gives up on ends Google's loops, and every host is Cloud Storage."""
+    """The adapter for requests, for which every host is Cloud Storage; giving up ends Google's loops."""
 
     __attrs__ = [*RetryAdapter.__attrs__, "_caller", "_policy"]  # noqa: RUF012 - what is pickled, declared there
 
@@ -106,7 +105,7 @@ class _Adapter(RetryAdapter):
         cert: Any = None,
         proxies: Any = None,
     ) -> requests.Response:
-        """Send a request as often as its call and the policy allow, and return the response."""
+        """Send a request as often as its call and the policy allow, and return the last response."""
         caller = self._caller()
         if caller.sends_once:
             return RetryAdapter.send(self._once(), request, stream, timeout, verify, cert, proxies)
@@ -121,7 +120,7 @@ class _Adapter(RetryAdapter):
         return _Reply.of(response)
 
     def _once(self) -> "_Adapter":
-        """Return the adapter for a call whose retries are off: one attempt, whose failure is still explained."""
+        """Return the adapter for a call whose retries are off: it makes one attempt and still annotates the failure."""
         once = self.__new__(type(self))
         vars(once).update(vars(self))  # the connections, too
         once._options = self._options.replace(policy=self._policy.with_attempts(1))
@@ -129,11 +128,11 @@ class _Adapter(RetryAdapter):
 
 
 class _Reply(requests.Response):
-    """A reply whose body, too, ends Google's loops where it stays broken."""
+    """A response whose body ends Google's loops if it stays broken."""
 
     @classmethod
     def of(cls, response: requests.Response) -> "_Reply":
-        """The same reply."""
+        """Return a copy of a response of requests in this class."""
         mine = cls.__new__(cls)  # what its constructor would make is all replaced
         vars(mine).update(vars(response))
         return mine

@@ -1,9 +1,9 @@
-"""Retry objects for google-cloud-storage by the names of its own: for them, only the import changes.
+"""Safe retry objects for google-cloud-storage under the names of its own: change only the import.
 
-The rule: what Google's objects decide by the type of an error alone, these decide by the operation, too. They see it in
-the arguments of the call where the client shows them, else in the function that sends an upload or in the request that
-a failed attempt carries. What cannot be found out is not repeated, unless it was certainly not executed. Of a chunk of
-a resumable upload only what its session lacks is sent again.
+Google's objects decide by the type of an error alone; these decide by the operation, too. They find it in the arguments
+of the call if the client shows them, else in the function that sends an upload or in the request of a failed attempt. A
+call whose operation cannot be found is not repeated, unless it was certainly not executed. Of a chunk of a resumable
+upload only the part that its session lacks is sent again.
 """
 
 import functools
@@ -44,19 +44,20 @@ _WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
 def is_transient(error: Exception) -> bool:
-    """Whether an error is worth another try if its operation allows it: what `DEFAULT_RETRY` has as its predicate."""
+    """Return whether an error is worth a retry if its operation allows one: the predicate of `DEFAULT_RETRY`."""
     return verdict_of(error).kind in _WORTH_IT
 
 
 class Retry(api_retry.Retry):
-    """A `google.api_core.retry.Retry` that asks what is safe: repeats what Cloud Storage's table says may be repeated.
+    """A `google.api_core.retry.Retry` that repeats only what Cloud Storage's table says may be repeated.
 
-    Waits are full jitter under `initial`, times `multiplier` each, at most `maximum`, all in seconds; `timeout` (or
-    `deadline`, the older name, which wins) is for the whole run, None for no limit. `predicate` says which errors are
-    worth another try, `on_error` is told of each of those. `Retry-After` is obeyed.
+    - Waits have full jitter under `initial`, multiplied by `multiplier` each time, at most `maximum`, all in seconds.
+    - `timeout` (or `deadline`, the older name, which wins) is for the whole run, None for no limit.
+    - `predicate` decides which errors are worth a retry, and `on_error` is called with each of them.
+    - `Retry-After` is obeyed.
 
-    On giving up the original error comes out with a note and a report, not a `RetryError`; both are
-    `google.api_core.exceptions.GoogleAPIError` where the server had answered.
+    Giving up raises the original error with a note and a report, not a `RetryError`. Both are a
+    `google.api_core.exceptions.GoogleAPIError` if the server had answered.
     """
 
     def __init__(
@@ -83,32 +84,32 @@ class Retry(api_retry.Retry):
         return self._decorate(func, None, on_error)
 
     def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
-        """The decorator for a call with these arguments; this is where the client shows them."""
+        """Return the decorator for a call with these arguments; the client shows them here."""
         return functools.partial(self._decorate, known=request_of_call(kwargs) if "path" in kwargs else None)
 
     def with_timeout(self, timeout: float | None) -> Self:
-        """Allow another number of seconds for the whole run; None for no limit."""
+        """Return a copy with another number of seconds for the whole run; None for no limit."""
         return self._with(timeout=timeout)
 
     def with_deadline(self, deadline: float | None) -> Self:
-        """Do the same by its older name."""
+        """Return a copy with another timeout: the older name of `with_timeout`."""
         return self._with(timeout=deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Try again after other errors; which operations may be repeated does not change."""
+        """Return a copy that retries other errors. Which operations may be repeated does not change."""
         return self._with(predicate=predicate)
 
     def with_delay(
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
     ) -> Self:
-        """Hold back by other delays, in seconds; what is None stays."""
+        """Return a copy with other delays, in seconds; None keeps a value."""
         given = {"initial": initial, "maximum": maximum, "multiplier": multiplier}
         return self._with(**{name: value for name, value in given.items() if value is not None})
 
     def with_repeatable(self, repeatable: bool) -> Self:
-        """Say that any call may be repeated, whatever the table says, for the caller knows it to be harmless.
+        """Return a copy for which every call may be repeated, whatever the table says: you know that it does no harm.
 
-        Chunks of a resumable upload are continued in any case, after their session was asked what it has.
+        Chunks of a resumable upload are continued in any case, after their session was asked how much it has.
         """
         check.flag("repeatable", repeatable)
         changed = self._with()
@@ -174,16 +175,16 @@ class Retry(api_retry.Retry):
         return found if found.kind in _WORTH_IT else TRANSIENT
 
     def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
-        """What is known of the call that failed, from its arguments, from its error or from whose function it is."""
+        """Return the safety of a failed call, by its arguments, by its error, or by the function that made it."""
         judgement = judgement_of(known or request_of_error(error), read=func.__module__ == _DOWNLOADS)
         return judgement.replace(repeatable=True) if self._repeatable and not judgement.session else judgement
 
 
 class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ignore[misc] # it ships no types
-    """Retries only calls whose arguments satisfy `conditional_predicate`, as Google's class does.
+    """A policy that retries only calls whose arguments satisfy `conditional_predicate`, as Google's class does.
 
-    It is given the arguments named in `required_kwargs`; a call without one of them is not retried. With a `Retry` of
-    this module, the operation must allow it, too. The `with_…` methods are those of that Retry.
+    The predicate gets the arguments named in `required_kwargs`; a call without one of them is not retried. With a
+    `Retry` of this module, the operation must allow the retry, too. The `with_…` methods are those of that Retry.
     """
 
     retry_policy: Retry
@@ -191,7 +192,7 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
     required_kwargs: list[str]
 
     def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Any:
-        """The policy for a call with these arguments, None to send it once."""
+        """Return the retry object for a call with these arguments, None to send it once."""
         if any(name not in kwargs for name in self.required_kwargs):
             return None
         if not self.conditional_predicate(*[kwargs[name] for name in self.required_kwargs]):
@@ -202,21 +203,21 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
         return policy
 
     def with_timeout(self, timeout: float | None) -> Self:
-        """Allow another number of seconds for the whole run; None for no limit."""
+        """Return a copy with another number of seconds for the whole run; None for no limit."""
         return self._with(self.retry_policy.with_timeout(timeout))
 
     def with_deadline(self, deadline: float | None) -> Self:
-        """Do the same by its older name."""
+        """Return a copy with another timeout: the older name of `with_timeout`."""
         return self._with(self.retry_policy.with_timeout(deadline))
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Try again after other errors."""
+        """Return a copy that retries other errors."""
         return self._with(self.retry_policy.with_predicate(predicate))
 
     def with_delay(
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
     ) -> Self:
-        """Hold back by other delays, in seconds; what is None stays."""
+        """Return a copy with other delays, in seconds; None keeps a value."""
         return self._with(self.retry_policy.with_delay(initial, maximum, multiplier))
 
     def _with(self, policy: Retry) -> Self:
@@ -224,37 +225,37 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
 
 
 def _annotate(error: Exception, report: Report | None) -> None:
-    """Let a report ride on the reply, too: of a failed upload or download, the client makes a new error around it."""
+    """Attach the report to the error's response, too: the client raises a new error with it for uploads."""
     response = getattr(error, "response", None)
     if report is not None and response is not None:
         setattr(response, ATTRIBUTE, report)
 
 
 def is_generation_specified(query_params: Mapping[str, Any]) -> bool:
-    """Whether a call names the generation that it is about, or the one that it replaces; 0 is one."""
+    """Return whether a call names the generation that it is about, or the one that it replaces; 0 counts."""
     return any(query_params.get(name) is not None for name in ("generation", "ifGenerationMatch"))
 
 
 def is_metageneration_specified(query_params: Mapping[str, Any]) -> bool:
-    """Whether a call names the metageneration that it changes."""
+    """Return whether a call names the metageneration that it changes."""
     return query_params.get("ifMetagenerationMatch") is not None
 
 
 def is_etag_in_json(data: Mapping[str, Any] | None) -> bool:
-    """Whether the body of a call has an etag."""
+    """Return whether the body of a call has an etag."""
     return data is not None and data.get("etag") is not None
 
 
 DEFAULT_RETRY = Retry()
-"""Repeats what may be repeated: from 1 s, doubled, at most 60 s, for 120 s in all."""
+"""Retries operations that may be repeated: waits of 1, 2, 4 … 60 s, for 120 s in all."""
 
 DEFAULT_RETRY_IF_GENERATION_SPECIFIED = ConditionalRetryPolicy(DEFAULT_RETRY, is_generation_specified, ["query_params"])
-"""The same, for calls with `generation` or `if_generation_match` only."""
+"""`DEFAULT_RETRY` for calls with `generation` or `if_generation_match` only."""
 
 DEFAULT_RETRY_IF_METAGENERATION_SPECIFIED = ConditionalRetryPolicy(
     DEFAULT_RETRY, is_metageneration_specified, ["query_params"]
 )
-"""The same, for calls with `if_metageneration_match` only."""
+"""`DEFAULT_RETRY` for calls with `if_metageneration_match` only."""
 
 DEFAULT_RETRY_IF_ETAG_IN_JSON = ConditionalRetryPolicy(DEFAULT_RETRY, is_etag_in_json, ["data"])
-"""The same, for calls with an etag in their body only."""
+"""`DEFAULT_RETRY` for calls with an etag in their body only."""

@@ -1,4 +1,4 @@
-"""Retries inside gRPC, as interceptors of its channels, sync and asyncio."""
+"""Interceptors for gRPC channels that retry calls, sync and asyncio."""
 
 try:
     import grpc

@@ -1,4 +1,4 @@
-"""The interceptors for asyncio channels. What may be repeated, forbear.exchange says; the rule is that of `sync`."""
+"""The interceptors for asyncio channels. The rules are those of `sync.py`."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
@@ -17,10 +17,10 @@ _AIO: Any = grpc.aio  # more than its types know
 
 
 def aio_interceptors(policy: Policy | None = None, *, safe: Collection[str] = ()) -> list[grpc.aio.ClientInterceptor]:
-    """The same as RetryInterceptor for asyncio: `grpc.aio.insecure_channel(target, interceptors=aio_interceptors())`.
+    """Return the interceptors for asyncio: `grpc.aio.insecure_channel(target, interceptors=aio_interceptors())`.
 
-    There are four of them, since a channel takes one for each kind of call. A stream of requests that is to be repeated
-    must be a list or tuple here, too; one that is written with `write()` is sent once.
+    There are four of them, one for each kind of call. Everything is as for RetryInterceptor. A stream of requests is
+    repeated if it is a list or tuple; one that is written with `write()` is sent once.
     """
     rpcs = Rpcs(policy, safe)
     four = [_UnaryUnary(rpcs), _UnaryStream(rpcs), _StreamUnary(rpcs), _StreamStream(rpcs)]
@@ -83,7 +83,7 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # ty
 
 
 class _AsyncResponses:
-    """A stream of replies that is opened again until its first one is there; all else is asked of the call itself."""
+    """A stream of responses that is opened again until its first response arrives; the rest is that of the call."""
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:
         self._rpc = rpc
@@ -98,7 +98,7 @@ class _AsyncResponses:
         self._cancelled = False
 
     async def opened(self) -> Any:
-        """This, after the first call was made."""
+        """Return this stream after making the first call."""
         self._call = await self._continuation(timed(self._details, self._judged), self._requests)
         return self
 
@@ -132,11 +132,11 @@ class _AsyncResponses:
             await self.opened()
 
     async def read(self) -> Any:
-        """The next reply, or EOF."""
+        """Return the next response, or EOF."""
         return await anext(aiter(self), _AIO.EOF)
 
     def cancel(self) -> bool:
-        """Cancel the call, or the wait for the one that would follow it."""
+        """Cancel the call, or the wait before the next one."""
         if self._wait is None:
             cancelled: bool = self._call.cancel()
         else:
@@ -144,44 +144,44 @@ class _AsyncResponses:
         return cancelled
 
     def cancelled(self) -> bool:
-        """Whether the call was cancelled."""
+        """Return whether the call was cancelled."""
         cancelled: bool = self._cancelled or self._call.cancelled()
         return cancelled
 
     def done(self) -> bool:
-        """Whether the call has ended."""
+        """Return whether the call has ended."""
         done: bool = self._wait is None and self._call.done()
         return done
 
     def time_remaining(self) -> float | None:
-        """Seconds that are left of its timeout."""
+        """Return the seconds left of its timeout."""
         left: float | None = self._call.time_remaining()
         return left
 
     def add_done_callback(self, callback: Any) -> None:
-        """Have `callback` called when the call ends."""
+        """Register `callback` to be called when the call ends."""
         self._call.add_done_callback(callback)
 
     async def initial_metadata(self) -> Any:
-        """The metadata that came first."""
+        """Return the initial metadata."""
         return await self._call.initial_metadata()
 
     async def trailing_metadata(self) -> Any:
-        """The metadata that came last."""
+        """Return the trailing metadata."""
         return await self._call.trailing_metadata()
 
     async def code(self) -> grpc.StatusCode:
-        """The status code."""
+        """Return the status code."""
         code: grpc.StatusCode = await self._call.code()
         return code
 
     async def details(self) -> str:
-        """What the server says of it."""
+        """Return the server's text for the status."""
         details: str = await self._call.details()
         return details
 
     async def wait_for_connection(self) -> None:
-        """Wait for the first metadata."""
+        """Wait for the initial metadata."""
         await self._call.wait_for_connection()
 
 

@@ -1,4 +1,4 @@
-"""What an interceptor is told of a call, and what it tells of the next attempt. It knows neither channel nor loop."""
+"""What the interceptors read of a call's details and requests, and the details of the next attempt."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -20,22 +20,22 @@ class Details(grpc.ClientCallDetails):
 
 
 def name_of(details: Any) -> str:
-    """The full name of the RPC, which the asyncio stack has as bytes."""
+    """Return the full name of the RPC, which the asyncio stack has as bytes."""
     method: str | bytes = details.method
     return method.decode() if isinstance(method, bytes) else method
 
 
 def timed(details: Any, judged: RetriedCall) -> Any:
-    """The details of the next attempt, which has what is left of the caller's timeout."""
+    """Return the details of the next attempt, with the seconds left of the caller's timeout."""
     left = judged.left(details.timeout)
     return details if left is None else Details(details, left)
 
 
 def comes_again(requests: object) -> bool:
-    """Whether a stream of requests can be sent from its beginning again; of anything but these nobody knows."""
+    """Return whether a stream of requests can surely be sent again from its start: a list or tuple."""
     return isinstance(requests, list | tuple)
 
 
 def first_of(requests: Iterable[Any]) -> Any:
-    """The first message of a stream, None if it is empty."""
+    """Return the first message of a stream, None if it is empty."""
     return next(iter(requests), None)

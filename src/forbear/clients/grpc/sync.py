@@ -1,7 +1,7 @@
-"""The interceptor for sync channels. What may be repeated, forbear.exchange says.
+"""The interceptor for sync channels.
 
-The rule: a call is sent again only as long as nothing of it was handed out, and only if its requests can be had again:
-a message, or a list of messages; an iterator of them comes once, so its call is sent once.
+A call is sent again only while the caller has received nothing of it, and only if its requests can be had again: a
+message, or a list of messages. An iterator of messages can be read only once, so its call is sent once.
 """
 
 import threading
@@ -22,16 +22,16 @@ class RetryInterceptor(
     grpc.StreamUnaryClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
     grpc.StreamStreamClientInterceptor,  # type: ignore[type-arg] # generic for type checkers only
 ):
-    """Retries what may be repeated: `grpc.intercept_channel(channel, RetryInterceptor())`.
+    """An interceptor that retries calls: `grpc.intercept_channel(channel, RetryInterceptor())`.
 
-    The request message decides, by the tables of Cloud Storage, IAM and Memorystore; an RPC that they do not know is
-    repeated only if `safe` lists it by its full name ("helloworld.Greeter/SayHello"). Without a `policy`, each service
-    has its recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The caller's `timeout` is for all
-    attempts together.
+    The request message decides, by the tables of Cloud Storage, IAM and Memorystore. An RPC that they do not know is
+    repeated only if `safe` lists its full name ("helloworld.Greeter/SayHello"). Without a `policy`, each service has
+    its recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The caller's `timeout` is for all attempts
+    together.
 
-    A stream of replies is opened again as long as none of them has come in; one that breaks later ends with its error,
-    and a note. A stream of requests is repeated where it is a list or tuple; an iterator is sent once. A call by
-    `.future()` comes back when it is decided. The last error comes out with a note and a report.
+    A stream of responses is opened again until its first response arrives; if it breaks later, its error is raised with
+    a note. A stream of requests is repeated if it is a list or tuple; an iterator is sent once. A call by `.future()`
+    returns once its attempts are over. The last error is raised with a note and a report.
     """
 
     def __init__(self, policy: Policy | None = None, *, safe: Collection[str] = ()) -> None:
@@ -97,7 +97,7 @@ class RetryInterceptor(
 
 
 class _Responses:
-    """A stream of replies that is opened again until its first one is there; all else is asked of the call itself.
+    """A stream of responses that is opened again until its first response arrives; the rest is that of the call.
 
     `stuck` says why it cannot be opened again.
     """

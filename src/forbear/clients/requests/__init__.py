@@ -1,4 +1,4 @@
-"""Retries inside requests, as an adapter for its sessions. The rules live in forbear.exchange; this only wires them."""
+"""An adapter for the sessions of requests that retries requests."""
 
 from functools import partial
 from typing import Any
@@ -20,22 +20,27 @@ from forbear.run.switch import is_off
 
 
 class RetryAdapter(HTTPAdapter):
-    """Retries what may be repeated: `session.mount("https://", RetryAdapter())`, google-auth's AuthorizedSession too.
+    """An adapter that retries requests: `session.mount("https://", RetryAdapter())`.
 
-    Without a `policy`, known hosts have the recommended policy of their service and others that of RFC 9110. A
-    service's policy, such as `cloud_storage.policy`, holds for every host, emulators included. Any other policy brings
-    its limits, backoff and `on`, and known hosts keep their tables. A policy for some URLs only is an adapter mounted
-    at their prefix. `idempotency_header` names a header by which the API drops duplicates, such as "Idempotency-Key",
-    which makes every operation repeatable, except at services that are known not to read it. Of a body that can be
-    read only once, `buffer` bytes (8 MiB) are kept for a repeat. The rest is as in HTTPAdapter, whose own
-    `max_retries` is off: two layers of retries multiply.
+    It works on google-auth's AuthorizedSession, too.
 
-    The policy's `attempt_timeout` (seconds) bounds the timeouts of the request: each wait for the network, not a reply
-    that keeps trickling in. The last reply comes out as requests gives it, and `forbear.report(response)` is its report
-    where forbear gave up. A GET body that breaks halfway is continued where that is safe, through `content`,
-    `iter_content` and `raw`. A short reply to a write that breaks (at most 64 KiB) counts as lost: the write is
-    repeated if it always may be. Otherwise the note and the report (`maybe_done`) tell that it had succeeded, as they
-    do where a longer reply breaks.
+    - `policy`: without one, known hosts get the recommended policy of their service, and other hosts that of RFC 9110.
+      A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
+      brings its limits, backoff and `on`; known hosts keep their tables. For a policy for some URLs, mount an adapter
+      at their prefix.
+    - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". It makes every
+      operation repeatable, except at services that are known not to read it.
+    - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
+
+    Everything else is as in HTTPAdapter, whose own `max_retries` is off: two layers of retries multiply.
+
+    The policy's `attempt_timeout` (seconds) limits the timeouts of the request. It limits each wait for the network,
+    not a response that keeps arriving slowly.
+
+    You get the last response as requests returns it. `forbear.report(response)` is its report if forbear gave up. A GET
+    body that breaks is continued where that is safe, through `content`, `iter_content` and `raw`. A short response (at
+    most 64 KiB) to a write that breaks counts as lost: the write is repeated if it is always safe. Otherwise the note
+    and the report (`maybe_done`) say that it had succeeded, as they do where a longer one breaks.
     """
 
     __attrs__ = [*HTTPAdapter.__attrs__, "_options"]  # noqa: RUF012 - what is pickled, declared there
@@ -62,7 +67,7 @@ class RetryAdapter(HTTPAdapter):
         cert: Any = None,
         proxies: Any = None,
     ) -> requests.Response:
-        """Send a request as often as its policy allows and return the reply."""
+        """Send a request as often as its policy allows, and return the last response."""
         send = partial(super().send, stream=stream, verify=verify, cert=cert, proxies=proxies)
         if is_off():
             return send(request, timeout=timeout)

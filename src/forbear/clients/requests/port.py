@@ -1,4 +1,4 @@
-"""The timeouts that requests accepts: a number, a pair of them, urllib3's Timeout, or None."""
+"""The port of requests: the timeouts and bodies that it accepts, and how one request is sent, varied and sent again."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -21,7 +21,7 @@ Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
 
 def bounded(timeout: Timeout, limit: float | None) -> Timeout:
-    """The timeouts of an attempt that may take `limit` seconds."""
+    """Return the timeouts of an attempt that may take `limit` seconds."""
     if limit is None:
         return timeout
     if isinstance(timeout, urllib3.Timeout):
@@ -40,7 +40,7 @@ _PIECE = 64 * 1024
 
 
 class _Pieces:
-    """What a file or an iterable yields, as bytes; a file can be read again once it was rewound."""
+    """The chunks of a file or an iterable, as bytes; a file can be read again after it was rewound."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -53,7 +53,7 @@ class _Pieces:
 
 
 def bodied(body: Any, limit: int) -> Fixed | Once | Seekable:
-    """The body of a request; `limit` bytes of one that comes only once are kept."""
+    """Return the body of a request, keeping up to `limit` bytes if it can be read only once."""
     if body is None or isinstance(body, str):
         return Fixed((body or "").encode())
     if isinstance(body, bytes | bytearray | memoryview):
@@ -65,7 +65,7 @@ _LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 
 class RequestsPort(HttpCall):
-    """The port of requests: how one request is sent, varied and sent again."""
+    """How requests sends one request, varies it and sends it again."""
 
     __slots__ = ("_request", "_send", "_timeout")
 
@@ -92,21 +92,21 @@ class RequestsPort(HttpCall):
         return bodied(self._request.body, self._options.buffer)
 
     def first(self) -> requests.Response:
-        """Send the caller's request as it is."""
+        """Send the caller's request unchanged."""
         return self._send(self._request, timeout=self._timeout)
 
     def send(self, send: Send, limit: float | None) -> requests.Response:
-        """Send a variation of the request, or the request itself where nothing is varied."""
+        """Send a variation of the request, or the request itself if nothing is varied."""
         response = self._send(self._next(send), timeout=bounded(self._timeout, limit))
         response.request = self._request
         return response
 
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
-        """The body of a response as it comes over the wire."""
+        """Return the body of a response as it arrives, without decoding it."""
         return pieces(response)
 
     def settle(self, response: requests.Response) -> None:
-        """Read the whole body of a response."""
+        """Read the whole body of a response into memory."""
         settled(response)
 
     def close(self, response: requests.Response) -> None:
@@ -114,11 +114,11 @@ class RequestsPort(HttpCall):
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """What an error of the client means."""
+        """Return the verdict on one of the client's errors."""
         return _LIBRARY.verdict(error)
 
     def broken(self, text: str) -> Exception:
-        """The client's own error for a body that is not as long as it should be."""
+        """Return the client's own error for a body of the wrong length."""
         return requests.exceptions.ChunkedEncodingError(urllib3.exceptions.ProtocolError(text))
 
     def _next(self, send: Send) -> requests.PreparedRequest:

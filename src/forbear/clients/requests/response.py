@@ -1,4 +1,4 @@
-"""Replies of requests whose body is read elsewhere: from memory, or from a reader that goes on where it breaks."""
+"""Responses of requests whose body comes from memory, or from a reader that continues it where it breaks."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -15,7 +15,7 @@ _PIECE = 64 * 1024
 
 
 def pieces(response: requests.Response) -> Iterator[bytes]:
-    """The body of a response as it comes over the wire, with the errors that requests makes of urllib3's."""
+    """Yield the body of a response as it arrives, with the errors that requests makes of urllib3's."""
     raw: Any = response.raw
     try:
         while piece := raw.read1(_PIECE, decode_content=False):
@@ -31,7 +31,7 @@ def pieces(response: requests.Response) -> Iterator[bytes]:
 
 
 def settled(response: requests.Response) -> None:
-    """Read the whole body of a response, and let it be read again from memory."""
+    """Read the whole body of a response, so that it can be read again from memory."""
     try:
         content = b"".join(pieces(response))
     finally:
@@ -40,7 +40,7 @@ def settled(response: requests.Response) -> None:
 
 
 def read(port: Port[requests.Response], response: requests.Response) -> None:
-    """Read the whole body of a response, on through further ones where it breaks; one that is not to be decoded."""
+    """Read the whole body of a response that needs no decoding, and continue it where it breaks."""
     known: Any = response
     if known._content_consumed:  # by the caller's own `on_result`
         return
@@ -54,7 +54,7 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
 
 
 def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
-    """The response with a body that goes on where it breaks."""
+    """Return the response with a body that is continued where it breaks."""
     mine = _Response.__new__(_Response)  # all that a new one has is overwritten
     vars(mine).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
@@ -64,10 +64,10 @@ def continued(port: Port[requests.Response], response: requests.Response) -> req
 
 
 class _Response(requests.Response):
-    """A response whose body may have been given up on; requests makes an error of its own of that of `raw`."""
+    """A response whose body may have been given up on; requests wraps the errors of `raw` in errors of its own."""
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
-        """Iterate over the body; the error of one that stays broken carries the report."""
+        """Iterate over the body; the error of a body that stays broken has the report."""
         return _told(super().iter_content(chunk_size, decode_unicode))
 
 
@@ -82,7 +82,7 @@ def _told(pieces: Iterator[Any]) -> Iterator[Any]:
 
 
 class _Raw(urllib3.HTTPResponse):
-    """What requests reads a body from, and whoever asks for `raw`; like `first`, but its bytes come out of `file`."""
+    """The `raw` of a response: like that of `first`, but its bytes come from `file`."""
 
     def __init__(self, first: Any, file: "_File") -> None:
         super().__init__(
@@ -99,7 +99,7 @@ class _Raw(urllib3.HTTPResponse):
         )
 
     def stream(self, amt: int | None = _PIECE, decode_content: bool | None = None) -> Iterator[bytes]:  # type: ignore[override]
-        """Iterate over the body, in pieces of `amt` bytes; those of a chunked reply come as they arrive."""
+        """Iterate over the body, in chunks of `amt` bytes; those of a chunked response come as they arrive."""
         if not self.chunked:
             yield from super().stream(amt, decode_content)
             return
@@ -108,9 +108,10 @@ class _Raw(urllib3.HTTPResponse):
 
 
 class _File:
-    """A file that hands out what `source` yields; an error of its source comes after the bytes before it.
+    """A file of the bytes that `source` yields; an error of the source is raised after the bytes before it.
 
-    As with http.client, it comes in their place where all were asked for, or `amt` bytes of a chunked response.
+    As in http.client, the error comes instead of these bytes if all were requested, or `amt` bytes of a chunked
+    response.
     """
 
     def __init__(self, source: Iterator[bytes], close: Callable[[], object], *, is_chunked: bool = False) -> None:
@@ -123,11 +124,11 @@ class _File:
 
     @property
     def closed(self) -> bool:
-        """Whether nothing more will come."""
+        """True if nothing more will come."""
         return self._ended and not self._buffer and self._broken is None
 
     def close(self) -> None:
-        """Close the reply that the body comes from."""
+        """Close the response that the body comes from."""
         self._ended, self._broken = True, None
         self._buffer.clear()
         self._close()
@@ -141,7 +142,7 @@ class _File:
         return self._take(amt)
 
     def read1(self, amt: int | None = None) -> bytes:
-        """At most `amt` bytes, as soon as there are any."""
+        """Return at most `amt` bytes, as soon as there are any."""
         if not self._buffer and not self._ended:
             self._pull()
         return self._take(amt)

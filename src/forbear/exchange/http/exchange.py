@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 def begun(verdict: Verdict) -> Verdict:
-    """Return the verdict on an attempt that certainly began: a part of its response arrived, or a part of its body was sent.
+    """Return the verdict on an attempt that certainly began: a part of its response or of its body was seen.
 
     Its outcome is unknown, even if the error claims that nothing was executed, as a refused HTTP/2 stream does.
     """
