@@ -1,1 +1,1 @@
-"""The reference pages, made of the tables and the profiles: what they say is said there, and nowhere else."""
+"""Generate the reference pages from the tables of the services and from their profiles."""

@@ -1,4 +1,4 @@
-"""`python -m docs.generate` writes the reference pages; with `--check` it only says whether they are up to date."""
+"""`python -m docs.generate` writes the reference pages; with `--check` it only reports pages that are out of date."""
 
 import sys
 from pathlib import Path
@@ -9,24 +9,24 @@ FOLDER = Path(__file__).parents[1] / "reference"
 
 
 def page(name: str) -> str:
-    """What a page should be."""
+    """Return the text of a page, made from the tables and profiles of today."""
     return "\n".join(PAGES[name]()).rstrip("\n") + "\n"
 
 
 def outdated() -> list[Path]:
-    """The files that are not what they should be."""
+    """Return the files that are missing or differ from the text of their page."""
     files = {FOLDER / f"{name}.md": page(name) for name in PAGES}
     return [path for path, text in files.items() if not path.exists() or path.read_text(encoding="utf-8") != text]
 
 
 def main(arguments: list[str]) -> int:
-    """The exit code: 1 where `--check` found a page out of date."""
-    found = outdated()
+    """Write or check the pages and return the exit code: 1 if `--check` finds a page that is out of date."""
+    paths = outdated()
     if arguments == ["--check"]:
-        for path in found:
+        for path in paths:
             sys.stderr.write(f"error: {path.name} is out of date\nhint: make reference\n")
-        return 1 if found else 0
-    for path in found:
+        return 1 if paths else 0
+    for path in paths:
         path.write_text(page(path.stem), encoding="utf-8")
     return 0
 

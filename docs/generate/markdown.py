@@ -1,36 +1,36 @@
-"""Lines of Markdown: tables, lists and text that is broken where it gets long. It knows nothing of what it writes."""
+"""Make lines of Markdown: tables, lists, and paragraphs wrapped at `WIDTH`."""
 
 import re
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
 
 WIDTH = 150
-"""Where text is broken; tables cannot be."""
+"""The width at which text is wrapped; tables cannot be wrapped."""
 
-_GLUE = "\0"  # a space at which no line is broken
+_GLUE = "\0"  # stands for a space at which a line must not be wrapped
 
 
 def text(*paragraphs: str) -> Iterator[str]:
-    """Paragraphs, each followed by an empty line."""
+    """Yield the lines of paragraphs, with an empty line after each."""
     for paragraph in paragraphs:
         yield from (*_wrapped(" ".join(paragraph.split())), "")
 
 
 def bullets(items: Iterable[str]) -> Iterator[str]:
-    """A list, followed by an empty line; nothing for no items."""
+    """Yield the lines of a list and an empty line, or nothing if there are no items."""
     lines = [line for item in items for line in _wrapped(f"- {item}", "  ")]
     yield from (*lines, "") if lines else ()
 
 
 def _wrapped(line: str, indent: str = "") -> list[str]:
-    """The lines of a text; what is code is not broken."""
-    glued = re.sub("`[^`]*`", lambda found: found[0].replace(" ", _GLUE), line)
+    """Wrap a text, but not inside of inline code."""
+    glued = re.sub("`[^`]*`", lambda match: match[0].replace(" ", _GLUE), line)
     lines = textwrap.wrap(glued, WIDTH, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
     return [line.replace(_GLUE, " ") for line in lines]
 
 
 def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """A table, followed by an empty line, without the columns in which nothing stands."""
+    """Yield the lines of a table and an empty line; columns that are empty in all rows are left out."""
     listed = [tuple(cell.replace("|", "\\|") for cell in row) for row in rows]
     shown = [index for index in range(len(headers)) if any(row[index] for row in listed)]
     for row in (headers, ["---"] * len(headers), *listed):
@@ -39,10 +39,10 @@ def table(headers: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str
 
 
 def code(words: str) -> str:
-    """Words as they are typed."""
+    """Return words as inline code."""
     return f"`{words}`"
 
 
 def codes(words: Iterable[str], joint: str = ", ") -> str:
-    """The same for each, joined."""
+    """Return each of the words as inline code, joined by `joint`."""
     return joint.join(map(code, words))

@@ -1,4 +1,4 @@
-"""Operations as tables, grouped by what they act on. What a row says comes from the table of the service."""
+"""Make tables of operations, grouped by the resource that they act on."""
 
 from collections.abc import Iterable, Iterator
 from itertools import groupby
@@ -6,11 +6,11 @@ from itertools import groupby
 from docs.generate.markdown import bullets, code, codes, table, text
 from forbear.core.service import TableEntry
 
-HEADERS = ("operation", "RPC", "request", "safe", "`documented`", "may mean that it worked", "a duplicate", "source")
+HEADERS = ("operation", "RPC", "request", "safe", "`documented`", "may mean success", "effect of a duplicate", "source")
 
 
 def section(entries: Iterable[TableEntry]) -> Iterator[str]:
-    """The reads of an API in a list, then a table for each resource that has more than reads."""
+    """Yield a list of the reads of an API, then a table of the other operations of each resource."""
     listed = sorted(entries, key=lambda entry: _resource(entry.id))
     yield from text("**Reads**, always safe:")
     reads = groupby((entry for entry in listed if entry.is_read), key=lambda entry: _resource(entry.id))
@@ -46,15 +46,15 @@ def _safe(entry: TableEntry) -> str:
 
 
 def _documented(entry: TableEntry) -> str:
-    """What the retry page says, where there is a page that names operations."""
+    """Return the safety according to the retry page, "" if no retry page names the operation."""
     if "documented" not in entry.columns or entry.documented is None:
         return ""
-    found = f"with {codes(entry.documented, ' or ')}" if entry.documented else entry.columns["documented"]
-    return "the same" if found == _safe(entry) else found
+    safe = f"with {codes(entry.documented, ' or ')}" if entry.documented else entry.columns["documented"]
+    return "the same" if safe == _safe(entry) else safe
 
 
 def _notes(entries: list[TableEntry]) -> Iterator[str]:
-    """What else is worth knowing, once for all operations that share it."""
+    """Yield the notes on operations; operations with the same note share one item."""
     notes: dict[str, list[str]] = {}
     for entry in entries:
         for note in filter(None, (entry.note, _disputed(entry))):
@@ -66,11 +66,11 @@ def _notes(entries: list[TableEntry]) -> Iterator[str]:
 def _disputed(entry: TableEntry) -> str:
     if not entry.disputed:
         return ""
-    return f"{codes(entry.disputed, ' or ')} is disputed, and counts only with `disputed=True`"
+    return f"{codes(entry.disputed, ' or ')} is disputed; it counts as a condition only with `disputed=True`"
 
 
 def _request(entry: TableEntry) -> str:
-    """How a request of the XML API looks: method, what the path names, subresources, the header that matters."""
+    """Describe a request of the XML API: its method, resource, subresources, and the header that selects it."""
     columns = entry.columns
     queries = ", ".join(f"?{query}" for query in columns["query"].split("|") if query)
     where = " or ".join(columns["resource"].split("|"))
@@ -82,7 +82,7 @@ def _with_header(header: str) -> str:
 
 
 def _resource(id: str) -> str:
-    """What an operation acts on: all of its name but the last part; the XML API's names have the method last."""
+    """Return the resource of an operation: its name without the last part, or without the method in the XML API."""
     if id.startswith("xml."):
         return " ".join(id.split(".")[:2])
     return _plain(id.rpartition("/" if "/" in id else ".")[0])
@@ -95,7 +95,7 @@ def _verb(id: str) -> str:
 
 
 def _plain(id: str) -> str:
-    """A name without the prefix that all of its API have."""
+    """Remove the prefix that all names of the API have."""
     for prefix in ("storage.", "iam.", "iamcredentials.", "redis.projects.locations.", "xml."):
         if id.startswith(prefix):
             return id.removeprefix(prefix)

@@ -1,4 +1,4 @@
-"""The reference pages: in which order things are said, and the sentences between the tables."""
+"""The reference pages: the order of their sections, and the text between the tables."""
 
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -14,7 +14,7 @@ from forbear.services.iam import service as iam_profiles
 from forbear.services.memorystore import service as memorystore_profiles
 from forbear.services.redis import errors as redis_profiles
 
-_MADE = "Made by `make reference` from the tables and policies of the library; a change made here would be lost."
+_MADE = "`make reference` generates this page from the tables and policies of forbear. Do not edit it by hand."
 _PAGES = {
     "retry page": "[Retry strategy](https://cloud.google.com/storage/docs/retry-strategy) of the Cloud Storage "
     "documentation, with its sections on client libraries",
@@ -28,24 +28,25 @@ _PAGES = {
     "gRPC service config": "the retry settings that are published with the protobuf definitions",
     "readonly flag": "the servers' own lists of commands ([Redis](https://redis.io/docs/latest/commands/), "
     "[Valkey](https://valkey.io/commands/)) flag it as only reading",
-    "JUDGEMENT": "no document says it: it is our judgement of what the operation does. In doubt the stricter answer "
-    "was taken: what is not repeated costs a retry, what is repeated wrongly costs data",
+    "JUDGEMENT": "no document says it; it is our judgement of what the operation does. In doubt we chose the stricter "
+    "answer: a missing retry costs a failed request, a wrong retry costs data",
 }
 
 
 def cloud_storage() -> Iterator[str]:
-    """The page of Cloud Storage."""
+    """Yield the lines of the page of Cloud Storage."""
     yield from _head(
         "Cloud Storage",
-        """What may be repeated in the JSON, XML and gRPC APIs of Cloud Storage, and how long `cloud_storage.policy` and
-        `cloud_storage.documented` hold back. [Cloud Storage](../cloud_storage.md) says it in short.""",
+        """This page lists which operations of the JSON, XML and gRPC APIs of Cloud Storage may be repeated. The page
+        also lists the waits and limits of `cloud_storage.policy` and `cloud_storage.documented`.
+        [Cloud Storage](../cloud_storage.md) is a summary.""",
         "cloud_storage",
     )
     yield from _how_to_read(
-        """The column `documented` has what the retry page says: that profile repeats nothing that the page does not
-        name.""",
-        ("retry page", "conformance tests", "other clients", "API definition", "gRPC definitions",
-         "gRPC service config", "JUDGEMENT"),
+        """The column `documented` says what the retry page allows. The profile `documented` repeats no operation that
+        the page does not name.""",
+        sources=("retry page", "conformance tests", "other clients", "API definition", "gRPC definitions",
+                 "gRPC service config", "JUDGEMENT"),
     )  # fmt: skip
     yield from _two_profiles(cloud_storage_profiles.documented, cloud_storage_profiles.policy)
     yield from ("## Other profiles", "")
@@ -63,18 +64,20 @@ def cloud_storage() -> Iterator[str]:
 
 
 def iam() -> Iterator[str]:
-    """The page of IAM."""
+    """Yield the lines of the page of IAM."""
     yield from _head(
         "IAM",
-        """What may be repeated in the APIs of IAM (accounts, keys, roles and pools; deny policies; bindings;
-        credentials), and how long `iam.policy` and `iam.documented` hold back.""",
+        """This page lists which operations of the APIs of IAM may be repeated: accounts, keys, roles and pools; deny
+        policies; bindings; credentials. The page also lists the waits and limits of `iam.policy` and
+        `iam.documented`.""",
         "iam",
     )
     yield from _how_to_read(
-        """A 409 whose body has the status ABORTED is a conflict, and so is the gRPC code: `forbear.update` with
-        `iam.is_conflict` reads again, changes and writes. A 409 with any other status, such as ALREADY_EXISTS, is
-        final. The retry page of IAM names no operation, so both profiles share the tables.""",
-        ("retry page of IAM", "API definition", "gRPC service config", "JUDGEMENT"),
+        """A 409 whose body has the status ABORTED is a conflict, and so is the gRPC code ABORTED. `forbear.update` with
+        `iam.is_conflict` then reads the policy again, changes it and writes it. A 409 with any other status, such as
+        ALREADY_EXISTS, is permanent. The retry page of IAM names no operations, so both profiles use the same
+        tables.""",
+        sources=("retry page of IAM", "API definition", "gRPC service config", "JUDGEMENT"),
     )
     yield from _two_profiles(iam_profiles.documented, iam_profiles.policy)
     titles = {
@@ -87,75 +90,84 @@ def iam() -> Iterator[str]:
 
 
 def memorystore() -> Iterator[str]:
-    """The page of Memorystore."""
+    """Yield the lines of the page of Memorystore."""
     yield from _head(
         "Memorystore",
-        """What may be repeated in the APIs by which Memorystore for Redis, Redis Cluster and Valkey are administered,
-        and how long `memorystore.policy` and `memorystore.documented` hold back. The data in them is on another page:
-        [Redis](redis.md).""",
+        """This page lists which operations of the administration APIs of Memorystore for Redis, Redis Cluster and
+        Valkey may be repeated. The page also lists the waits and limits of `memorystore.policy` and
+        `memorystore.documented`. The commands for the data in an instance are on another page: [Redis](redis.md).""",
         "memorystore",
     )
     yield from _how_to_read(
-        """The page on exponential backoff in the documentation of Memorystore for Redis names no operation, so both
-        profiles share the tables.""",
-        ("API definition", "JUDGEMENT"),
+        """The page on exponential backoff in the documentation of Memorystore for Redis names no operations, so both
+        profiles use the same tables.""",
+        sources=("API definition", "JUDGEMENT"),
     )
     yield from _two_profiles(memorystore_profiles.documented, memorystore_profiles.policy)
     yield from _by_prefix("memorystore", {"redis.": "Redis and Redis Cluster", "google.": "Valkey"})
 
 
 def redis() -> Iterator[str]:
-    """The page of Redis."""
+    """Yield the lines of the page of Redis."""
     entries = tables.find("redis")
     reads = [entry for entry in entries if entry.is_read]
     bound = [entry for entry in entries if entry.columns["kind"] == "connection"]
     writes = [entry for entry in entries if entry not in bound and entry not in reads]
     yield from _head(
         "Redis",
-        f"""What may be repeated of the {len(entries)} commands of Redis, Valkey and their modules, and how long
-        `redis.policy` holds back.""",
+        f"""This page lists which of the {len(entries)} commands of Redis, Valkey and their modules may be repeated. It
+        also lists the waits and limits of `redis.policy`.""",
         "redis",
     )
     yield from _how_to_read(
-        """Safe is what leaves the same data, whatever is answered; each table says what a repeat is answered: the same,
-        perhaps something else, or an error that may mean that the first attempt had worked. Words such as NX count in
-        any case, and where they are values they do not count. *Depends on* says what the outcome of a write hangs on,
-        and so whether it may be repeated together with other writes, as in a pipeline: on nothing that it finds; on the
-        existence of its key; on what its key or other keys hold; on the server.""",
-        ("readonly flag", "JUDGEMENT"),
+        """A command is safe if a second execution leaves the same data, even if its response differs. **Response to a
+        repeat** says whether that response is the same, may differ, or is an error. Option words such as NX are
+        recognised in upper and lower case. A value that equals such a word does not count as the option.""",
+        """**Depends on** says what the outcome of a write depends on: *nothing*, the *existence* of its key, the
+        contents of its *key* or *keys*, or the state of the *server*. This decides whether the write may be repeated
+        together with other writes, as in a pipeline.""",
+        sources=("readonly flag", "JUDGEMENT"),
     )
-    yield from text("All that is said of writes is our judgement, tested against a live server.")
-    yield from text("What only a caller can know counts where the caller promises it:")
+    yield from text("Everything that this page says of writes is our judgement, tested against a live server.")
+    yield from text(
+        """Only the caller can know some conditions. Such a condition counts if the caller states it as a promise, with
+        `promised(NAME)`:"""
+    )
     yield from commands.promises()
     yield from ("## Profile", "")
     yield from profiles.section(("policy", redis_profiles.policy))
     yield from profiles.said_of(redis_profiles.policy)
-    yield from ("## What a reply means", "")
+    yield from ("## What a response means", "")
     yield from commands.replies()
-    yield from ("## Reads, always safe", "", "Flagged by the servers themselves:", "")
+    yield from ("## Reads, always safe", "", "The servers flag these commands as reads:", "")
     yield from commands.names(entry for entry in reads if entry.source != "JUDGEMENT")
-    yield from ("By our judgement:", "")
+    yield from ("These commands are reads by our judgement:", "")
     yield from commands.names(entry for entry in reads if entry.source == "JUDGEMENT")
     for title, safety in (("always safe", Safety.ALWAYS), ("conditional", Safety.CONDITIONAL), ("never", Safety.NEVER)):
         yield from (f"## Writes, {title}", "")
         show = commands.always if safety is Safety.ALWAYS else commands.unsafe
         yield from show(entry for entry in writes if entry.safety is safety)
-    yield from ("## What ends with its connection", "")
-    yield from text("On a new connection it has to be sent again, before the command that needs it.")
+    yield from ("## Commands whose effect ends with the connection", "")
+    yield from text("On a new connection, such a command must be sent again before the commands that need it.")
     yield from commands.always(entry for entry in bound if entry.safety is Safety.ALWAYS)
-    yield from text("Not always safe:")
+    yield from text("These commands are not always safe:")
     yield from commands.unsafe(entry for entry in bound if entry.safety is not Safety.ALWAYS)
-    yield from ("## What Memorystore for Redis does not offer", "")
+    yield from ("## Commands that Memorystore for Redis does not offer", "")
     yield from commands.blocked(entries)
 
 
 def plain(service: str) -> Iterator[str]:
-    """Yield the page of a service that needs no words of its own: its profiles and its operations."""
+    """Yield the lines of the page of a service without a text of its own: its profiles and its operations."""
     module = import_module(f"forbear.services.{service}.service")
     listed = [entry for name in _tables(service) for entry in tables.find(name)]
     title = service.replace("_", " ").title()
-    yield from _head(title, f"What may be repeated in {title}, and how long `{service}.policy` holds back.", service)
-    yield from _how_to_read("", tuple(dict.fromkeys(name for entry in listed for name in entry.source.split("; "))))
+    yield from _head(
+        title,
+        f"""This page lists which operations of {title} may be repeated. The page also lists the waits and limits of
+        `{service}.policy` and `{service}.documented`.""",
+        service,
+    )
+    yield from _how_to_read(sources=tuple(dict.fromkeys(part for entry in listed for part in entry.source.split("; "))))
     yield from _two_profiles(module.documented, module.policy)
     yield from ("## Operations", "")
     yield from operations.section(listed)
@@ -177,17 +189,17 @@ PAGES: dict[str, Callable[[], Iterator[str]]] = {
 def _head(title: str, what: str, table: str) -> Iterator[str]:
     yield from (f"# {title}: reference", "")
     names = " or ".join(f"`{name}`" for name in tables.names() if name.partition(".")[0] == table)
-    yield from text(_MADE, f"{what} `forbear explain --operations TABLE` prints the same, TABLE being {names}.")
+    yield from text(_MADE, f"{what} `forbear explain --operations TABLE` prints the same, where TABLE is {names}.")
 
 
-def _how_to_read(more: str, sources: tuple[str, ...]) -> Iterator[str]:
+def _how_to_read(*more: str, sources: tuple[str, ...]) -> Iterator[str]:
     yield from ("## How to read it", "")
     yield from text(
-        """**Safe** is what may be sent again when nobody knows whether the first attempt was executed: *always*, only
-        *with* a condition (any one of those listed, present before the first attempt), or *never*. **May mean that it
-        worked** lists the replies that on a later attempt may come from the success of an earlier one. **A duplicate**
-        says what a second execution would do.""",
-        more,
+        """**Safe** says whether an operation may be repeated after an attempt with an unknown outcome: *always*, only
+        *with* a condition, or *never*. The request must meet one of the listed conditions from its first attempt on.
+        **May mean success** lists the responses to a later attempt that may mean that an earlier attempt worked.
+        **Effect of a duplicate** says what a second execution would do.""",
+        *more,
         "Sources:",
     )
     yield from bullets(f"*{name}*: {_PAGES[name]}." for name in sources)
@@ -202,7 +214,7 @@ def _two_profiles(documented: profiles.Profile, policy: profiles.Profile) -> Ite
 
 
 def _by_prefix(table: str, titles: dict[str, str]) -> Iterator[str]:
-    """One section for each beginning of a name."""
+    """Yield one section for each prefix of a name in `titles`."""
     for prefix, title in titles.items():
         yield from (f"## {title}", "")
         yield from operations.section(entry for entry in tables.find(table) if entry.id.startswith(prefix))

@@ -1,4 +1,4 @@
-"""The profiles of a service side by side: figures read off the policies, reasons off their docstrings."""
+"""Compare the profiles of a service: the figures come from the policies, the reasons from their docstrings."""
 
 import inspect
 import re
@@ -15,23 +15,23 @@ Profile = Callable[[], Policy]
 
 
 def section(*profiles: tuple[str, Profile]) -> Iterator[str]:
-    """A table with one column a profile, by name."""
+    """Yield a table with one column for each profile."""
     policies = [(name, profile()) for name, profile in profiles]
     rows = [
         ("backoff", *(wording.of_backoff(policy.backoff) for _, policy in policies)),
-        ("waits", *(_waits(policy) for _, policy in policies)),
+        ("wait before each retry", *(_waits(policy) for _, policy in policies)),
         ("limits", *(wording.of_limits(policy.limits) for _, policy in policies)),
-        ("a run that only fails", *(_end(policy) for _, policy in policies)),
-        ("statuses worth another try", *(_statuses(policy) for _, policy in policies)),
-        ("gRPC codes worth another try", *(_codes(policy) for _, policy in policies)),
+        ("if every attempt fails", *(_end(policy) for _, policy in policies)),
+        ("retried statuses", *(_statuses(policy) for _, policy in policies)),
+        ("retried gRPC codes", *(_codes(policy) for _, policy in policies)),
     ]
     rows = [row for row in rows if any(row[1:])]
     yield from table(("", *(f"`{name}`" for name, _ in policies)), rows)
 
 
 def said_of(profile: Profile) -> Iterator[str]:
-    """What the docstring of a profile says; it is Markdown but for its asterisks, which are powers."""
-    doc = re.sub(r"(`[^`]*`)|\*", lambda found: found[1] or r"\*", inspect.getdoc(profile) or "")
+    """Yield the docstring of a profile as Markdown; its asterisks mean powers and are escaped."""
+    doc = re.sub(r"(`[^`]*`)|\*", lambda match: match[1] or r"\*", inspect.getdoc(profile) or "")
     for paragraph in doc.split("\n\n"):
         if paragraph.startswith("- "):
             yield from bullets(" ".join(item.split()) for item in re.split("^- ", paragraph, flags=re.MULTILINE)[1:])
@@ -40,7 +40,7 @@ def said_of(profile: Profile) -> Iterator[str]:
 
 
 def _waits(policy: Policy) -> str:
-    """The range of each wait until they stay the same."""
+    """Return the range of each wait, up to the first that equals the one before."""
     ranges: list[str] = []
     for retry in forecast(policy.limits, policy.backoff).retries:
         shown = wording.of_range(retry.wait).removesuffix(" s")
@@ -51,15 +51,15 @@ def _waits(policy: Policy) -> str:
 
 
 def _end(policy: Policy) -> str:
-    """How many retries there are; the limits say why."""
+    """Return how many retries a run makes that never succeeds."""
     return wording.of_end(forecast(policy.limits, policy.backoff)).partition(":")[0]
 
 
 def _statuses(policy: Policy) -> str:
-    found = sorted(_statuses_of(policy))
-    if set(range(500, 600)) <= set(found):
-        return ", ".join([*(str(status) for status in found if status < 500), "every 5xx"])
-    return ", ".join(map(str, found))
+    statuses = sorted(_statuses_of(policy))
+    if set(range(500, 600)) <= set(statuses):
+        return ", ".join([*(str(status) for status in statuses if status < 500), "every 5xx"])
+    return ", ".join(map(str, statuses))
 
 
 def _codes(policy: Policy) -> str:
@@ -68,5 +68,5 @@ def _codes(policy: Policy) -> str:
 
 def _statuses_of(policy: Policy) -> frozenset[int]:
     service: Any = policy.service
-    found: frozenset[int] = getattr(service, "statuses", frozenset())
-    return found
+    statuses: frozenset[int] = getattr(service, "statuses", frozenset())
+    return statuses
