@@ -28,7 +28,6 @@ def retry_for(method: str, policy: Policy | None = None) -> "Retry":
     """Return the object to pass as `retry=` to a call of the RPC `method`.
 
     - `method` is a full name, such as "google.iam.admin.v1.IAM/CreateRole".
-
     - `policy` is by default the recommended one of the service; another one brings its limits, backoff and `on`.
     - Errors of a REST transport are judged by their HTTP status, those of gRPC by their code. If an attempt may have
       been executed, the call is repeated only where the table allows it for this request message. Pushback, RetryInfo

@@ -56,7 +56,8 @@ class RetriedCall:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
         `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's
-        code; None without a response. `stuck` says why another attempt is impossible although the operation would allow it.
+        code; None without a response. `stuck` says why another attempt is impossible, although the operation would
+        allow it.
         """
         policy, start = self._policy, self._start
         if self._run is None:
