@@ -36,10 +36,10 @@ Promise = Literal["cycle", "drift", "idempotent", "unique"]
 
 PROMISES: Mapping[str, str] = MappingProxyType(
     {
-        "cycle": "the whole cycle from WATCH on is repeated, and knows what it wrote before",
-        "drift": "an expiry may come later by the time between two attempts",
-        "idempotent": "the script, function, query or series tolerates the same call twice",
-        "unique": "the value is unique and read back, or the reply is ignored",
+        "cycle": "the whole cycle from WATCH on is repeated, and recognises its own earlier write",
+        "drift": "an expiry may be later by the time between two attempts",
+        "idempotent": "the script, function, query or series may be called twice with the same arguments",
+        "unique": "the value is unique and read back, or the response is ignored",
     }
 )
 """The promises that a caller can make, each with its meaning."""
