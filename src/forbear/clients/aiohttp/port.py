@@ -127,7 +127,7 @@ class AiohttpPort(HttpCall):
         return self._last
 
     def continued(self, response: ClientResponse) -> None:
-        """Replace the body of a response by one that is continued where it breaks, and does not refer to the response."""
+        """Give a response a body that is continued where it breaks; the body must not refer to the response."""
         self._last = None
         first = Pieces(response)
         hang_up = partial(_hang_up, response.connection)
