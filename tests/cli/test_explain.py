@@ -65,7 +65,7 @@ def test_the_reasons(invoke: Invoke) -> None:
     document = explained(invoke, "DELETE", f"{API}/b/bkt/o/a")
     why = {outcome["failure"]: outcome["why"] for outcome in document["failures"]}
     assert why[NOT_SENT] == "it was not executed"
-    assert "only with ifGenerationMatch= or generation= may it be repeated" in why[SENT]
+    assert "it may be repeated only with ifGenerationMatch= or generation=" in why[SENT]
     assert why["404"] == "the error is permanent"
     assert "read-modify-write" in why["conflict"]
     assert document["conditions"] == ["ifGenerationMatch=", "generation="]

@@ -125,7 +125,7 @@ def test_a_reply_that_breaks_off_says_that_it_is_done(
     if outcome == "done":
         assert isinstance(result.error, flavour.library.RemoteProtocolError)
         assert len(cloud.requests) == 1
-        assert result.report.text == "storage.objects.insert answered 200 OK before its reply broke off"
+        assert result.report.text == "storage.objects.insert answered 200 OK before its response broke off"
         assert result.report.maybe_done
     else:
         assert len(cloud.requests) == 2
@@ -150,7 +150,7 @@ def test_a_reply_that_breaks_off_elsewhere(
         assert result.content == b"whole!"
     else:
         assert result.notes[0].endswith(
-            "the request answered 201 Created before its reply broke off; an earlier attempt may have worked"
+            "the request answered 201 Created before its response broke off; an earlier attempt may have worked"
         )
 
 

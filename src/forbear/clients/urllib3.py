@@ -157,11 +157,11 @@ class Retry(urllib3.Retry):
         pool: Any,
     ) -> None:
         """Stop retrying: raise the error that makes urllib3 return the response or raise the last error."""
-        told = None if self._exchange is None else self._exchange.report
+        report = None if self._exchange is None else self._exchange.report
         if error is None:
-            if told is not None:
-                reply: Any = response
-                reply.__forbear_report__ = told
+            if report is not None:
+                untyped: Any = response
+                untyped.__forbear_report__ = report
             raise MaxRetryError(pool, url, ResponseError(ResponseError.GENERIC_ERROR))
         if isinstance(error, ReadTimeoutError | ProtocolError):
             try:
@@ -169,8 +169,8 @@ class Retry(urllib3.Retry):
             finally:
                 del error  # or its traceback would lead back to it
         last = MaxRetryError(pool, url, error)
-        if told is not None:
-            attach(last, told)
+        if report is not None:
+            attach(last, report)
         raise last from error
 
 

@@ -96,5 +96,5 @@ def _why_not(judgement: CommandJudgement) -> str:
     if judgement.refused is not None:
         return f"{name} may have been executed; {judgement.refused}"
     if judgement.conditions:
-        return f"{name} may have been executed; only with {' or '.join(judgement.conditions)} may it be repeated"
+        return f"{name} may have been executed; it may be repeated only with {' or '.join(judgement.conditions)}"
     return f"{name} may have been executed and must not be executed twice"

@@ -101,5 +101,5 @@ def why_not(judgement: "Judgement", unknown: str) -> str:
         return judgement.refused
     name = judgement.operation or unknown
     if judgement.conditions and not judgement.repeatable:
-        return f"{name} may have been executed; only with {' or '.join(judgement.conditions)} may it be repeated"
+        return f"{name} may have been executed; it may be repeated only with {' or '.join(judgement.conditions)}"
     return f"{name} may have been executed and must not be executed twice"

@@ -26,7 +26,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.grpc.call import RpcService
 
-BEGUN = "the replies had begun to come in, and would come again"
+BEGUN = "the responses had begun to arrive, and would arrive again"
 """Why a broken stream of responses is not opened again."""
 
 ONCE = "the requests may come only once; pass a list"
@@ -49,10 +49,10 @@ class Rpc:
                 )
             service = own
         if policy is None:
-            found: Policy = (
+            recommended: Policy = (
                 rfc9110.policy if service is None else import_module(f"forbear.services.{service.name}").policy
             )
-            policy = found
+            policy = recommended
         self.method = method
         self.policy = policy
         self.service = service
@@ -91,15 +91,15 @@ class Rpc:
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failed attempt. The wait that the server asks for applies under any policy."""
-        found = self._served(error, judgement)
+        served = self._served(error, judgement)
         if self.policy.service is not None:
-            return found
+            return served
         ruled = self.policy.judge_error(error)
         if ruled.kind is not Kind.TRANSIENT:
             return ruled
         wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
         return ruled.replace(
-            kind=Kind.NOT_EXECUTED if found.kind is Kind.NOT_EXECUTED else ruled.kind, retry_after=wait
+            kind=Kind.NOT_EXECUTED if served.kind is Kind.NOT_EXECUTED else ruled.kind, retry_after=wait
         )
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
@@ -118,10 +118,10 @@ class Rpc:
 def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
     """Return the verdict on an error that a REST transport made from a response with an HTTP status."""
     known = rfc9110.RFC9110 if service is None else service
-    found = known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)) or PERMANENT
-    if found.kind is Kind.TRANSIENT and found.retry_after is None:
-        return found.replace(retry_after=responses.error_delay(errors.body_of(error)))
-    return found
+    verdict = known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)) or PERMANENT
+    if verdict.kind is Kind.TRANSIENT and verdict.retry_after is None:
+        return verdict.replace(retry_after=responses.error_delay(errors.body_of(error)))
+    return verdict
 
 
 def _wait(error: Exception) -> float | None:
@@ -143,7 +143,7 @@ def check_rpc_policy(policy: Policy | None) -> None:
             f"got {policy.attempt_timeout!r}"
         )
     if policy.on_result is not None:
-        raise ValueError("`policy` must have no on_result: replies of RPCs are not judged; got one")
+        raise ValueError("`policy` must have no on_result: responses of RPCs are not judged; got one")
 
 
 def is_once(requests: object) -> bool:
@@ -169,12 +169,12 @@ class Rpcs:
 
     def __getitem__(self, method: str) -> Rpc:
         """Return the RPC with this full name. A policy of one service is not applied to RPCs of other services."""
-        found = self._known.get(method)
-        if found is None:
+        rpc = self._known.get(method)
+        if rpc is None:
             policy = self._policy
             own: object = None if policy is None else policy.service
             service = registry.find_rpc(method)
             if is_rpc_service(own) and service is not None and own.name != service.name:
                 policy = None
-            found = self._known[method] = Rpc(method, policy, safe=method.removeprefix("/") in self._safe)
-        return found
+            rpc = self._known[method] = Rpc(method, policy, safe=method.removeprefix("/") in self._safe)
+        return rpc

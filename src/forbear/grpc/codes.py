@@ -24,21 +24,21 @@ _STATUSES = {
 }  # fmt: skip
 
 
-def statuses(replies: Iterable[str]) -> tuple[int, ...]:
+def statuses(responses: Iterable[str]) -> tuple[int, ...]:
     """Return a table's responses (HTTP statuses, names of codes) as HTTP statuses. Raises KeyError."""
-    found = [int(reply) if reply.isdecimal() else _STATUSES[reply] for reply in replies]
-    return tuple(dict.fromkeys(found))
+    numbers = [int(response) if response.isdecimal() else _STATUSES[response] for response in responses]
+    return tuple(dict.fromkeys(numbers))
 
 
-def numbers(replies: Iterable[str]) -> tuple[int, ...]:
+def numbers(responses: Iterable[str]) -> tuple[int, ...]:
     """Return a table's responses as numbers of codes; a status stands for all codes it may mean. Raises KeyError."""
-    found: list[int] = []
-    for reply in replies:
-        meant = [NUMBERS[name] for name, status in _STATUSES.items() if reply in (name, str(status))]
+    codes: list[int] = []
+    for response in responses:
+        meant = [NUMBERS[name] for name, status in _STATUSES.items() if response in (name, str(status))]
         if not meant:
-            raise KeyError(reply)
-        found += meant
-    return tuple(dict.fromkeys(found))
+            raise KeyError(response)
+        codes += meant
+    return tuple(dict.fromkeys(codes))
 
 
 def over_http(numbers: Iterable[int]) -> tuple[int, ...]:

@@ -75,7 +75,7 @@ _SIGN = 1 << 63
 
 def parts(data: bytes) -> list[tuple[int, int | bytes]]:
     """Return the fields of a message in order: the number of each, with an int or the bytes of a text or submessage."""
-    found: list[tuple[int, int | bytes]] = []
+    fields: list[tuple[int, int | bytes]] = []
     at = 0
     try:
         while at < len(data):
@@ -91,10 +91,10 @@ def parts(data: bytes) -> list[tuple[int, int | bytes]]:
                 if kind not in (1, 2, 5) or at + size > len(data):
                     return []
                 value, at = data[at : at + size], at + size
-            found.append((tag >> 3, value))
+            fields.append((tag >> 3, value))
     except IndexError:
         return []
-    return found
+    return fields
 
 
 def submessages(data: bytes, field: int) -> list[bytes]:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 def status_of(error: object) -> int | None:
     """Return the HTTP status of an error's response, None without a response and for errors of gRPC calls."""
-    found = _plain_status(error)
-    return _http(_get(error, "code")) if found is None and code_of(error) is None else found
+    status = _plain_status(error)
+    return _http(_get(error, "code")) if status is None and code_of(error) is None else status
 
 
 def headers_of(error: object) -> dict[str, str]:
@@ -49,9 +49,9 @@ def body_of(error: object) -> bytes:
 def method_of(error: BaseException) -> str | None:
     """Return the HTTP method of the request that failed, None if the error does not have it."""
     for cause in causes(error):
-        found = _get(_get(cause, "request"), "method")
-        if isinstance(found, str):
-            return found.upper()
+        method = _get(_get(cause, "request"), "method")
+        if isinstance(method, str):
+            return method.upper()
     return None
 
 
@@ -59,10 +59,10 @@ def code_of(error: object) -> int | None:
     """Return the number of the gRPC status code of an error, None if the error is not one of a gRPC call."""
     if _plain_status(error) is not None:
         return None
-    found = _number(_get(error, "code"))
-    if found is None and not _is_http(error):
-        found = _number(_get(error, "grpc_status_code"))
-    return found
+    number = _number(_get(error, "code"))
+    if number is None and not _is_http(error):
+        number = _number(_get(error, "grpc_status_code"))
+    return number
 
 
 def metadata_of(error: object) -> Metadata:
@@ -78,11 +78,11 @@ def causes(error: BaseException) -> Iterator[BaseException]:
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
-        found = waiting.pop()
-        if isinstance(found, BaseException) and id(found) not in seen:
-            seen.add(id(found))
-            yield found
-            waiting += [found.__cause__, _get(found, "reason"), *found.args[:1]]
+        cause = waiting.pop()
+        if isinstance(cause, BaseException) and id(cause) not in seen:
+            seen.add(id(cause))
+            yield cause
+            waiting += [cause.__cause__, _get(cause, "reason"), *cause.args[:1]]
 
 
 def names_of(error: object) -> frozenset[str]:
@@ -92,15 +92,15 @@ def names_of(error: object) -> frozenset[str]:
 
 def _plain_status(error: object) -> int | None:
     """Return the status from any attribute but `code`, which some libraries warn about when it is read."""
-    response, reply = _get(error, "response"), _get(error, "resp")
-    places = (
+    response, resp = _get(error, "response"), _get(error, "resp")
+    sources = (
         (response, "status_code"),
         (response, "status"),
-        (reply, "status"),
+        (resp, "status"),
         (error, "status_code"),
         (error, "status"),
     )
-    return next((found for place, name in places if (found := _http(_get(place, name))) is not None), None)
+    return next((status for source, name in sources if (status := _http(_get(source, name))) is not None), None)
 
 
 def _number(status_code: Any) -> int | None:
@@ -195,8 +195,8 @@ def transport(error: BaseException) -> Verdict:
     import socket  # not cheap to import, and needed only after a failure
     import ssl
 
-    found = list(causes(error))
-    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in found):
+    chain = list(causes(error))
+    if any(isinstance(cause, ssl.SSLCertVerificationError) for cause in chain):
         return PERMANENT
     names = names_of(error)
     if "aiohttp.client_exceptions.ClientConnectorCertificateError" in names:
@@ -205,8 +205,8 @@ def transport(error: BaseException) -> Verdict:
         return TRANSIENT
     if isinstance(error, OSError) and error.errno in _UNREACHABLE:
         return TRANSIENT
-    if names & _WRAPPERS and len(found) > 1:
-        return transport(found[1])
+    if names & _WRAPPERS and len(chain) > 1:
+        return transport(chain[1])
     return PERMANENT
 
 
@@ -217,12 +217,12 @@ def of_one_request(error: BaseException) -> Verdict:
     unknown: a redirect may have made it of a write that was executed. Errors of google-auth's asyncio session stay
     unknown, too: it wraps the errors of the request itself and repeats requests on its own.
     """
-    found = transport(error)
-    if found.kind is not Kind.TRANSIENT:
-        return found
+    verdict = transport(error)
+    if verdict.kind is not Kind.TRANSIENT:
+        return verdict
     names = {name for cause in causes(error) for name in names_of(cause)}
     if any(name.startswith("aiohttp.") for name in names):
-        return found
+        return verdict
     if _CREDENTIALS in names:
         return NOT_EXECUTED
-    return NOT_EXECUTED if names & _NO_CONNECTION and method_of(error) not in READS else found
+    return NOT_EXECUTED if names & _NO_CONNECTION and method_of(error) not in READS else verdict

@@ -48,13 +48,13 @@ class Rfc9110(Record):
 
     def classify(self, request: Request) -> Judgement:
         """Return the safety of a request, by its method and its preconditions."""
-        asked = max((request.method, *method.overrides(request.headers)), key=method.danger)
-        if asked in method.READS:
+        verb = max((request.method, *method.overrides(request.headers)), key=method.danger)
+        if verb in method.READS:
             return _READ
-        if asked in method.IDEMPOTENT:
-            return _PUT if asked == "PUT" else _DELETE
+        if verb in method.IDEMPOTENT:
+            return _PUT if verb == "PUT" else _DELETE
         # A PATCH changes its target; a POST may create something elsewhere, and leave the target's version as it is.
-        if asked == "PATCH":
+        if verb == "PATCH":
             if preconditions.has_strong_tag(request.headers):
                 return _IF_MATCH
             if request.headers.get("if-none-match", "").strip() == "*":

@@ -14,5 +14,5 @@ _HOST = re.compile(
 @lru_cache(maxsize=256)
 def api(host: str) -> str | None:
     """Return the API that answers on `host` (with or without a port), such as "iam"; None for any other host."""
-    found = _HOST.fullmatch(host.lower().partition(":")[0].rstrip("."))
-    return None if found is None else found[found.lastgroup or 0]
+    match = _HOST.fullmatch(host.lower().partition(":")[0].rstrip("."))
+    return None if match is None else match[match.lastgroup or 0]

@@ -58,9 +58,9 @@ def _find(node: _PathNode[T], method: str, segments: list[str], index: int) -> T
     segment = segments[index]
     literal = node.literals.get(segment)
     if literal is not None:
-        found = _find(literal, method, segments, index + 1)
-        if found is not None:
-            return found
+        match = _find(literal, method, segments, index + 1)
+        if match is not None:
+            return match
     if node.any is None or not segment or segment in _DOT_SEGMENTS:
         return None
     if ":" in segment and node.any.verbs and index + 1 == len(segments):

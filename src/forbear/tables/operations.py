@@ -91,15 +91,15 @@ class Api:
     def __init__(self, service: str, rows: Iterable[Row]) -> None:
         self._matcher: Matcher[HttpOperation] = Matcher()
         self._procedures: dict[str, RpcOperation] = {}
-        said: dict[str, object] = {}
+        known: dict[str, object] = {}
         for row in rows:
             method, paths, rpc = row.where
             operation = HttpOperation(service, row)
             for path in paths.split("|"):
                 self._matcher.add(method, path, operation)
             if rpc:
-                says = (row.rule, row.maybe_done, row.effect)
-                if said.setdefault(rpc, says) != says:
+                facts = (row.rule, row.maybe_done, row.effect)
+                if known.setdefault(rpc, facts) != facts:
                     raise ValueError(f"rows of one RPC must agree, got {row.id} for {rpc}")
                 self._procedures[rpc] = RpcOperation(service, rpc, row)
 

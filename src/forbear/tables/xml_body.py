@@ -21,7 +21,7 @@ class _Entries:
     """The texts of one element in each entry of a body; namespaces are ignored."""
 
     def __init__(self, entry: str, element: str) -> None:
-        self.found: list[list[str]] = []
+        self.texts: list[list[str]] = []
         self._path = (entry, element)
         self._open: list[str] = []  # below the root
         self._depth = 0
@@ -33,9 +33,9 @@ class _Entries:
         if self._depth > 1:
             self._open.append(name.rpartition(":")[2])
         if self._depth == 2 and self._open[0] == self._path[0]:
-            self.found.append([])
+            self.texts.append([])
         elif self._is_inside():
-            self.found[-1].append("")
+            self.texts[-1].append("")
 
     def end(self, _: str) -> None:
         self._depth -= 1
@@ -44,8 +44,8 @@ class _Entries:
 
     def text(self, data: str) -> None:
         if self._is_inside():
-            self.found[-1][-1] += data
-            if len(self.found[-1][-1]) > _LONGEST_TEXT:  # added up in small pieces it would cost the square
+            self.texts[-1][-1] += data
+            if len(self.texts[-1][-1]) > _LONGEST_TEXT:  # added up in small pieces it would cost the square
                 raise _Refused
 
     def refuse(self, *_: Any) -> None:
@@ -73,4 +73,4 @@ def every(body: bytes | None, entry: str, element: str, valid: Callable[[object]
         parser.Parse(body, True)
     except (expat.ExpatError, _Refused, ValueError, LookupError):
         return False
-    return bool(entries.found) and all(len(texts) == 1 and valid(texts[0].strip()) for texts in entries.found)
+    return bool(entries.texts) and all(len(texts) == 1 and valid(texts[0].strip()) for texts in entries.texts)

@@ -5,7 +5,6 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
-import grpc
 import grpc.aio
 import pytest
 from google.api_core import exceptions, gapic_v1
@@ -16,6 +15,7 @@ from google.cloud.storage.asyncio.async_appendable_object_writer import AsyncApp
 from google.cloud.storage.asyncio.async_grpc_client import AsyncGrpcClient
 
 import forbear
+import grpc
 from forbear.clients import google
 from forbear.clients.google_storage import DEFAULT_RETRY
 from forbear.services import cloud_storage, iam
@@ -56,7 +56,7 @@ def test_the_message_decides(server: Server, client: Any) -> None:
     assert len(server.calls) == 4
     assert caught.value.__notes__[0].endswith(
         "google.storage.v2.Storage/DeleteObject may have been executed; "
-        "only with if_generation_match or generation may it be repeated"
+        "it may be repeated only with if_generation_match or generation"
     )
 
 

@@ -161,7 +161,7 @@ def test_a_policy_of_ones_own_leaves_the_table(cloud: Cloud, client: Any) -> Non
     with virtual_time() as time:
         with pytest.raises(exceptions.RetryError) as caught:
             bucket.blob("there").delete()
-        assert "only with ifGenerationMatch= or generation= may it be repeated" in caught.value.__notes__[0]
+        assert "it may be repeated only with ifGenerationMatch= or generation=" in caught.value.__notes__[0]
         cloud.fault(Fault.reset(when="before", operation="storage.objects.insert"))
         bucket.blob("new").upload_from_string(b"abc", if_generation_match=0)
     assert len(time.slept) == 1

@@ -145,12 +145,12 @@ class AiohttpPort(HttpCall):
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
         """Return the headers of a response, found in any case. A body that is decoded gets no ranges and no length."""
-        found = response.headers
-        waits = found.getall("retry-after", [])
-        is_coded = bool(coding(found))
+        original = response.headers
+        waits = original.getall("retry-after", [])
+        is_coded = bool(coding(original))
         if not is_coded and len(waits) < 2:
-            return found
-        headers = {name.lower(): value for name, value in found.items()}
+            return original
+        headers = {name.lower(): value for name, value in original.items()}
         if is_coded:
             headers["accept-ranges"] = "none"
             headers.pop("content-length", None)

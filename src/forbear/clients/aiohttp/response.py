@@ -61,9 +61,9 @@ async def settled(response: ClientResponse) -> None:
 
 def tell(response: ClientResponse, report: Report) -> None:
     """Attach a report to a response, and to the error that its `raise_for_status()` raises."""
-    told: Any = response
-    told.__forbear_report__ = report
-    told.raise_for_status = partial(_raise_for_status, ref(response), report)
+    untyped: Any = response
+    untyped.__forbear_report__ = report
+    untyped.raise_for_status = partial(_raise_for_status, ref(response), report)
 
 
 def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:

@@ -15,10 +15,10 @@ from google.api_core.exceptions import RetryError
 
 def _variable(module: str, function: str, name: str) -> tuple[CodeType, str]:
     """Return the code of a function of the client, and the name of the variable to read."""
-    found: Any = import_module(module)  # by name: some of these modules have types, some have none
+    defined: Any = import_module(module)  # by name: some of these modules have types, some have none
     for part in function.split("."):
-        found = getattr(found, part, None)
-    code: CodeType | None = getattr(found, "__code__", None)
+        defined = getattr(defined, part, None)
+    code: CodeType | None = getattr(defined, "__code__", None)
     if code is None or name not in code.co_varnames:
         raise ImportError(
             f"forbear.clients.google_storage.install reads the variable {name} of {module}.{function}, which this "

@@ -27,7 +27,7 @@ VERDICTS = ErrorVerdicts(RECOMMENDED)
 
 _READ = Judgement(RECOMMENDED.name, None, Safety.ALWAYS, repeatable=True, mutation=False)
 _UNKNOWN = Judgement(RECOMMENDED.name, None, Safety.NEVER)
-_CHUNK = "a chunk may have arrived and must not be sent again before its session was asked what it has"
+_CHUNK = "a chunk may have arrived and must not be sent again before its session was asked how much it has"
 
 
 def verdict_of(error: Exception) -> Verdict:

@@ -156,9 +156,9 @@ def _of(response: requests.Response) -> exceptions.GoogleAPICallError:
     return error
 
 
-def _given_up(error: Exception, told: Report | None) -> exceptions.RetryError:
+def _given_up(error: Exception, report: Report | None) -> exceptions.RetryError:
     untyped: Any = exceptions
-    found: exceptions.RetryError = untyped.RetryError("forbear gave up", error)
-    if told is not None:
-        attach(found, told)
-    return found
+    ended: exceptions.RetryError = untyped.RetryError("forbear gave up", error)
+    if report is not None:
+        attach(ended, report)
+    return ended

@@ -103,8 +103,8 @@ class Retry(api_retry.Retry):
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
     ) -> Self:
         """Return a copy with other delays, in seconds; None keeps a value."""
-        given = {"initial": initial, "maximum": maximum, "multiplier": multiplier}
-        return self._with(**{name: value for name, value in given.items() if value is not None})
+        delays = {"initial": initial, "maximum": maximum, "multiplier": multiplier}
+        return self._with(**{name: value for name, value in delays.items() if value is not None})
 
     def with_repeatable(self, repeatable: bool) -> Self:
         """Return a copy for which every call may be repeated, whatever the table says: you know that it does no harm.
@@ -132,7 +132,7 @@ class Retry(api_retry.Retry):
     def _decorate(
         self, func: Callable[P, T], known: Request | None, on_error: Callable[[Exception], Any] | None = None
     ) -> Callable[P, T]:
-        told = self._on_error or on_error
+        listener = self._on_error or on_error
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
@@ -143,8 +143,8 @@ class Retry(api_retry.Retry):
                     value: T = func(*args, **kwargs) if chunk is None else chunk.resume()
                 except Exception as error:
                     verdict = self._verdict(error)
-                    if told is not None and verdict.kind in _WORTH_IT:
-                        told(error)
+                    if listener is not None and verdict.kind in _WORTH_IT:
+                        listener(error)
                     sending = chunk or sending_of(func)
                     request = known if known is not None or sending is None else sending.request
                     judgement = self._judgement(error, request, func)
@@ -167,12 +167,12 @@ class Retry(api_retry.Retry):
         return retried
 
     def _verdict(self, error: Exception) -> Verdict:
-        found = verdict_of(error)
+        verdict = verdict_of(error)
         if self._predicate is is_transient:
-            return found
+            return verdict
         if not self._predicate(error):
             return PERMANENT
-        return found if found.kind in _WORTH_IT else TRANSIENT
+        return verdict if verdict.kind in _WORTH_IT else TRANSIENT
 
     def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
         """Return the safety of a failed call, by its arguments, by its error, or by the function that made it."""

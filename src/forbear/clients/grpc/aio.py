@@ -111,11 +111,11 @@ class _AsyncResponses:
         begun = False
         while True:
             try:
-                async for reply in self._call:
+                async for response in self._call:
                     if not begun:
                         begun = True
                         self._judged.succeeded()
-                    yield reply
+                    yield response
             except grpc.RpcError as error:
                 delay = self._rpc.failed(self._judged, error, self._message, BEGUN if begun else None)
                 if delay is None:

@@ -126,7 +126,7 @@ class _Responses:
     def __next__(self) -> Any:
         while True:
             try:
-                reply = next(self._call)
+                response = next(self._call)
             except StopIteration:
                 self._succeeded()
                 raise
@@ -142,7 +142,7 @@ class _Responses:
                     self._call.cancel()
             else:
                 self._succeeded()
-                return reply
+                return response
 
     def cancel(self) -> Any:
         """Cancel the call, and any that would follow it."""

@@ -79,6 +79,6 @@ class RetryAdapter(HTTPAdapter):
             else:
                 read(port, response)  # the session would, and takes longer
         if port.report is not None:
-            told: Any = response
-            told.__forbear_report__ = port.report
+            untyped: Any = response
+            untyped.__forbear_report__ = port.report
         return response

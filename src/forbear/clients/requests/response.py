@@ -75,9 +75,9 @@ def _told(pieces: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from pieces
     except RequestException as error:
-        told = report(error.args[0]) if error.args else None
-        if told is not None:
-            attach(error, told)
+        known = report(error.args[0]) if error.args else None
+        if known is not None:
+            attach(error, known)
         raise
 
 
@@ -154,9 +154,9 @@ class _File:
             self._ended = True
         except RequestException as error:  # who reads `raw` expects urllib3's, and requests makes its own of that
             self._ended, self._broken = True, error.args[0]
-            told = report(error)
-            if told is not None:
-                attach(error.args[0], told)
+            known = report(error)
+            if known is not None:
+                attach(error.args[0], known)
 
     def _take(self, amt: int | None) -> bytes:
         if not self._buffer and self._broken is not None:

@@ -67,7 +67,9 @@ class Seekable:
         """Return why the file cannot be sent again: it may have been closed."""
         if position(self._file) is not None:
             return None
-        return "the body is a file that can no longer be rewound; keep it open until the reply is there, or pass bytes"
+        return (
+            "the body is a file that can no longer be rewound; keep it open until the response arrives, or pass bytes"
+        )
 
     def chunks(self, skip: int) -> Iterator[bytes]:
         """Return the body without its first `skip` bytes."""
@@ -96,7 +98,7 @@ class Rendered:
         """Return why the form cannot be sent again: one of its files may have been closed."""
         if all(position(file) is not None for file in self._files):
             return None
-        return "a file in the form can no longer be rewound; keep it open until the reply is there, or pass bytes"
+        return "a file in the form can no longer be rewound; keep it open until the response arrives, or pass bytes"
 
     def chunks(self, skip: int) -> Iterator[bytes]:
         """Return the body without its first `skip` bytes."""

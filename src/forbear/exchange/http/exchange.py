@@ -201,7 +201,7 @@ class Exchange:
         return Run(self.policy, self.operation, self.runtime, started, self.reports)
 
     def _broke_after(self, status: int) -> str:
-        return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its reply broke off"
+        return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its response broke off"
 
     def _after(
         self,

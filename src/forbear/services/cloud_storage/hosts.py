@@ -31,13 +31,13 @@ def kind_of(host: str) -> HostKind | None:
     name = host.lower().partition(":")[0].rstrip(".")
     if name in _SHARED:
         return HostKind.SHARED
-    found = _ENDPOINT.fullmatch(name)
-    spoken = HostKind.JSON
-    if found is None:
-        found, spoken = _XML_ONLY.fullmatch(name), HostKind.XML
-    if found is None:
+    match = _ENDPOINT.fullmatch(name)
+    kind = HostKind.JSON
+    if match is None:
+        match, kind = _XML_ONLY.fullmatch(name), HostKind.XML
+    if match is None:
         return None
-    return HostKind.BUCKET if found["bucket"] else spoken
+    return HostKind.BUCKET if match["bucket"] else kind
 
 
 def serves(host: str, path: str) -> bool:

@@ -34,8 +34,8 @@ def documented() -> Policy:
 def documented_2020() -> Policy:
     """Follow the older page on truncated exponential backoff: 429 and every 5xx, and a maximum number of retries.
 
-    The page offers a cap of 32 or 64 s (here 64, as on today's page) and gives no figure for the number of
-    retries: here 10, or 11 attempts. It does not say which operations may be repeated, so the rules of today's page apply.
+    The page offers a cap of 32 or 64 s (here 64, as on today's page) and gives no figure for the number of retries:
+    here 10, or 11 attempts. It does not say which operations may be repeated, so the rules of today's page apply.
 
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
     says no less than a 503, and a request that may have been executed is not repeated blindly after either.

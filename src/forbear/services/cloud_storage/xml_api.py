@@ -91,7 +91,7 @@ class XmlApi:
     def _asked(self, query: str) -> frozenset[str] | None:
         """Return the subresources in a query, None if a parameter is unknown or has two values."""
         values: dict[str, str] = {}
-        found: set[str] = set()
+        subresources: set[str] = set()
         for pair in query.split("&"):
             name, _, value = pair.partition("=")
             if "%" in pair:
@@ -100,10 +100,10 @@ class XmlApi:
                 return None
             subresource = f"Action={value}" if name == "Action" else name
             if subresource in self._subresources:
-                found.add(subresource)
+                subresources.add(subresource)
             elif name and name.lower() not in _NEUTRAL:
                 return None
-        return frozenset(found)
+        return frozenset(subresources)
 
 
 def _resource(path: str, *, in_bucket: bool) -> str | None:

@@ -36,9 +36,9 @@ DOCUMENTED = Memorystore(statuses=DOCUMENTED_STATUSES)
 def documented() -> Policy:
     """Follow the page on exponential backoff of Memorystore for Redis to the letter.
 
-    Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64). The page asks for a maximum number of retries and gives no figure: here 10, or 11
-    attempts, which takes a little over five minutes and is well past the cap. Transient
-    are 429 and every 5xx. The page names no operation, so the table decides here, too.
+    Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64). The page asks for a maximum number of retries
+    and gives no figure: here 10, or 11 attempts, which takes a little over five minutes and is well past the cap.
+    Transient are 429 and every 5xx. The page names no operation, so the table decides here, too.
 
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
     says no less than a 503, and a request that may have been executed is not repeated blindly after either.

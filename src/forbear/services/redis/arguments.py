@@ -7,10 +7,10 @@ server may give it any meaning.
 
 from collections.abc import Callable, Mapping
 
-from forbear.services.redis.words import Argument, Command, Found, Options, integer, is_id, keyword, octets
+from forbear.services.redis.words import Argument, Command, Options, OptionValues, integer, is_id, keyword, octets
 
 Rule = Callable[[Command], bool]
-Read = Callable[[Command], Found]
+Read = Callable[[Command], OptionValues]
 
 _EXPIRY = "EX=1 PX=1 EXAT=1 PXAT=1"
 
@@ -90,16 +90,16 @@ def _overrides_elsewhere(command: Command) -> bool:
 
 def _stores_elsewhere(read: Read) -> Rule:
     def holds(command: Command) -> bool:
-        found = read(command)
-        return _distinct(command[1], (*found.get(b"STORE", ()), *found.get(b"STOREDIST", ())))
+        options = read(command)
+        return _distinct(command[1], (*options.get(b"STORE", ()), *options.get(b"STOREDIST", ())))
 
     return holds
 
 
 def _sorts_elsewhere(command: Command) -> bool:
-    found = OPTIONS["SORT"].read(command, 2)
-    target = octets(found[b"STORE"][0])
-    patterns = (octets(pattern).partition(b"*") for pattern in (*found.get(b"BY", ()), *found.get(b"GET", ())))
+    options = OPTIONS["SORT"].read(command, 2)
+    target = octets(options[b"STORE"][0])
+    patterns = (octets(pattern).partition(b"*") for pattern in (*options.get(b"BY", ()), *options.get(b"GET", ())))
     # A pattern names keys, too, and the result may have become one of them.
     read_too = any(star and target.startswith(prefix) for prefix, star, _ in patterns)
     return _distinct(command[1], [target]) and not read_too
@@ -118,7 +118,7 @@ def _has_no_index(command: Command) -> bool:
     return b"[" not in b"".join(map(octets, command[2:3]))
 
 
-def _sets_keys(command: Command) -> Found:
+def _sets_keys(command: Command) -> OptionValues:
     return OPTIONS["MSETEX"].read(command, _counted(command, 1, size=2))
 
 
@@ -134,8 +134,8 @@ def _appends_by_id(command: Command) -> bool:
 
 
 def _appends_once(command: Command) -> bool:
-    found, _ = OPTIONS["XADD"].scan(command, 2)
-    return octets(_entry_id(command)) == b"*" and not found.keys().isdisjoint((b"IDMP", b"IDMPAUTO"))
+    options, _ = OPTIONS["XADD"].scan(command, 2)
+    return octets(_entry_id(command)) == b"*" and not options.keys().isdisjoint((b"IDMP", b"IDMPAUTO"))
 
 
 def _reads_by_id(command: Command) -> bool:
@@ -146,7 +146,7 @@ def _reads_by_id(command: Command) -> bool:
     return all(map(is_id, streams[len(streams) // 2 :]))
 
 
-def _claims(command: Command) -> Found:
+def _claims(command: Command) -> OptionValues:
     start = 5
     while start < len(command) and is_id(command[start]):
         start += 1
@@ -172,8 +172,8 @@ def _adds_at_times(command: Command) -> bool:
 
 
 def _adds_one_score(command: Command) -> bool:
-    found, stop = OPTIONS["ZADD"].scan(command, 2)
-    return b"INCR" not in found and stop + 1 < len(command)
+    options, stop = OPTIONS["ZADD"].scan(command, 2)
+    return b"INCR" not in options and stop + 1 < len(command)
 
 
 _FIELD_EXPIRY = _options("EXPIRE", 3, b"FIELDS")

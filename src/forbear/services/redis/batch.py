@@ -89,7 +89,7 @@ def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[
     if len(writes) < 2 or not set(depends.values()) - {"", "nothing"}:
         return judged
     keys = {index: _keys(*examined[index]) for index in writes}
-    shared = Counter(key for found in keys.values() for key in found)
+    shared = Counter(key for words in keys.values() for key in words)
     later: set[bytes] = set()
     for index in reversed(writes):
         if (

@@ -50,7 +50,7 @@ def is_id(argument: Argument) -> bool:
     return time.isdigit() and (number.isdigit() or not dash)
 
 
-Found = Mapping[bytes, Sequence[Argument]]
+OptionValues = Mapping[bytes, Sequence[Argument]]
 """The options of a command, with their values."""
 
 _THRESHOLD = -1  # one value, or two where the first one is = or ~
@@ -79,19 +79,19 @@ class Options:
         """The names of all options."""
         return frozenset(name.decode() for name in self._takes)
 
-    def read(self, command: Command, start: int, until: bytes | None = None) -> Found:
+    def read(self, command: Command, start: int, until: bytes | None = None) -> OptionValues:
         """Return the options from `start` to the end, or to the word `until`.
 
         Raises ValueError or IndexError for any other word in between, and for an option that occurs twice.
         """
-        found, stop = self.scan(command, start)
+        options, stop = self.scan(command, start)
         if stop == len(command) or (stop < len(command) and keyword(command[stop]) == until):
-            return found
+            return options
         raise ValueError("there is a word that is no option")
 
-    def scan(self, command: Command, start: int) -> tuple[Found, int]:
+    def scan(self, command: Command, start: int) -> tuple[OptionValues, int]:
         """Return the options from `start` on, and the index of the first word that is no option."""
-        found: dict[bytes, list[Argument]] = {}
+        options: dict[bytes, list[Argument]] = {}
         index = start
         while index < len(command):
             name = keyword(command[index])
@@ -100,10 +100,10 @@ class Options:
                 break
             if takes == _THRESHOLD:
                 takes = 2 if octets(command[index + 1]) in (b"=", b"~") else 1
-            if name in found and name not in self._repeated:
+            if name in options and name not in self._repeated:
                 raise ValueError("an option is given twice")
             index += 1 + takes
             if index > len(command):
                 raise ValueError("an option lacks its value")
-            found.setdefault(name, []).extend(command[index - takes : index])
-        return found, index
+            options.setdefault(name, []).extend(command[index - takes : index])
+        return options, index
