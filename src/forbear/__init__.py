@@ -6,11 +6,11 @@ from forbear.core.decide import Limits, Reason, Stop, Wait, decide
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
-from forbear.observe.process import logger_where_heard
+from forbear.observe import logger_where_heard
 from forbear.policy import Policy, retry
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
-from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout
 from forbear.run.switch import disable, disabled, enable
 from forbear.update import aupdate, update
 

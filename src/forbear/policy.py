@@ -5,12 +5,11 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.run import acall as _acall
-from forbear.run import call as _call
 from forbear.run import listeners
 from forbear.run.budget import Budget
 from forbear.run.functions import check_retryable, is_async, name_of, refuse_async
 from forbear.run.iterate import AsyncAttempts, Attempts
+from forbear.run.loops import acall, awrap, call, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -116,22 +115,23 @@ class Policy(Record):
         if isinstance(function, type):
             raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
         check_retryable(function)
-        wrap = _acall.wrap if is_async(function) else _call.wrap
-        if wrap is _call.wrap:
-            self._refuse_attempt_timeout(name_of(function))
-        return wrap(self, self.name or name_of(function), function)  # type: ignore[return-value]
+        name = name_of(function)
+        if is_async(function):
+            return awrap(self, self.name or name, function)  # type: ignore[return-value]
+        self._refuse_attempt_timeout(name)
+        return wrap(self, self.name or name, function)  # type: ignore[return-value]
 
     def call(self, function: "Callable[P, T]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
         """Call a function as often as the policy allows and return its value."""
         check_retryable(function)
         self._refuse_attempt_timeout(name_of(function))
-        value: T = _call.call(self, self.name or name_of(function), function, args, kwargs)
+        value: T = call(self, self.name or name_of(function), function, args, kwargs)
         return value
 
     async def acall(self, function: "Callable[P, Awaitable[T]]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
         """Await an async function as often as the policy allows and return its value."""
         check_retryable(function)
-        value: T = await _acall.acall(self, self.name or name_of(function), function, args, kwargs)
+        value: T = await acall(self, self.name or name_of(function), function, args, kwargs)
         return value
 
     def __iter__(self) -> "Iterator[Attempts]":

@@ -9,10 +9,9 @@ from forbear.core.decide import Limits, Reason, Stop
 from forbear.core.report import text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind
 from forbear.policy import Policy
-from forbear.run.errors import AttemptTimeout
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.nesting import inner_report
-from forbear.run.runtime import current
+from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.state import Run
 
 TYPE_CHECKING = False

@@ -15,7 +15,7 @@ import pytest
 import forbear
 from forbear import Reason
 from forbear.clients.aiohttp import RetryMiddleware
-from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from tests.clients.retrying import retrying

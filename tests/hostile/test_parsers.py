@@ -9,7 +9,7 @@ import pytest
 
 from forbear.core.redact import redact
 from forbear.grpc import status as grpc_status
-from forbear.http import ranges, retry_after, status
+from forbear.http import ranges
 from forbear.http.preconditions import has_field, has_strong_tag
 from forbear.http.request import Request
 from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
@@ -34,9 +34,9 @@ def _classified(service: Any, host: str, method: str) -> Callable[[str], object]
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
-    "Retry-After": lambda text: retry_after.parse(text, DATE, 0.0),
-    "Date": lambda text: retry_after.parse(DATE, text, 0.0),
-    "a response": lambda text: status.verdict(503, {"retry-after": text, "date": text}),
+    "Retry-After": lambda text: responses.parse_retry_after(text, DATE, 0.0),
+    "Date": lambda text: responses.parse_retry_after(DATE, text, 0.0),
+    "a response": lambda text: responses.verdict(503, {"retry-after": text, "date": text}),
     "Content-Range": ranges.parse,
     "Content-Length": ranges.number,
     "If-Match": lambda text: has_strong_tag({"if-match": text}),

@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.http import method
+from forbear.http import request
 
 
 @pytest.mark.parametrize(
@@ -14,7 +14,7 @@ from forbear.http import method
 )  # fmt: skip
 def test_danger(name: str, danger: int) -> None:
     """Reads are harmless, PUT and DELETE may be executed twice, a PATCH can be guarded, all else is unknown."""
-    assert method.danger(name) == danger
+    assert request.danger(name) == danger
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_danger(name: str, danger: int) -> None:
 )
 def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
     """Each of the three override headers counts, upper-cased and stripped, even an empty one."""
-    assert method.overrides(headers) == expected
+    assert request.method_overrides(headers) == expected
 
 
 @pytest.mark.parametrize(
@@ -37,4 +37,4 @@ def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
 )
 def test_labels(name: str, short: str) -> None:
     """Metrics have few labels, whatever methods there are."""
-    assert method.label(name) == short
+    assert request.method_label(name) == short

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.http.retry_after import parse
+from forbear.http.status import parse_retry_after
 
 DATE = "Sun, 06 Nov 1994 08:49:37 GMT"
 EPOCH = 784111777.0
@@ -31,8 +31,8 @@ EPOCH = 784111777.0
 )
 def test_seconds_are_read(value: str, seconds: float) -> None:
     """A number of seconds of any size is read, with or without a clock."""
-    assert parse(value) == seconds
-    assert parse(value, date=DATE, now=5.0) == seconds
+    assert parse_retry_after(value) == seconds
+    assert parse_retry_after(value, date=DATE, now=5.0) == seconds
 
 
 @pytest.mark.parametrize(
@@ -61,7 +61,7 @@ def test_seconds_are_read(value: str, seconds: float) -> None:
 )
 def test_garbage_says_nothing(value: str) -> None:
     """What is neither a number of seconds nor a date is ignored."""
-    assert parse(value, date=DATE, now=EPOCH) is None
+    assert parse_retry_after(value, date=DATE, now=EPOCH) is None
 
 
 @pytest.mark.parametrize(
@@ -75,7 +75,7 @@ def test_garbage_says_nothing(value: str) -> None:
 )
 def test_dates_are_read_in_all_three_forms(value: str) -> None:
     """An HTTP-date in each of its forms is the seconds from now until then."""
-    assert parse(value, now=EPOCH - 90) == 90.0
+    assert parse_retry_after(value, now=EPOCH - 90) == 90.0
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_dates_are_read_in_all_three_forms(value: str) -> None:
 )
 def test_of_several_values_the_longest_counts(value: str, seconds: float) -> None:
     """A field that came twice is joined by a comma; coming back at the earlier time would be too early for one."""
-    assert parse(value, now=EPOCH - 90) == seconds
+    assert parse_retry_after(value, now=EPOCH - 90) == seconds
 
 
 @pytest.mark.parametrize(
@@ -108,37 +108,37 @@ def test_dates_are_in_utc_wherever_the_client_is(monkeypatch: pytest.MonkeyPatch
     with monkeypatch.context() as patch:
         patch.setenv("TZ", "JST-9")
         time.tzset()
-        seconds = parse(value, now=EPOCH - 7200)
+        seconds = parse_retry_after(value, now=EPOCH - 7200)
     time.tzset()
     assert seconds == 7200 + ahead
 
 
 def test_a_date_is_read_against_the_replys_own_date() -> None:
     """A local clock that is a year off does no harm."""
-    assert parse("Sun, 06 Nov 1994 08:50:37 GMT", date=DATE, now=EPOCH + 365 * 86_400) == 60.0
+    assert parse_retry_after("Sun, 06 Nov 1994 08:50:37 GMT", date=DATE, now=EPOCH + 365 * 86_400) == 60.0
 
 
 @pytest.mark.parametrize("date", ["", "yesterday", "12"])
 def test_an_unreadable_date_header_is_no_clock(date: str) -> None:
     """Where the reply's own date is garbage, the local clock is used."""
-    assert parse(DATE, date=date, now=EPOCH - 7) == 7.0
-    assert parse(DATE, date=date) is None
+    assert parse_retry_after(DATE, date=date, now=EPOCH - 7) == 7.0
+    assert parse_retry_after(DATE, date=date) is None
 
 
 def test_without_any_clock_a_date_says_nothing() -> None:
     """A date cannot be read with neither a Date header nor a local clock."""
-    assert parse(DATE) is None
+    assert parse_retry_after(DATE) is None
 
 
 @pytest.mark.parametrize(("now", "seconds"), [(EPOCH, 0.0), (EPOCH + 1, 0.0), (EPOCH - 1, 1.0), (EPOCH + 1e6, 0.0)])
 def test_a_date_in_the_past_is_now(now: float, seconds: float) -> None:
     """A date that has passed asks for no wait, and never for a negative one."""
-    assert parse(DATE, now=now) == seconds
+    assert parse_retry_after(DATE, now=now) == seconds
 
 
 def test_a_local_clock_at_the_epoch_is_a_clock() -> None:
     """0.0 is a time like any other."""
-    assert parse(DATE, now=0.0) == EPOCH
+    assert parse_retry_after(DATE, now=0.0) == EPOCH
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_a_local_clock_at_the_epoch_is_a_clock() -> None:
 )
 def test_impossible_dates_say_nothing(value: str) -> None:
     """A date that no calendar has is ignored, as is one that overflows."""
-    assert parse(value, now=EPOCH) is None
+    assert parse_retry_after(value, now=EPOCH) is None
 
 
 @pytest.mark.parametrize(
@@ -179,7 +179,7 @@ def test_a_value_of_any_length_costs_no_more_than_a_short_one(monkeypatch: pytes
         return real(text)
 
     monkeypatch.setattr(email.utils, "parsedate_to_datetime", counted)
-    seconds = parse(value, DATE, EPOCH)
+    seconds = parse_retry_after(value, DATE, EPOCH)
     assert seconds is None or seconds >= 0
     assert len(read) <= 17
     assert max(read, default=0) <= 64
@@ -188,7 +188,7 @@ def test_a_value_of_any_length_costs_no_more_than_a_short_one(monkeypatch: pytes
 @given(st.text(max_size=40), st.none() | st.text(max_size=40), st.none() | st.floats(0, 4e9))
 def test_no_text_raises_or_asks_for_a_negative_wait(value: str, date: str | None, now: float | None) -> None:
     """Whatever a server sends is seconds from zero up, or nothing."""
-    seconds = parse(value, date, now)
+    seconds = parse_retry_after(value, date, now)
     assert seconds is None or seconds >= 0
 
 
@@ -197,4 +197,4 @@ def test_dates_round_trip(wait: int, now: int) -> None:
     """The date that lies so many seconds ahead asks for so many seconds."""
     from email.utils import formatdate
 
-    assert parse(formatdate(now + wait, usegmt=True), date=formatdate(now, usegmt=True)) == wait
+    assert parse_retry_after(formatdate(now + wait, usegmt=True), date=formatdate(now, usegmt=True)) == wait

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forbear.observe.process import logger_where_heard
+from forbear.observe import logger_where_heard
 from forbear.run import listeners
 
 

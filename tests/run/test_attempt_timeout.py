@@ -9,7 +9,7 @@ from forbear.core.backoff import Constant
 from forbear.core.decide import Reason
 from forbear.core.report import report
 from forbear.policy import retry
-from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout
 from forbear.testing.script import AsyncScript
 from forbear.testing.virtual_time import clock, virtual_time
 from tests.run.cases import BUSY, UNSAFE, Busy

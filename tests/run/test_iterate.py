@@ -10,7 +10,7 @@ import pytest
 
 from forbear.core.events import Event, GaveUp, Recovered
 from forbear.core.report import report
-from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout
 from forbear.testing.script import AsyncScript, Script
 from forbear.testing.virtual_time import VirtualTime, virtual_time
 from tests.run.cases import BUSY, JUDGING, Broken, Busy

@@ -12,7 +12,7 @@ from forbear.core.decide import Limits, Reason
 from forbear.core.report import report
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
-from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout
 from forbear.testing.virtual_time import clock
 from tests.run.drivers import ASYNC, DRIVERS, Driver, Outcome
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 
 from forbear.core.backoff import Constant
 from forbear.policy import retry
-from forbear.run.errors import AttemptTimeout
-from forbear.run.runtime import current
+from forbear.run.runtime import AttemptTimeout, current
 from forbear.testing.virtual_time import VirtualTime, virtual_time
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])

@@ -11,8 +11,7 @@ import pytest
 
 from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.policy import Policy
-from forbear.run.compressed import CompressedRuntime
-from forbear.run.runtime import current
+from forbear.run.runtime import FastClock, current
 from forbear.services import cloud_storage, iam
 from forbear.testing.cloud import Cloud, Fault, storm
 from forbear.update import aupdate, update
@@ -158,7 +157,7 @@ def test_threads(cloud: Cloud, kind: Kind) -> None:
                 policy=patient(kind.policy),
             )
 
-        token = current.set(CompressedRuntime(FACTOR))
+        token = current.set(FastClock(FACTOR))
         with ThreadPoolExecutor(WRITERS) as pool:
             runs = [pool.submit(contextvars.copy_context().run, change, writer) for writer in range(WRITERS)]
         current.reset(token)
@@ -195,7 +194,7 @@ async def test_tasks(cloud: Cloud, kind: Kind) -> None:
                 policy=patient(kind.policy),
             )
 
-        token = current.set(CompressedRuntime(FACTOR))
+        token = current.set(FastClock(FACTOR))
         resources = await asyncio.gather(*(change(writer) for writer in range(WRITERS)))
         current.reset(token)
     assert all(kind.has(writer)(resource) for writer, resource in enumerate(resources))

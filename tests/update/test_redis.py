@@ -15,8 +15,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.core.report import report
 from forbear.policy import Policy
-from forbear.run.compressed import CompressedRuntime
-from forbear.run.runtime import current
+from forbear.run.runtime import FastClock, current
 from forbear.testing.proxy import Proxy, at_random
 from forbear.testing.valkey import valkey_server
 from forbear.update import update
@@ -79,7 +78,7 @@ def test_counting(path: str, knows: bool) -> None:
     """Fifty writers, each over a connection that is cut now and then, on the way there or on the way back."""
     with redis.Redis(unix_socket_path=path) as server:
         server.set("counter", json.dumps({"value": 0, "tokens": []}))
-        clock = current.set(CompressedRuntime(FACTOR))
+        clock = current.set(FastClock(FACTOR))
         with Proxy(path, at_random(0.02, seed=11)) as proxy, ThreadPoolExecutor(50) as pool:
             contexts = [contextvars.copy_context() for _ in range(50)]
             runs = [

@@ -8,7 +8,7 @@ from forbear.core.decide import Reason
 from forbear.core.events import Event
 from forbear.core.report import report
 from forbear.run.budget import Budget
-from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout
 from forbear.testing.virtual_time import virtual_time
 from forbear.update import aupdate, update
 from tests.update.drivers import DRIVERS, POLICY, Driver

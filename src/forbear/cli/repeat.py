@@ -12,8 +12,7 @@ from forbear.cli.stdin import Passed, Recorded, replayed
 from forbear.core.decide import Limits, show
 from forbear.core.events import Event, Failed, GaveUp, Scheduled
 from forbear.policy import Policy
-from forbear.run.errors import AttemptTimeout
-from forbear.run.runtime import current
+from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.state import Run
 
 if TYPE_CHECKING:

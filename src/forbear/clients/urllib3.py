@@ -25,9 +25,8 @@ from forbear.core.verdict import Effect, Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions
-from forbear.http.method import READS
 from forbear.http.ranges import number
-from forbear.http.request import Request
+from forbear.http.request import READS, Request
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 

@@ -6,8 +6,7 @@ from forbear.commands.work import Work
 from forbear.core.report import Report, text_of
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
-from forbear.run.errors import AttemptTimeout
-from forbear.run.runtime import Runtime, current_runtime
+from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
 from forbear.run.state import Run
 
 _COMMAND, _CAUSED = "Command # ", ") of pipeline caused error: "

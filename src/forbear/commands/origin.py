@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from enum import Enum
 from types import FrameType
 
-from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout
 
 _CONNECTING = ("connect", "connect_check_health", "check_health")
 _READING = ("parse_response", "read_response")

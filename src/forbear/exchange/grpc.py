@@ -15,7 +15,6 @@ from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, is_rpc_service
-from forbear.http.status import asked
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.services import errors, registry, rfc9110
@@ -128,7 +127,7 @@ def _wait(error: Exception) -> float | None:
     """Return the seconds that the server asks to wait, None if it does not ask."""
     if errors.status_of(error) is None:
         return grpc_status.retry_delay(errors.metadata_of(error))
-    seconds = asked(errors.headers_of(error), current_runtime().now())
+    seconds = retry_after(errors.headers_of(error), current_runtime().now())
     return responses.error_delay(errors.body_of(error)) if seconds is None else seconds
 
 

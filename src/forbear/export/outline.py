@@ -7,7 +7,7 @@ Every feature of the policy begins as a loss. A target strikes out what it says 
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import show
 from forbear.export.waits import Waits
-from forbear.http.method import IDEMPOTENT, READS
+from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services.errors import ErrorVerdicts

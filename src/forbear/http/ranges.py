@@ -6,8 +6,8 @@ ended. Bytes are counted as they go over the wire, before any Content-Encoding i
 """
 
 from forbear.core.record import Record
-from forbear.http import status as _status
 from forbear.http.preconditions import is_strong
+from forbear.http.status import reason
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -159,9 +159,7 @@ def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]",
     if status == 200 and not _is_part(headers):
         raise Unresumable("the server sent the whole object instead of the rest: it changed, or ranges are not served")
     if status not in (200, 206):
-        raise Unresumable(
-            f"the server answered {_status.reason(status)} instead of sending the rest", final=status != 416
-        )
+        raise Unresumable(f"the server answered {reason(status)} instead of sending the rest", final=status != 416)
     if not _is_same(part, headers):
         raise Unresumable("the response does not say of which object it is")
     if coding(headers) != part.encoding:
@@ -189,7 +187,7 @@ def verify_again(
     (status, headers), (again, others) = first, second
     # A server that says 200 with the range that was asked for may say 206 the next time.
     if again != status and (not range_header or "content-range" not in headers or {status, again} != {200, 206}):
-        raise Unresumable(f"the server answered {_status.reason(again)} when asked again", final=True)
+        raise Unresumable(f"the server answered {reason(again)} when asked again", final=True)
     for name in ("etag", "x-goog-generation"):
         if headers.get(name) != others.get(name):
             raise Unresumable(f"the second response has another {name} than the first", final=True)
@@ -207,7 +205,7 @@ def _verify_end(part: Part, received: int, headers: "Mapping[str, str]", *, name
     """Check that a 416 says that there is nothing after the `received` bytes, and return their number."""
     got = parse(headers.get("content-range", ""))
     if got is None or got.first is not None or got.total != part.first + received:
-        raise Unresumable(f"the server answered {_status.reason(416)} instead of sending the rest")
+        raise Unresumable(f"the server answered {reason(416)} instead of sending the rest")
     if not _is_same(part, headers) and not named:
         raise Unresumable("the response does not say of which object it is")
     return received
@@ -235,7 +233,7 @@ def _extent(status: int, headers: "Mapping[str, str]", range_header: str) -> tup
         total = _length(headers)
         return 0, None if total is None else total - 1, total
     if status not in (200, 206):
-        raise Unresumable(f"{_status.reason(status)} is no download")
+        raise Unresumable(f"{reason(status)} is no download")
     part = parse(headers.get("content-range", ""))
     if part is None or part.first is None:
         raise Unresumable("the response does not say which one range of bytes it has")

@@ -3,6 +3,9 @@
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt
 
+LOGGER = "forbear"
+"""The name of the logger."""
+
 Fields = dict[str, str | int | float | bool]
 
 

@@ -6,8 +6,7 @@ from forbear.core.decide import Reason, show
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.redact import printable
 from forbear.core.report import Attempt
-from forbear.observe.fields import fields
-from forbear.observe.process import LOGGER
+from forbear.observe.fields import LOGGER, fields
 
 
 class Logging:

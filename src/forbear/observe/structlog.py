@@ -2,8 +2,7 @@
 
 from forbear.core.decide import Reason
 from forbear.core.events import Event, Failed, GaveUp, Recovered
-from forbear.observe.fields import fields
-from forbear.observe.process import LOGGER
+from forbear.observe.fields import LOGGER, fields
 
 try:
     import structlog

@@ -1,7 +1,6 @@
 """The iterator forms, sync and async: `for attempt in policy: with attempt:`. One object is iterator and attempt."""
 
-from forbear.run.errors import AttemptTimeout
-from forbear.run.runtime import current_runtime
+from forbear.run.runtime import AttemptTimeout, current_runtime
 from forbear.run.state import Run
 
 TYPE_CHECKING = False

@@ -1,25 +1,90 @@
-"""The runtime: where a run gets its clock, its sleep and its randomness. The only place that touches the real ones."""
+"""The runtime: the clock, sleep, randomness and attempt timeouts of a run; `current` holds the caller's.
+
+Everything else reads the time and waits through a runtime, so that virtual time can replace the real one.
+"""
 
 import sys
 import time
 from contextvars import ContextVar
 from functools import cached_property
 
+from forbear.core import check
+from forbear.core.decide import show
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from asyncio import Timeout
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
     from contextvars import Token
+    from types import TracebackType
+    from typing import SupportsIndex
+
+    from trio import CancelScope
+
+
+class AttemptTimeout(TimeoutError):
+    """An attempt took longer than `attempt_timeout`, or than what was left of `timeout`; it may have been executed."""
+
+
+def expired(seconds: float) -> AttemptTimeout:
+    """Return the error of an attempt that took longer than `seconds`."""
+    return AttemptTimeout(f"the attempt was cut short after {show(seconds)}")
 
 
 def in_trio() -> bool:
-    """Whether the caller is a trio task (asyncio is the alternative); never imports either."""
+    """Return whether the caller is a trio task; the alternative is asyncio. Imports neither library."""
     trio = sys.modules.get("trio")
     return trio is not None and bool(trio.lowlevel.in_trio_task())
 
 
+class within:  # noqa: N801 - used like a function
+    """`async with within(seconds)` cancels its block after so many seconds and raises AttemptTimeout.
+
+    Works in asyncio and trio. A TimeoutError that the block itself raises passes through. Sync code has no such
+    timeout: a thread cannot be stopped.
+    """
+
+    __slots__ = ("_scope", "_seconds", "_timer")
+
+    _timer: "Timeout | None"
+    _scope: "CancelScope"
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+
+    async def __aenter__(self) -> None:
+        if in_trio():
+            import trio
+
+            self._timer = None
+            self._scope = trio.move_on_after(self._seconds)
+            self._scope.__enter__()
+        else:
+            import asyncio
+
+            self._timer = asyncio.timeout(self._seconds)
+            await self._timer.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> bool:
+        if self._timer is None:
+            swallowed = self._scope.__exit__(kind, error, traceback)
+            if self._scope.cancelled_caught:
+                raise expired(self._seconds)
+            return bool(swallowed)
+        try:
+            await self._timer.__aexit__(kind, error, traceback)
+        except TimeoutError as timed_out:
+            error = timed_out
+        if isinstance(error, TimeoutError) and self._timer.expired():
+            raise expired(self._seconds) from error
+        return False
+
+
 class Runtime:
-    """The real clock, sleep and randomness; tests put virtual ones in their place with `current.set()`."""
+    """The real clock, sleep and randomness; tests replace it with a virtual one by `current.set()`."""
 
     monotonic = staticmethod(time.monotonic)
     now = staticmethod(time.time)
@@ -27,7 +92,7 @@ class Runtime:
 
     @cached_property
     def random(self) -> "Callable[[], float]":
-        """Uniform in [0, 1), from the module-level generator, which is seeded anew in a forked child."""
+        """The module-level generator, uniform in [0, 1); Python seeds it anew in a forked child."""
         from random import random  # on the first failure, not at import: it costs as much as all of forbear
 
         return random
@@ -42,15 +107,48 @@ class Runtime:
 
         return asyncio.sleep(seconds)
 
-    def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
-        """Cut the `async with` block short with AttemptTimeout after so many seconds."""
-        from forbear.run import attempt_timeout
+    def within(self, seconds: float) -> "AbstractAsyncContextManager[bool | None]":
+        """Return a context manager for `async with` that raises AttemptTimeout after so many seconds."""
+        return within(seconds)
 
-        return attempt_timeout.within(seconds)
+
+class FastClock(Runtime):
+    """A runtime in which time runs `factor` times faster: real waits, but shorter ones.
+
+    Set it in `current` for demonstrations against real servers. Durations that it takes and returns are fast seconds:
+    with a factor of 60, `sleep(60)` takes one real second and adds 60 to `monotonic()`. Timeouts of client libraries
+    stay in real seconds.
+    """
+
+    def __init__(self, factor: float) -> None:
+        check.at_least("factor", factor, 1, what="a number of fast seconds in a real one")
+        self.factor = factor
+        self._began = Runtime.now()
+        self._began_at = Runtime.monotonic()
+
+    def monotonic(self) -> float:
+        """Return the monotonic clock in fast seconds."""
+        return Runtime.monotonic() * self.factor
+
+    def now(self) -> float:
+        """Return the wall clock, which was right when the runtime was made and has run fast since."""
+        return self._began + (Runtime.monotonic() - self._began_at) * self.factor
+
+    def sleep(self, seconds: "SupportsIndex | float") -> None:
+        """Sleep for so many fast seconds."""
+        Runtime.sleep(float(seconds) / self.factor)
+
+    def asleep(self, seconds: float) -> "Awaitable[None]":
+        """Sleep for so many fast seconds in asyncio or trio."""
+        return super().asleep(seconds / self.factor)
+
+    def within(self, seconds: float) -> "AbstractAsyncContextManager[bool | None]":
+        """Return a context manager that raises AttemptTimeout after so many fast seconds; its text has real ones."""
+        return super().within(seconds / self.factor)
 
 
 class _Current:
-    """The runtime of the caller: a context variable that is looked up only once a runtime was ever replaced."""
+    """The caller's runtime: a context variable, which is looked up only once a runtime has been replaced."""
 
     __slots__ = ("_real", "_variable", "clock", "get")
 
@@ -62,15 +160,15 @@ class _Current:
         self.get: Callable[[], Runtime] = self._variable.get
 
     def set(self, runtime: Runtime) -> "Token[Runtime]":
-        """Replace the runtime in this thread or task and what it starts; reset it with the token that comes back."""
-        self.clock = self._looked_up
+        """Replace the runtime in this thread or task and in the tasks that it starts; return the token for `reset`."""
+        self.clock = self._look_up
         return self._variable.set(runtime)
 
     def reset(self, token: "Token[Runtime]") -> None:
-        """Put back the runtime from before."""
+        """Restore the runtime that `set` replaced."""
         self._variable.reset(token)
 
-    def _looked_up(self) -> float:
+    def _look_up(self) -> float:
         return self._variable.get().monotonic()
 
 

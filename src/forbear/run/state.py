@@ -7,8 +7,8 @@ from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report, attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind
 from forbear.run import listeners
-from forbear.run.errors import AttemptTimeout
 from forbear.run.nesting import Origin, ended_within, gave_up
+from forbear.run.runtime import AttemptTimeout
 from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False

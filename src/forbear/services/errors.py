@@ -16,7 +16,7 @@ from forbear.core.untyped import is_mapping
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
-from forbear.http.method import READS
+from forbear.http.request import READS
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService

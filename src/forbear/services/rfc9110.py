@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from forbear.core.record import Record
 from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import Safety, Verdict
-from forbear.http import method, preconditions
-from forbear.http.request import Request
+from forbear.http import preconditions
+from forbear.http.request import IDEMPOTENT, READS, Request, danger, method_overrides
 from forbear.policy import Policy
 from forbear.services.errors import ErrorVerdicts
 from forbear.tables import responses
@@ -48,10 +48,10 @@ class Rfc9110(Record):
 
     def classify(self, request: Request) -> Judgement:
         """Return the safety of a request, by its method and its preconditions."""
-        verb = max((request.method, *method.overrides(request.headers)), key=method.danger)
-        if verb in method.READS:
+        verb = max((request.method, *method_overrides(request.headers)), key=danger)
+        if verb in READS:
             return _READ
-        if verb in method.IDEMPOTENT:
+        if verb in IDEMPOTENT:
             return _PUT if verb == "PUT" else _DELETE
         # A PATCH changes its target; a POST may create something elsewhere, and leave the target's version as it is.
         if verb == "PATCH":

@@ -6,17 +6,17 @@ from typing import Any
 
 from forbear.core.untyped import is_list, is_mapping
 from forbear.core.verdict import Verdict
-from forbear.http import status as _status
+from forbear.http import status as http_status
 from forbear.http.preconditions import MAX_BODY
 from forbear.run.runtime import current
 
 
 def verdict(
-    status: int, headers: Mapping[str, str], transient: Container[int] = _status.TRANSIENT_STATUSES
+    status: int, headers: Mapping[str, str], transient: Container[int] = http_status.TRANSIENT_STATUSES
 ) -> Verdict | None:
     """Return the verdict on a response, None for a success; the statuses in `transient` are worth a retry."""
     now = current.get().now() if "retry-after" in headers and "date" not in headers else None
-    return _status.verdict(status, headers, transient, now)
+    return http_status.verdict(status, headers, transient, now)
 
 
 def checked(statuses: Any) -> frozenset[int]:

@@ -16,9 +16,8 @@ from forbear.core.verdict import CONFLICT, Safety, Verdict
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, Metadata
-from forbear.http import method as _method
 from forbear.http import preconditions
-from forbear.http.request import Request
+from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.tables import google_hosts, responses
 from forbear.tables.entries import entries
@@ -74,14 +73,14 @@ class TableService(Record):
         On a host that is none of Google's (an emulator) all tables are searched, and the strictest match counts.
         """
         path, query = preconditions.split(request.target)
-        overrides = _method.overrides(request.headers)
+        overrides = method_overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
         known = None if overridden or preconditions.is_cut(request.target) else self._known(request, path, query)
         if known is not None:
             return known
         if path == "/batch" or path.startswith("/batch/"):
             return Judgement(self.name, None, Safety.NEVER, refused=BATCH)
-        if request.method in _method.READS and not overridden:
+        if request.method in READS and not overridden:
             return Judgement(self.name, None, Safety.ALWAYS, repeatable=True, mutation=False)
         return Judgement(self.name, None, Safety.NEVER)
 

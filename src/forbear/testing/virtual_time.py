@@ -12,8 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, SupportsIndex
 
 from forbear.core import check
-from forbear.run.attempt_timeout import expired
-from forbear.run.runtime import Runtime, current, in_trio
+from forbear.run.runtime import Runtime, current, expired, in_trio
 
 if TYPE_CHECKING:
     import asyncio

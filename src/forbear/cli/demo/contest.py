@@ -13,8 +13,7 @@ from forbear.cli.demo.referee import Claim, Score, score
 from forbear.cli.demo.site import Site
 from forbear.cli.demo.weather import faults
 from forbear.cli.demo.workload import workload
-from forbear.run.compressed import CompressedRuntime
-from forbear.run.runtime import Runtime, current
+from forbear.run.runtime import FastClock, Runtime, current
 from forbear.testing.cloud import Cloud
 
 FACTOR = 60
@@ -26,7 +25,7 @@ PATIENCE = 30.0
 """Of a client for the server, in real seconds: far more than it takes on a slow machine."""
 
 
-class Waiting(CompressedRuntime):
+class Waiting(FastClock):
     """Compressed time that counts who is waiting."""
 
     def __init__(self, factor: float) -> None:

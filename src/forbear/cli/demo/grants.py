@@ -18,8 +18,7 @@ from forbear.cli.demo.contest import FACTOR, PATIENCE
 from forbear.cli.demo.tally import Losses, Tally, Told, tally
 from forbear.clients.httpx import AsyncRetryTransport
 from forbear.core.report import report
-from forbear.run.compressed import CompressedRuntime
-from forbear.run.runtime import current
+from forbear.run.runtime import FastClock, current
 from forbear.services import iam
 from forbear.testing.cloud import Cloud
 from forbear.testing.proxy import Cut, Proxy
@@ -134,7 +133,7 @@ def _losing(losses: Losses) -> Cut:
 
 
 async def _compete(contender: _Contender, url: str, rounds: int) -> list[tuple[str, Told]]:
-    current.set(CompressedRuntime(FACTOR))
+    current.set(FastClock(FACTOR))
     others = asyncio.Barrier(WRITERS)
     claims = list[tuple[str, Told]]()
 

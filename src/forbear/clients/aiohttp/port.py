@@ -25,10 +25,10 @@ from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.responses import FirstResult
 from forbear.exchange.http.send import WHOLE_BODY, Send
-from forbear.http.method import IDEMPOTENT, READS
 from forbear.http.ranges import coding
+from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
-from forbear.run.attempt_timeout import within
+from forbear.run.runtime import within
 
 _UNTRUSTED = (aiohttp.ClientConnectorCertificateError, aiohttp.ServerFingerprintMismatch)
 _UNSENT = (aiohttp.ClientConnectorError, aiohttp.ConnectionTimeoutError)

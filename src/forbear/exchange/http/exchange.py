@@ -7,8 +7,8 @@ from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import why_not
 from forbear.exchange.http.send import ORIGINAL
 from forbear.exchange.http.session import Chunk, ChunkSession
-from forbear.http import method
-from forbear.http.status import asked, reason
+from forbear.http.request import method_label
+from forbear.http.status import reason, retry_after
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
@@ -110,7 +110,7 @@ class Exchange:
             verdict = policy.judge_value(response) or verdict
         if verdict is not None:
             if verdict.retry_after is None:  # as `on_result` has it
-                verdict = verdict.replace(retry_after=asked(headers, self.runtime.now()))
+                verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
             return self._after(verdict, None, f"HTTP {status}", reason(status), status, response)
         if self._run is not None:
             self._run.succeeded()
@@ -194,7 +194,7 @@ class Exchange:
         return (
             self.policy.name
             or self.judgement.operation
-            or Operation(f"{request.method} {request.host}", method.label(request.method))
+            or Operation(f"{request.method} {request.host}", method_label(request.method))
         )
 
     def _begun(self, started: float) -> Run:

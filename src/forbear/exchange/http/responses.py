@@ -6,8 +6,8 @@ around the client would take it for a failed attempt and send the write again.
 
 from typing import Generic, TypeVar, cast
 
-from forbear.http.method import READS
 from forbear.http.ranges import number
+from forbear.http.request import READS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

@@ -6,9 +6,8 @@ from pathlib import Path
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
-from forbear.http import method as _method
 from forbear.http import preconditions
-from forbear.http.request import Request
+from forbear.http.request import OVERRIDES, Request
 from forbear.tables.matcher import Matcher
 from forbear.tables.operations import HttpOperation
 from forbear.tables.service import BATCH
@@ -82,7 +81,7 @@ class JsonApi:
 
         On its plain paths the API obeys one override header of a POST.
         """
-        if request.method != "POST" or len(overrides) > 1 or _method.OVERRIDES[0] not in request.headers:
+        if request.method != "POST" or len(overrides) > 1 or OVERRIDES[0] not in request.headers:
             return None  # not documented
         return self._operation(overrides[0], request, path, query) if path.startswith("/storage/v1/") else None
 

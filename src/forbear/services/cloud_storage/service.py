@@ -15,9 +15,8 @@ from forbear.core.verdict import TRANSIENT, Safety, Verdict
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, Metadata
-from forbear.http import method as _method
 from forbear.http import preconditions
-from forbear.http.request import Request
+from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.services.cloud_storage import hosts, json_api, xml_api
 from forbear.services.cloud_storage.json_api import NAME, JsonApi, choose
@@ -94,7 +93,7 @@ class CloudStorage(Record):
     def classify(self, request: Request) -> Judgement:
         """Return the safety of a request."""
         path, query = preconditions.split(request.target)
-        overrides = _method.overrides(request.headers)
+        overrides = method_overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
         known = None
         if not preconditions.is_cut(request.target):
@@ -109,7 +108,7 @@ class CloudStorage(Record):
                 known = _json(self.disputed, self.documented).judge(request, path, query)
         if known is not None:
             return known
-        return _READ if request.method in _method.READS and not overridden else _UNKNOWN
+        return _READ if request.method in READS and not overridden else _UNKNOWN
 
     def verdict(
         self,

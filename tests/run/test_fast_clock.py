@@ -6,9 +6,7 @@ import pytest
 
 from forbear.core.backoff import Constant
 from forbear.policy import retry
-from forbear.run.compressed import CompressedRuntime
-from forbear.run.errors import AttemptTimeout
-from forbear.run.runtime import current
+from forbear.run.runtime import AttemptTimeout, FastClock, current
 
 FACTOR = 10_000
 
@@ -16,7 +14,7 @@ FACTOR = 10_000
 @pytest.mark.parametrize("clock", ["monotonic", "now"])
 def test_clocks_run_faster(clock: str) -> None:
     """While a real clock advances by a little, the compressed ones advance by `factor` times as much."""
-    runtime = CompressedRuntime(FACTOR)
+    runtime = FastClock(FACTOR)
     real = time.monotonic()
     before = getattr(runtime, clock)()
     runtime.sleep(20)
@@ -26,13 +24,13 @@ def test_clocks_run_faster(clock: str) -> None:
 
 def test_the_wall_clock_starts_at_the_real_time() -> None:
     """What is dated now is dated as the rest of the world dates it."""
-    assert CompressedRuntime(1).now() == pytest.approx(time.time(), abs=60)
+    assert FastClock(1).now() == pytest.approx(time.time(), abs=60)
 
 
 def test_a_run_waits_by_its_clock() -> None:
     """An hour of backoff within a timeout of a day is over at once, and the report tells compressed seconds."""
     policy = retry(on=OSError, attempts=2, timeout=86_400, backoff=Constant(3_600))
-    token = current.set(CompressedRuntime(1_000_000))
+    token = current.set(FastClock(1_000_000))
     failures: list[float] = []
 
     def fail() -> None:
@@ -50,7 +48,7 @@ def test_a_run_waits_by_its_clock() -> None:
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_coroutines_sleep_and_are_cut_short(anyio_backend: str) -> None:
     """Async waits and attempt timeouts are compressed too, in both event loops."""
-    runtime = CompressedRuntime(FACTOR)
+    runtime = FastClock(FACTOR)
     before = runtime.monotonic()
     await runtime.asleep(100)
     assert runtime.monotonic() - before >= 100
@@ -63,4 +61,4 @@ async def test_coroutines_sleep_and_are_cut_short(anyio_backend: str) -> None:
 def test_a_factor_that_does_not_compress_is_refused(factor: float, error: type[Exception]) -> None:
     """Time cannot be stretched, stopped or skipped."""
     with pytest.raises(error, match="`factor`"):
-        CompressedRuntime(factor)
+        FastClock(factor)

@@ -1,13 +1,13 @@
 """The sync loop: call, ask the run what to do, sleep, call again. It decides nothing itself."""
 
 from forbear.core.report import reports_made
-from forbear.run.functions import dress, refuse_coroutine
+from forbear.run.functions import dress, no_awaitable, refuse_coroutine
 from forbear.run.runtime import current, current_runtime
 from forbear.run.state import Run
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Awaitable, Callable
     from typing import Any
 
     from forbear.run.state import Plan
@@ -68,3 +68,66 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
             if delay is None:
                 return value
         run.runtime.sleep(delay)
+
+
+async def acall(
+    plan: "Plan",
+    operation: str,
+    function: "Callable[..., Awaitable[Any]]",
+    args: "tuple[Any, ...]",
+    kwargs: "dict[str, Any]",
+) -> "Any":
+    """Await `function` as often as the plan allows."""
+    runtime = current_runtime()
+    run = Run(plan, operation, runtime, runtime.monotonic())
+    while True:
+        try:
+            limit = run.attempt_limit()
+            pending = function(*args, **kwargs)
+            if not hasattr(type(pending), "__await__"):
+                break  # it ran to its end, and is not to run again because of what it returned
+            if limit is None:
+                value = await pending
+            else:
+                async with runtime.within(limit):
+                    value = await pending
+        except Exception as error:
+            delay = run.failed(error)
+            if delay is None:
+                raise
+        else:
+            delay = run.returned(value)
+            if delay is None:
+                return value
+        await runtime.asleep(delay)
+    raise no_awaitable(operation)
+
+
+def awrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]") -> "Callable[..., Awaitable[Any]]":
+    """Return the coroutine function that awaits `function` as often as the plan allows."""
+    if plan.budget is not None or plan.judges_values or plan.attempt_timeout is not None:
+
+        async def counted(*args: "Any", **kwargs: "Any") -> "Any":
+            return await acall(plan, operation, function, args, kwargs)
+
+        return dress(counted, function)
+
+    async def retried(*args: "Any", **kwargs: "Any") -> "Any":
+        started, reports = current.clock(), reports_made[0]
+        run = None  # nearly every call ends without a state
+        while True:
+            try:
+                value = await function(*args, **kwargs)
+            except Exception as error:
+                if run is None:
+                    run = Run(plan, operation, current_runtime(), started, reports)
+                delay = run.failed(error)
+                if delay is None:
+                    raise
+            else:
+                if run is not None:
+                    run.succeeded()
+                return value
+            await run.runtime.asleep(delay)
+
+    return dress(retried, function)
