@@ -16,7 +16,7 @@ from forbear.update import aupdate, update
 
 __version__ = "0.1.0"
 
-_listeners.ask(logger_where_heard)  # until the application says otherwise, by forbear.observe.listen
+_listeners.set_process_listeners(logger_where_heard)  # until the application says otherwise, by forbear.observe.listen
 
 __all__ = [
     "CONFLICT",

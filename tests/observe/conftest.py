@@ -12,4 +12,4 @@ from forbear.run import listeners
 def listening_as_ever() -> Iterator[None]:
     """The default."""
     yield
-    listeners.ask(logger_where_heard)
+    listeners.set_process_listeners(logger_where_heard)

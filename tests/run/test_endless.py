@@ -9,7 +9,7 @@ from forbear.core.backoff import Constant
 from forbear.core.events import Event, GaveUp, Recovered
 from forbear.core.report import report
 from forbear.policy import retry
-from forbear.run.listeners import hushed
+from forbear.run.listeners import muted
 from forbear.testing.virtual_time import virtual_time
 from tests.run.cases import Busy
 from tests.run.drivers import DRIVERS, Driver
@@ -65,7 +65,7 @@ def held_after(polls: int) -> int:
         else:
             raise Busy(100_000 * "x")
 
-    with virtual_time() as time, hushed():
+    with virtual_time() as time, muted():
         tracemalloc.start()
         try:
             ENDLESS.with_backoff(Constant(0)).call(poll)

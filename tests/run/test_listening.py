@@ -226,7 +226,7 @@ def test_async_hooks_are_refused(hook: Any, take: Callable[[Any], object], name:
 
 def test_a_listener_that_returns_a_coroutine_is_warned_about() -> None:
     """It cannot be told before; the coroutine is closed."""
-    told = r"a listener failed when told Failed: TypeError: .* returned a coroutine"
+    told = r"a listener failed on Failed: TypeError: .* returned a coroutine"
     with pytest.warns(RuntimeWarning, match=told), virtual_time(), pytest.raises(Busy):
         BUSY.with_attempts(1).with_on_event(lambda event: listener(event) if isinstance(event, Failed) else None).call(
             fail

@@ -129,7 +129,7 @@ def test_a_failing_listener_changes_nothing(drive: Driver, outcomes: tuple[objec
     def listen(event: Event) -> None:
         raise ValueError("no room")
 
-    with pytest.warns(RuntimeWarning, match=r"a listener failed when told \w+: ValueError: no room"):
+    with pytest.warns(RuntimeWarning, match=r"a listener failed on \w+: ValueError: no room"):
         outcome = drive(BUSY.with_on_event(listen).with_attempts(2), *outcomes)
     assert outcome.starts == [0, 1]
     assert isinstance(outcome.error, Busy) or outcome.value == "done"

@@ -35,7 +35,7 @@ def listen(*told: "Listener") -> None:
     """
     for listener in told:
         listeners.check("a listener", listener)
-    listeners.ask(lambda: told)
+    listeners.set_process_listeners(lambda: told)
 
 
 def all_of(*told: "Listener") -> "Listener":
@@ -44,7 +44,7 @@ def all_of(*told: "Listener") -> "Listener":
         listeners.check("a listener", listener)
 
     def tell_all(event: "Event") -> None:
-        listeners.tell(told, event)
+        listeners.notify(told, event)
 
     return tell_all
 

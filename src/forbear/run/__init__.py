@@ -1,1 +1,1 @@
-"""Driving runs: the clock, sleep and randomness, and the loops that ask the core what to do after each attempt."""
+"""Run a policy: the runtime (clock, sleep, randomness), the state of one run, and the loops around it."""

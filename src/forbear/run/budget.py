@@ -1,4 +1,4 @@
-"""The retry budget that runs share: a rule of the core with its counters, a lock and the clock."""
+"""`Budget`: the retry budget that runs share. It adds counters, a lock and the clock to a rule of the core."""
 
 import os
 from _thread import RLock  # threading.RLock itself, without the import cost of threading
@@ -9,31 +9,31 @@ from forbear.run.runtime import current
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Protocol, Self, TypeVar
+    from typing import ClassVar, Protocol, Self, TypeVar
 
     T = TypeVar("T")
 
-    class Rule(Protocol):
-        """How a budget counts."""
+    class BudgetRule(Protocol):
+        """The rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's."""
 
         def start(self) -> list[int]:
-            """The counters of a new budget."""
+            """Return the counters of a new budget."""
             ...
 
         def put(self, state: list[int], now: float, *, retried: bool) -> None:
-            """Enter a success."""
+            """Count a success."""
             ...
 
         def take(self, state: list[int], now: float) -> bool:
-            """Enter a wish to retry; False refuses it."""
+            """Count a request to retry and return whether it is granted."""
             ...
 
 
-_lock = [RLock()]  # one for all budgets, held for some microseconds
+_lock = [RLock()]  # one for all budgets; held for a few microseconds
 
 
 def _unlock_in_child() -> None:
-    """Replace the lock: a thread that does not exist in a forked child may have held it."""
+    """Replace the lock in a forked child: the thread that held it may not exist there."""
     _lock[0] = RLock()
 
 
@@ -42,68 +42,75 @@ if hasattr(os, "register_at_fork"):
 
 
 class Budget:
-    """Keeps retries from becoming the outage: share one between all policies that call the same service.
+    """A retry budget: it limits retries to a share of the successes, so that they do not overload a failing service.
 
-    Safe to share between threads and tasks, and to use in signal handlers and `__del__`. A copy is the same budget; in
-    another process (pickled) it is a new, full one. A run that the budget refuses a retry ends at once with the reason
-    BUDGET.
+    Share one between all policies that call the same service. It is safe to share between threads and tasks, and to use
+    in signal handlers and `__del__`. A copy is the same budget; unpickling makes a new, full one. When the budget
+    refuses a retry, the run ends at once with the reason BUDGET.
     """
 
     __slots__ = ("_rule", "_state")
 
-    def __init__(self, rule: "Rule | None" = None) -> None:
+    blocks: "ClassVar[bool]" = False
+    """True for a subclass whose `take` does I/O: async loops then await `atake` instead."""
+
+    def __init__(self, rule: "BudgetRule | None" = None) -> None:
         if rule is not None and (isinstance(rule, type) or not callable(getattr(rule, "take", None))):
             raise TypeError(f"`rule` must be a rule such as forbear.TokenBucket() or None (that one), got {rule!r}")
-        self._rule: Rule = TokenBucket() if rule is None else rule
+        self._rule: BudgetRule = TokenBucket() if rule is None else rule
         self._state = self._rule.start()
 
     @classmethod
     def brooker(cls, capacity: float = 10, deposit: float = 0.1) -> "Self":
-        """Marc Brooker's token bucket: a success puts in a tenth of a token, a retry takes one. The default budget."""
+        """Make the default budget, Marc Brooker's token bucket: a success adds a tenth of a token, a retry takes one."""
         return cls(TokenBucket(capacity, deposit))
 
     @classmethod
     def aws(cls) -> "Self":
-        """The retry quota of the AWS SDKs: 500 tokens, a retry takes 5 and a success after it gives them back.
+        """Make a budget with the retry quota of the AWS SDKs: 500 tokens, 5 for a retry, returned by a success.
 
-        A success at the first attempt puts in 1. Their dearer price for a timeout is not modelled.
+        A success at the first attempt adds 1. The higher cost that the SDKs charge after a timeout is not modelled.
         """
         return cls(TokenBucket(capacity=500, deposit=1, cost=5, refund=True))
 
     @classmethod
     def grpc(cls, max_tokens: float = 10, token_ratio: float = 0.1) -> "Self":
-        """gRPC's retry throttle (gRFC A6): no retries while half of the tokens or more are gone."""
+        """Make a budget with gRPC's retry throttle (gRFC A6): no retries while half of the tokens or less are left."""
         return cls(Throttle(max_tokens, token_ratio))
 
     @classmethod
     def ratio(cls, ratio: float = 0.2, window: float = 10, floor: float = 0) -> "Self":
-        """At most `ratio` retries for each success of the last `window` seconds, plus `floor` retries per second."""
+        """Make a budget of `ratio` retries for each success of the last `window` seconds, plus `floor` per second."""
         return cls(Ratio(ratio, window, floor))
 
     def take(self) -> bool:
-        """Ask for a retry; False refuses it."""
+        """Take the tokens of one retry and return True, or return False where the budget refuses the retry."""
         now = current.get().monotonic()
         return self._count(lambda state: self._rule.take(state, now))
 
+    async def atake(self) -> bool:
+        """Do the same as `take` without blocking the event loop; a subclass with `blocks` does its I/O here."""
+        return self.take()
+
     def put(self, *, retried: bool) -> None:
-        """Enter a success; `retried` says whether it took more than one attempt."""
+        """Count a success; `retried` says whether it took more than one attempt."""
         now = current.get().monotonic()
         self._count(lambda state: self._rule.put(state, now, retried=retried))
 
-    def _count(self, enter: "Callable[[list[int]], T]") -> "T":
-        """Enter something in the counters, as one step.
+    def _count(self, change: "Callable[[list[int]], T]") -> "T":
+        """Change the counters in one atomic step and return what `change` returns.
 
-        The lock keeps other threads out. The same thread may come back before it is done, by a signal handler or a
-        `__del__`: then it counts in a state of its own, which is found to be newer, and the step is made again on it.
+        The lock keeps other threads out. A signal handler or a `__del__` may call the budget again in the same thread
+        before the step is done. Then `_state` is newer than the copy, and the step is repeated on the newer state.
         """
         with _lock[0]:
             while True:
                 before = self._state
                 after = before.copy()
-                answer = enter(after)
+                result = change(after)
                 if self._state is before:  # nothing can come between this and the next line: neither calls anything
                     self._state = after
-                    return answer
+                    return result
 
     def __copy__(self) -> "Self":
         return self
@@ -111,7 +118,7 @@ class Budget:
     def __deepcopy__(self, memo: object) -> "Self":
         return self
 
-    def __reduce__(self) -> "tuple[type[Budget], tuple[Rule]]":
+    def __reduce__(self) -> "tuple[type[Budget], tuple[BudgetRule]]":
         return type(self), (self._rule,)
 
     def __repr__(self) -> str:

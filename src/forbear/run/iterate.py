@@ -1,7 +1,7 @@
-"""The iterator forms, sync and async: `for attempt in policy: with attempt:`. One object is iterator and attempt."""
+"""The iterator forms, `for attempt in policy` and `async for`; one object is both the iterator and the attempt."""
 
 from forbear.run.runtime import AttemptTimeout, current_runtime
-from forbear.run.state import Run
+from forbear.run.state import PendingDelay, Run, granted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -10,24 +10,24 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from forbear.run.state import Plan
+    from forbear.run.state import RetryPlan
 
 
 _READY, _STARTED, _ENTERED, _DONE = "ready", "started", "entered", "done"
 
 
 class _Block:
-    """What both forms share: the block's outcome goes to the run, and the run says what comes next."""
+    """The part that both forms share: hand the block's outcome to the run, and note whether another attempt follows."""
 
     __slots__ = ("_run", "_delay", "_state")
 
-    def __init__(self, plan: "Plan", operation: str) -> None:
+    def __init__(self, plan: "RetryPlan", operation: str, *, awaits: bool = False) -> None:
         if plan.judges_values:
             raise TypeError(
                 "`on_result` needs a returned value, and a block has none; use policy.call or the decorator"
             )
         runtime = current_runtime()
-        self._run = Run(plan, operation, runtime, runtime.monotonic())
+        self._run = Run(plan, operation, runtime, runtime.monotonic(), awaits=awaits)
         self._delay: float | None = None
         self._state = _READY
 
@@ -58,7 +58,7 @@ class _Block:
         return True
 
     def _goes_on(self) -> bool:
-        """Whether there is another attempt, which the caller starts after the wait."""
+        """Return whether another attempt follows; the caller waits, then starts it."""
         if self._state is _STARTED:
             self._state = _DONE
             raise RuntimeError(
@@ -68,7 +68,7 @@ class _Block:
 
 
 class Attempts(_Block):
-    """`for attempt in policy`: yields itself for every attempt until a block ends without an error."""
+    """`for attempt in policy`: yields itself for each attempt until a block ends without an error."""
 
     __slots__ = ()
 
@@ -81,11 +81,19 @@ class Attempts(_Block):
 
 
 class AsyncAttempts(_Block):
-    """`async for attempt in policy`: as the sync form; `async with attempt` also enforces the attempt timeout."""
+    """`async for attempt in policy`: yields itself for each attempt, as the sync form does.
 
-    __slots__ = ("_within",)
+    `async with attempt` also enforces the attempt timeout. A budget that is awaited refuses a retry at the head of the
+    loop: there the error of the block is raised again.
+    """
 
-    _within: "AbstractAsyncContextManager[None] | None"
+    __slots__ = ("_error", "_within")
+
+    _error: Exception
+    _within: "AbstractAsyncContextManager[bool | None] | None"
+
+    def __init__(self, plan: "RetryPlan", operation: str) -> None:
+        super().__init__(plan, operation, awaits=True)
 
     def __aiter__(self) -> "Self":
         return self
@@ -93,16 +101,36 @@ class AsyncAttempts(_Block):
     async def __anext__(self) -> "Self":
         if not self._goes_on():
             raise StopAsyncIteration
+        if type(self._delay) is PendingDelay:
+            await self._ask_budget()
         if self._delay is not None:
             await self._run.runtime.asleep(self._delay)
         self._state = _STARTED
         return self
+
+    async def _ask_budget(self) -> None:
+        """Await the budget's answer to the retry, and raise the error of the block again where it refuses."""
+        self._delay = await granted(self._delay)
+        try:
+            if self._delay is None:
+                self._state = _DONE
+                raise self._error
+        finally:
+            del self._error  # its traceback now leads to this frame
 
     def __enter__(self) -> "Self":
         if self._run.plan.attempt_timeout is not None:
             self._state = _DONE
             raise TypeError("`attempt_timeout` needs `async with attempt:`; plain `with` cannot cut a block short")
         return super().__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> bool:
+        goes_on = super().__exit__(kind, error, traceback)
+        if type(self._delay) is PendingDelay and isinstance(error, Exception):
+            self._error = error
+        return goes_on
 
     async def __aenter__(self) -> "Self":
         super().__enter__()

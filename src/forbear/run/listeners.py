@@ -1,4 +1,4 @@
-"""Who is told of a run: the listener of its policy and those of the whole process. It knows none of them."""
+"""Notify listeners of events: the listener of a run's policy, and those of the whole process."""
 
 from collections.abc import Coroutine
 from contextvars import ContextVar
@@ -22,72 +22,72 @@ def _nobody() -> "tuple[Listener, ...]":
     return ()
 
 
-_hushed: ContextVar[bool] = ContextVar("forbear_hushed", default=False)
+_muted: ContextVar[bool] = ContextVar("forbear_muted", default=False)
 
 _process: "list[Callable[[], tuple[Listener, ...]]]" = [_nobody]
 
 
-def ask(who: "Callable[[], tuple[Listener, ...]]") -> None:
-    """Ask `who` at the first failure of each run who listens in this process; it replaces the one asked before."""
-    _process[0] = who
+def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None:
+    """Set the function that returns the process's listeners; each run calls it at its first failure."""
+    _process[0] = provide
 
 
-class hushed:  # noqa: N801 - used like a function
-    """`with hushed():` tells nobody in the process of runs that are only imagined; the listener of a policy is told."""
+class muted:  # noqa: N801 - used like a function
+    """`with muted():` keeps the process's listeners from simulated runs; a policy's own listener is still notified."""
 
     __slots__ = ("_token",)
 
     _token: "Token[bool]"
 
     def __enter__(self) -> None:
-        self._token = _hushed.set(True)
+        self._token = _muted.set(True)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
     ) -> None:
-        _hushed.reset(self._token)
+        _muted.reset(self._token)
 
 
-def of(own: "Listener | None") -> "tuple[Listener, ...]":
-    """All who listen to a run whose policy tells `own`."""
-    others = () if _hushed.get() else _process[0]()
+def of_run(own: "Listener | None") -> "tuple[Listener, ...]":
+    """Return all listeners of a run: `own`, that of its policy, then those of the process."""
+    others = () if _muted.get() else _process[0]()
     return others if own is None else (own, *others)
 
 
 def check(parameter: str, listener: object) -> None:
-    """Refuse what cannot be called with an event, and async functions: nobody would await them."""
+    """Raise TypeError for a listener that is not callable or is async; `parameter` names it in the text."""
     if not callable(listener):
         raise TypeError(f"{parameter} must be callable with one event, got {listener!r}")
     refuse_async(parameter, listener, "have a plain function hand the event on, as to a queue or a new task")
 
 
-_telling: "ContextVar[tuple[Listener, ...]]" = ContextVar("forbear_telling", default=())
-"""The listeners that are being told of an event, outermost first."""
+_active: "ContextVar[tuple[Listener, ...]]" = ContextVar("forbear_active_listeners", default=())
+"""The listeners that are handling an event now, outermost first."""
 _DEEPEST = 5
-"""How deep listeners may tell others by runs of their own: those that are made anew each time are never the same."""
+"""The nesting depth at which listeners' own runs notify nobody: a listener may be a new object each time."""
 
 
-def tell(listeners: "tuple[Listener, ...]", *events: "Event") -> None:
-    """Call each listener with events that come together.
+def notify(listeners: "tuple[Listener, ...]", *events: "Event") -> None:
+    """Call each listener with the events, in order.
 
-    One that fails is warned about: it must not turn a success into a failure, nor hide an error. One that is being told
-    of an event is not told of the runs that it starts itself, in tasks of theirs neither: it would never end.
+    A listener that raises causes a RuntimeWarning only, so that it neither hides an error nor fails a success. While a
+    listener handles an event, it is not notified of runs that it starts itself, nor of those in tasks that it starts.
     """
-    telling = _telling.get()
-    if len(telling) >= _DEEPEST:
+    active = _active.get()
+    if len(active) >= _DEEPEST:
         return
     for listener in listeners:
-        if listener in telling:
+        if listener in active:
             continue
-        token = _telling.set((*telling, listener))
+        token = _active.set((*active, listener))
         try:
             for event in events:
-                _tell_one(listener, event)
+                _notify_one(listener, event)
         finally:
-            _telling.reset(token)
+            _active.reset(token)
 
 
-def _tell_one(listener: "Listener", event: "Event") -> None:
+def _notify_one(listener: "Listener", event: "Event") -> None:
     try:
         value = listener(event)
         if value is not None and isinstance(value, Coroutine):
@@ -97,5 +97,5 @@ def _tell_one(listener: "Listener", event: "Event") -> None:
         import warnings
 
         name, kind = type(event).__name__, type(error).__qualname__
-        text = f"a listener failed when told {name}: {kind}: {redact(text_of(error))}"
+        text = f"a listener failed on {name}: {kind}: {redact(text_of(error))}"
         warnings.warn(text, RuntimeWarning, stacklevel=3)

@@ -1,34 +1,70 @@
-"""The sync loop: call, ask the run what to do, sleep, call again. It decides nothing itself."""
+"""The sync and async loops: call the function, ask the run how long to wait, sleep, call again.
+
+`call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`.
+"""
 
 from forbear.core.report import reports_made
-from forbear.run.functions import dress, no_awaitable, refuse_coroutine
+from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
 from forbear.run.runtime import current, current_runtime
-from forbear.run.state import Run
+from forbear.run.state import Run, granted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
     from typing import Any
 
-    from forbear.run.state import Plan
+    from forbear.run.state import RetryPlan
 
 
 def call(
-    plan: "Plan", operation: str, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]"
+    plan: "RetryPlan", operation: str, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]"
 ) -> "Any":
-    """Call `function` as often as the plan allows."""
+    """Call `function` as often as the plan allows and return its value."""
     runtime = current_runtime()
     return _repeat(Run(plan, operation, runtime, runtime.monotonic()), function, args, kwargs)
 
 
-def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
+async def acall(
+    plan: "RetryPlan",
+    operation: str,
+    function: "Callable[..., Awaitable[Any]]",
+    args: "tuple[Any, ...]",
+    kwargs: "dict[str, Any]",
+) -> "Any":
+    """Await `function` as often as the plan allows and return its value; attempt timeouts are enforced."""
+    runtime = current_runtime()
+    run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
+    while True:
+        try:
+            limit = run.attempt_limit()
+            pending = function(*args, **kwargs)
+            if not hasattr(type(pending), "__await__"):
+                break  # the function has run to its end; its return value is no reason to run it again
+            if limit is None:
+                value = await pending
+            else:
+                async with runtime.within(limit):
+                    value = await pending
+        except Exception as error:
+            delay = await granted(run.failed(error))
+            if delay is None:
+                raise
+        else:
+            delay = await granted(run.returned(value))
+            if delay is None:
+                return value
+        await runtime.asleep(delay)
+    raise no_awaitable(operation)
+
+
+def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
     """Return the function that calls `function` as often as the plan allows."""
     if plan.budget is not None or plan.judges_values:
 
         def counted(*args: "Any", **kwargs: "Any") -> "Any":
             return call(plan, operation, function, args, kwargs)
 
-        return dress(counted, function)
+        return copy_metadata(counted, function)
 
     harmless: type[object] = type(None)  # the type of the last value: known to be no coroutine
 
@@ -42,7 +78,7 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
             delay = run.failed(error)
             if delay is None:
                 raise
-        else:  # nearly every call ends here, without a state
+        else:  # nearly every call ends here, without a `Run`
             if type(value) is not harmless:
                 refuse_coroutine(value, operation)
                 harmless = type(value)
@@ -50,7 +86,39 @@ def wrap(plan: "Plan", operation: str, function: "Callable[..., Any]") -> "Calla
         run.runtime.sleep(delay)
         return _repeat(run, function, args, kwargs)
 
-    return dress(retried, function)
+    return copy_metadata(retried, function)
+
+
+def awrap(
+    plan: "RetryPlan", operation: str, function: "Callable[..., Awaitable[Any]]"
+) -> "Callable[..., Awaitable[Any]]":
+    """Return the coroutine function that awaits `function` as often as the plan allows."""
+    if plan.budget is not None or plan.judges_values or plan.attempt_timeout is not None:
+
+        async def counted(*args: "Any", **kwargs: "Any") -> "Any":
+            return await acall(plan, operation, function, args, kwargs)
+
+        return copy_metadata(counted, function)
+
+    async def retried(*args: "Any", **kwargs: "Any") -> "Any":
+        started, reports = current.clock(), reports_made[0]
+        run = None  # nearly every call ends without one
+        while True:
+            try:
+                value = await function(*args, **kwargs)
+            except Exception as error:
+                if run is None:
+                    run = Run(plan, operation, current_runtime(), started, reports)
+                delay = run.failed(error)
+                if delay is None:
+                    raise
+            else:
+                if run is not None:
+                    run.succeeded()
+                return value
+            await run.runtime.asleep(delay)
+
+    return copy_metadata(retried, function)
 
 
 def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "Any":
@@ -68,66 +136,3 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
             if delay is None:
                 return value
         run.runtime.sleep(delay)
-
-
-async def acall(
-    plan: "Plan",
-    operation: str,
-    function: "Callable[..., Awaitable[Any]]",
-    args: "tuple[Any, ...]",
-    kwargs: "dict[str, Any]",
-) -> "Any":
-    """Await `function` as often as the plan allows."""
-    runtime = current_runtime()
-    run = Run(plan, operation, runtime, runtime.monotonic())
-    while True:
-        try:
-            limit = run.attempt_limit()
-            pending = function(*args, **kwargs)
-            if not hasattr(type(pending), "__await__"):
-                break  # it ran to its end, and is not to run again because of what it returned
-            if limit is None:
-                value = await pending
-            else:
-                async with runtime.within(limit):
-                    value = await pending
-        except Exception as error:
-            delay = run.failed(error)
-            if delay is None:
-                raise
-        else:
-            delay = run.returned(value)
-            if delay is None:
-                return value
-        await runtime.asleep(delay)
-    raise no_awaitable(operation)
-
-
-def awrap(plan: "Plan", operation: str, function: "Callable[..., Awaitable[Any]]") -> "Callable[..., Awaitable[Any]]":
-    """Return the coroutine function that awaits `function` as often as the plan allows."""
-    if plan.budget is not None or plan.judges_values or plan.attempt_timeout is not None:
-
-        async def counted(*args: "Any", **kwargs: "Any") -> "Any":
-            return await acall(plan, operation, function, args, kwargs)
-
-        return dress(counted, function)
-
-    async def retried(*args: "Any", **kwargs: "Any") -> "Any":
-        started, reports = current.clock(), reports_made[0]
-        run = None  # nearly every call ends without a state
-        while True:
-            try:
-                value = await function(*args, **kwargs)
-            except Exception as error:
-                if run is None:
-                    run = Run(plan, operation, current_runtime(), started, reports)
-                delay = run.failed(error)
-                if delay is None:
-                    raise
-            else:
-                if run is not None:
-                    run.succeeded()
-                return value
-            await run.runtime.asleep(delay)
-
-    return dress(retried, function)

@@ -1,8 +1,8 @@
-"""Nesting: whether an inner run gave up on an outcome, so that the outer run must not repeat it.
+"""Detect whether an inner run gave up on an outcome, so that the outer run does not repeat it.
 
-An exception may be shared: a pool or a batch loader raises the same one in all tasks that wait. So a report on it tells
-of an inner run only if it was made while the attempt was under way, and in it: in the same thread or task, or where the
-error has come to the attempt through the run that reported on it.
+Several runs may raise the same exception: a pool or a batch loader raises one error in all tasks that wait for it. So
+a report on an exception stops a run only if an inner run made it during the attempt under way. That is so if the report
+was made in the same thread or task, or if the error reached the attempt through the run that reported it.
 """
 
 from contextvars import ContextVar
@@ -17,78 +17,76 @@ if TYPE_CHECKING:
     from forbear.core.report import Report
     from forbear.run.state import Run
 
-    Place = tuple[int, int, int]
+    Entry = tuple[int, int, int]
 
 _FINAL = (
     Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.UNSAFE, Reason.BODY,
 )  # fmt: skip
-"""Reasons by which an inner run ends the matter: its limits, or a repeat that could do harm. By any other it only says
-that the failure is none of its own, and leaves the next step to whoever is around it."""
+"""Reasons for which the outer run stops, too: the inner run reached a limit, or a repeat could do harm. For any other
+reason the inner run only left the failure to its caller."""
 
 _HARMFUL = (Reason.UNSAFE, Reason.BODY)
 
 _newest: "ContextVar[tuple[Report | None, int]]" = ContextVar("forbear_newest_report", default=(None, 0))
-"""The newest report of this thread or task, and the identity of the outcome that it is about."""
+"""The newest report of this thread or task, and the id of its outcome."""
 
 
-class Origin:
-    """The run that made a report: when it `began` and by which `clock`, and the `place` where its error left it."""
+class RunOrigin:
+    """The run that made a report: when it `began`, the id of its `clock`, and the traceback `entry` of its error."""
 
-    __slots__ = ("began", "clock", "place")
+    __slots__ = ("began", "clock", "entry")
 
     def __init__(self, run: "Run", error: BaseException | None) -> None:
         self.began = run.started
         self.clock = id(run.runtime)
         traceback: TracebackType | None = None if error is None else traceback_of(error)
-        self.place = None if traceback is None else _place(traceback)
+        self.entry = None if traceback is None else _entry(traceback)
 
 
 def gave_up(report: "Report", outcome: object) -> None:
-    """Note in this thread or task that a run gave up on an outcome: a plain value cannot carry its report itself."""
+    """Note the newest report of this thread or task; a plain value that was refused cannot carry its report."""
     _newest.set((report, id(outcome)))
 
 
 def ended_within(outcome: object, run: "Run") -> bool:
-    """Return whether a run within the attempt of `run` that is under way has ended the matter."""
+    """Return whether an inner run gave up on `outcome` for a final reason during the current attempt of `run`."""
     newest, identity = _newest.get()
     if identity == id(outcome) and newest is not None and not isinstance(outcome, BaseException):
         return newest.number > run.reports and newest.reason in _FINAL
-    return any(found.reason in _FINAL and _is_within(carrier, found, run) for carrier, found in carried(outcome))
+    return any(report.reason in _FINAL and _is_within(carrier, report, run) for carrier, report in carried(outcome))
 
 
 def inner_report(outcome: object, run: "Run") -> "Report | None":
-    """Return the report of a run within the attempt of `run` that is under way, whatever ended that inner run."""
-    for carrier, found in carried(outcome):
-        if _is_within(carrier, found, run):
-            return found
-    return None
+    """Return the report of a run within the current attempt of `run`, whatever its reason; None if there is none."""
+    return next((report for carrier, report in carried(outcome) if _is_within(carrier, report, run)), None)
 
 
-def _is_within(carrier: object, found: "Report", run: "Run") -> bool:
-    if found.number <= run.reports:
+def _is_within(carrier: object, report: "Report", run: "Run") -> bool:
+    """Return whether `report`, found on `carrier`, was made during the current attempt of `run`."""
+    if report.number <= run.reports:
         return False
-    origin = found.origin
-    if not isinstance(origin, Origin) or found is _newest.get()[0]:  # came from another process; or made right here
+    origin = report.origin
+    if not isinstance(origin, RunOrigin) or report is _newest.get()[0]:  # from another process; or made right here
         return True
     if origin.clock == id(run.runtime) and origin.began < run.began:
         return False
     # Where a repeat could do harm, a doubt counts as a yes.
-    return found.reason in _HARMFUL or origin.place is None or _passed(carrier, origin.place)
+    return report.reason in _HARMFUL or origin.entry is None or _passed(carrier, origin.entry)
 
 
-def _passed(carrier: object, place: "Place") -> bool:
-    """Return whether an error has come through a place: it is an entry of its traceback, which grows on the way."""
+def _passed(carrier: object, entry: "Entry") -> bool:
+    """Return whether the traceback of an error, of its cause or of its context has this entry."""
     if not isinstance(carrier, BaseException):
         return False
-    for error in (carrier, cause_of(carrier), context_of(carrier)):  # a library may have made a new one of it
+    for error in (carrier, cause_of(carrier), context_of(carrier)):  # a library may have wrapped the error
         traceback: TracebackType | None = None if error is None else traceback_of(error)
         while traceback is not None:
-            if _place(traceback) == place:
+            if _entry(traceback) == entry:
                 return True
             traceback = traceback.tb_next
     return False
 
 
-def _place(traceback: "TracebackType") -> "Place":
-    """Return what tells an entry of a traceback from all others, without keeping its frame alive."""
+def _entry(traceback: "TracebackType") -> "Entry":
+    """Return a key of one traceback entry that does not keep its frame alive."""
     return id(traceback), id(traceback.tb_frame.f_code), traceback.tb_lasti

@@ -1,20 +1,25 @@
-"""Run: the state of one run; after a failed attempt every loop and adapter asks it how long to wait, if at all."""
+"""`Run`: the state of one run. After each failed attempt it says how long to wait, or that the run gives up.
 
+All loops and adapters share it. The order after a failure: `decide`, then a token from the retry budget, then the
+events, then the loop's wait.
+"""
+
+from functools import partial
 from sys import intern
 
-from forbear.core.decide import Reason, Stop, Wait, decide
+from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report, attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind
 from forbear.run import listeners
-from forbear.run.nesting import Origin, ended_within, gave_up
+from forbear.run.nesting import RunOrigin, ended_within, gave_up
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Protocol
+    from collections.abc import Awaitable, Callable
+    from typing import Protocol, Self
 
     from forbear.core.backoff import Backoff
     from forbear.core.decide import Limits
@@ -23,10 +28,13 @@ if TYPE_CHECKING:
     from forbear.run.budget import Budget
     from forbear.run.runtime import Runtime
 
-    Failure = Attempt | tuple[int, str, str, float, float | None]
+    Failure = tuple[Verdict, Exception | None, str, str, float]
+    """A failed attempt: its verdict, its error if there is one, its name, its text and the seconds elapsed by then."""
 
-    class Plan(Protocol):
-        """What a run needs to know of a policy."""
+    KeptFailure = Attempt | tuple[int, str, str, float, float | None]
+
+    class RetryPlan(Protocol):
+        """The part of a policy that a run reads."""
 
         @property
         def limits(self) -> Limits: ...
@@ -53,46 +61,82 @@ _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
 _UNSAFE = f"{Reason.UNSAFE.value}; if it does none, say so with policy.with_repeatable(True)"
 
 _KEPT = 16
-"""How many failures are kept from the beginning of a run, and as many from its end: a run may never end."""
+"""Number of failures kept from the beginning of a run, and from its end: a run may never end."""
 _LONGEST_TEXT = 4096
-"""Characters of an error's text that are kept until somebody is told of it."""
+"""Characters of an error's text that are kept until a listener or a report reads it."""
+
+
+class PendingDelay(float):
+    """A delay that a blocking budget has not granted yet: `ask` asks the budget, `settle` carries out its answer."""
+
+    __slots__ = ("ask", "settle")
+
+    ask: "Callable[[], Awaitable[bool]]"
+    settle: "Callable[[bool], float | None]"
+
+    def __new__(
+        cls, delay: float, ask: "Callable[[], Awaitable[bool]]", settle: "Callable[[bool], float | None]"
+    ) -> "Self":
+        """Make the delay, in seconds."""
+        pending = super().__new__(cls, delay)
+        pending.ask, pending.settle = ask, settle
+        return pending
+
+
+async def granted(delay: float | None) -> float | None:
+    """Return `delay` once the budget of its run has granted the retry, None if the budget refuses it.
+
+    Async loops whose `Run` was made with `awaits=True` call it between the decision and the wait. A delay that needs no
+    grant is returned as it is, and so is None.
+    """
+    return delay.settle(await delay.ask()) if isinstance(delay, PendingDelay) else delay
 
 
 class Run:
     """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way.
 
     `started` is the time before the first attempt and `reports` the number of reports made by then (default: now).
+    With `awaits`, the loop passes each delay through `granted`, so that a blocking budget is awaited there; without it,
+    `after` asks the budget at once.
     """
 
     __slots__ = (
-        "plan", "operation", "runtime", "started", "reports", "attempt", "previous", "in_doubt", "failures",
+        "plan", "operation", "runtime", "started", "reports", "awaits", "attempt", "previous", "in_doubt", "failures",
         "listeners", "report",
     )  # fmt: skip
 
     def __init__(
-        self, plan: "Plan", operation: str, runtime: "Runtime", started: float, reports: int | None = None
+        self,
+        plan: "RetryPlan",
+        operation: str,
+        runtime: "Runtime",
+        started: float,
+        reports: int | None = None,
+        *,
+        awaits: bool = False,
     ) -> None:
         self.plan = plan
         self.operation = operation
         self.runtime = runtime
         self.started = started
         self.reports = reports_made[0] if reports is None else reports  # when the attempt under way began
+        self.awaits = awaits
         self.attempt = 1
         self.previous: float | None = None
         self.in_doubt = False  # an earlier attempt may have been executed
-        self.failures: tuple[Failure, ...] = ()  # many runs may wait at once: a list is bigger
+        self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
         self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
         self.report: Report | None = None
 
     def failed(self, error: Exception) -> float | None:
-        """Seconds to wait before the next attempt, None to let `error` out (it is annotated)."""
+        """Return the seconds to wait before the next attempt, None to raise `error`, which is annotated by then."""
         plan = self.plan
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.judge_error(error)
         name, text = type(error).__qualname__, text_of(error)
         return self.after(verdict, error, name, text, repeatable=plan.repeatable, unsafe=_UNSAFE)
 
     def returned(self, value: object) -> float | None:
-        """Seconds to wait before the next attempt, None to hand `value` out: it is right, or the run gave up."""
+        """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value."""
         verdict = self.plan.judge_value(value) if self.plan.judges_values else None
         if verdict is None:
             self.succeeded()
@@ -102,18 +146,18 @@ class Run:
         return self.after(verdict, None, kind, text, repeatable=self.plan.repeatable, response=value)
 
     def succeeded(self) -> None:
-        """Tell the budget and the listener of a success."""
+        """Enter a success in the budget and notify the listeners."""
         retried = self.attempt > 1
         budget = self.plan.budget
         if budget is not None:
             budget.put(retried=retried)
         if retried and self.listeners:
             elapsed = self.runtime.monotonic() - self.started
-            listeners.tell(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts()))
+            listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts()))
 
     @property
     def began(self) -> float:
-        """The earliest time at which the attempt under way can have begun, but for errors of rounding."""
+        """The earliest time at which the attempt under way can have begun, but for rounding errors."""
         if not self.failures:
             return self.started
         last = self.failures[-1]
@@ -121,10 +165,9 @@ class Run:
         return self.started + elapsed + (self.previous or 0.0) - 1e-6
 
     def attempt_limit(self) -> float | None:
-        """Seconds that the attempt which starts now may take, None without an attempt timeout.
+        """Return the seconds that an attempt which starts now may take, None without an attempt timeout.
 
-        It is what is left of the timeout where that is less; a final attempt that starts at the deadline has its full
-        time.
+        It is at most what is left of the timeout, except that a final attempt at the deadline has its full time.
         """
         limit = self.plan.attempt_timeout
         timeout = self.plan.limits.timeout
@@ -148,47 +191,67 @@ class Run:
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to give up.
 
-        `name` and `text` describe the failure; `response` is what came back where there is no `error`. `maybe_done`
-        says that this response is what an earlier success would lead to. `blocked` forbids another attempt that the
-        decision would allow: the body is gone. `unsafe` says why the operation is not repeatable.
+        `name` and `text` describe the failure; `response` is the failed response or value where there is no `error`.
+        `maybe_done` says that an earlier success would lead to this response. `blocked` forbids a further attempt that
+        the decision would allow, because the body cannot be sent again. `unsafe` says why the operation is not
+        repeatable. With `awaits`, the result may be a `PendingDelay`.
         """
         if ever_off[0] and is_off():
             return None
-        plan, number = self.plan, self.attempt
+        plan = self.plan
         outcome = response if error is None else error
-        some_made = reports_made[0] != self.reports
-        if some_made and not plan.retry_exhausted and ended_within(outcome, self):
+        if reports_made[0] != self.reports and not plan.retry_exhausted and ended_within(outcome, self):
             return None
-        if number == 1:
-            self.listeners = listeners.of(plan.on_event)
+        if self.attempt == 1:
+            self.listeners = listeners.of_run(plan.on_event)
         elapsed = self.runtime.monotonic() - self.started
         step = decide(
             plan.limits,
             plan.backoff,
             verdict,
-            attempt=number,
+            attempt=self.attempt,
             elapsed=elapsed,
             u=self.runtime.random(),
             repeatable=repeatable,
             previous=self.previous,
         )
-        if isinstance(step, Wait):
-            delay = step.delay
-            stop = blocked
-            if stop is None and plan.budget is not None and not plan.budget.take():
-                stop = Stop(Reason.BUDGET)
-        else:
-            delay, stop = 0.0, step
-            if unsafe is not None and stop.reason is Reason.UNSAFE:
-                stop = Stop(Reason.UNSAFE, unsafe)
-        if stop is not None:
-            self._give_up(stop, verdict, error, name, text, elapsed, maybe_done, outcome)
-            return None
+        failure = verdict, error, name, text, elapsed
+        stop = blocked
+        if isinstance(step, Stop):
+            stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step
+        elif stop is None:
+            budget = plan.budget
+            if budget is None:
+                return self._schedule(step.delay, failure)
+            settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
+            if self.awaits and budget.blocks:
+                return PendingDelay(step.delay, budget.atake, settle)
+            return settle(budget.take())
+        self._give_up(stop, failure, outcome, maybe_done)
+        return None
+
+    def _settle(
+        self, delay: float, failure: "Failure", outcome: object, maybe_done: bool, allowed: bool
+    ) -> float | None:
+        """Carry out the budget's answer to a retry."""
+        if allowed:
+            return self._schedule(delay, failure)
+        self._give_up(Stop(Reason.BUDGET), failure, outcome, maybe_done)
+        return None
+
+    def _schedule(self, delay: float, failure: "Failure") -> float:
+        """Count the failed attempt, notify the listeners, and return `delay`."""
+        verdict, error, name, text, elapsed = failure
+        number = self.attempt
         if self.listeners:
-            self._keep(self._scheduled(delay, verdict, error, name, text, elapsed))
+            kept = Attempt(number, name, text, elapsed, delay)
+            failed = Failed(self.operation, number, elapsed, error, kept.text, verdict, name)
+            scheduled = Scheduled(self.operation, number + 1, elapsed, delay, kept)
+            listeners.notify(self.listeners, failed, scheduled)
+            self._keep(kept)
         else:
-            kept = intern(name) if type(name) is str else name  # that of a built-in class is made anew each time
-            self._keep((number, kept, text[:_LONGEST_TEXT], elapsed, delay))
+            name = intern(name) if type(name) is str else name  # that of a built-in class is made anew each time
+            self._keep((number, name, text[:_LONGEST_TEXT], elapsed, delay))
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt = number + 1
@@ -196,31 +259,13 @@ class Run:
         self.reports = reports_made[0]
         return delay
 
-    def _scheduled(
-        self, delay: float, verdict: "Verdict", error: Exception | None, name: str, text: str, elapsed: float
-    ) -> Attempt:
-        """Tell the listeners of a failure and of the wait that follows, and return the failure."""
-        number = self.attempt
-        failure = Attempt(number, name, text, elapsed, delay)
-        failed = Failed(self.operation, number, elapsed, error, failure.text, verdict, name)
-        listeners.tell(self.listeners, failed, Scheduled(self.operation, number + 1, elapsed, delay, failure))
-        return failure
-
-    def _give_up(
-        self,
-        stop: Stop,
-        verdict: "Verdict",
-        error: Exception | None,
-        name: str,
-        text: str,
-        elapsed: float,
-        maybe_done: bool,
-        outcome: object,
-    ) -> None:
+    def _give_up(self, stop: Stop, failure: "Failure", outcome: object, maybe_done: bool) -> None:
+        """Make the report, attach it to the error, and notify the listeners."""
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
-        failure = Attempt(self.attempt, name, text, elapsed)
-        self._keep(failure)
+        verdict, error, name, text, elapsed = failure
+        last = Attempt(self.attempt, name, text, elapsed)
+        self._keep(last)
         attempts = self._attempts()
         self.report = Report(
             self.operation,
@@ -230,21 +275,21 @@ class Run:
             stop.text,
             maybe_done and self.in_doubt,
             self.attempt - len(attempts),
-            Origin(self, error),
+            RunOrigin(self, error),
         )
         gave_up(self.report, outcome)
         if error is not None:
             attach(error, self.report)
         if self.listeners:
-            failed = Failed(self.operation, self.attempt, elapsed, error, failure.text, verdict, name)
-            listeners.tell(self.listeners, failed, GaveUp(self.operation, self.report))
+            failed = Failed(self.operation, self.attempt, elapsed, error, last.text, verdict, name)
+            listeners.notify(self.listeners, failed, GaveUp(self.operation, self.report))
 
-    def _keep(self, failure: "Failure") -> None:
+    def _keep(self, failure: "KeptFailure") -> None:
         failures = self.failures
         if len(failures) == 2 * _KEPT:
             failures = failures[:_KEPT] + failures[_KEPT + 1 :]
         self.failures = (*failures, failure)
 
     def _attempts(self) -> tuple[Attempt, ...]:
-        """Return the failures that are kept; secrets are taken out of their texts now, which most runs never need."""
+        """Return the failures that are kept; secrets are removed from their texts only here, for most runs succeed."""
         return tuple(failure if isinstance(failure, Attempt) else Attempt(*failure) for failure in self.failures)

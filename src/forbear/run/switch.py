@@ -1,4 +1,4 @@
-"""The off switch, for the process (also by the environment) or one context: one attempt, its outcome untouched."""
+"""Turn retries off, for the process (also by FORBEAR_DISABLED=1) or for a block: each run is then a single attempt."""
 
 import os
 from contextvars import ContextVar
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
 _off_here: ContextVar[bool] = ContextVar("forbear_off", default=False)
 _everywhere = {"off": os.environ.get("FORBEAR_DISABLED", "").lower() in ("1", "true", "yes", "on")}
 ever_off = [_everywhere["off"]]
-"""True once anybody has turned retries off: most processes need not look up the context variable."""
+"""True once retries have been turned off anywhere: most processes need not look up the context variable."""
 
 
 def is_off() -> bool:
-    """Whether retries are off for the caller."""
+    """Return whether retries are off for the caller."""
     return _everywhere["off"] or _off_here.get()
 
 
@@ -30,7 +30,7 @@ def enable() -> None:
 
 
 class disabled:  # noqa: N801 - used like a function
-    """`with forbear.disabled():` turns retries off for what the block calls, in this thread or task."""
+    """`with forbear.disabled():` turns retries off in this thread or task for all that the block calls."""
 
     __slots__ = ("_tokens",)
 

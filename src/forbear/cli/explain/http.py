@@ -17,7 +17,7 @@ from forbear.exchange.http.body import Fixed
 from forbear.exchange.http.exchange import Exchange
 from forbear.http.request import Request
 from forbear.policy import Policy
-from forbear.run.listeners import hushed
+from forbear.run.listeners import muted
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
 
@@ -35,7 +35,7 @@ def answer(request: Request, service: str | None, profile: str) -> Answer:
     policy, judge = chosen(request, service, profile)
     judgement = judge.classify(request)
     path = path_of(request)
-    with hushed():  # nothing of it happens
+    with muted():  # nothing of it happens
         outcomes = list(_outcomes(request, judgement, policy, judge))
     return Answer(
         f"{request.method} {request.host}{path}",
