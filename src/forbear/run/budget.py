@@ -62,7 +62,7 @@ class Budget:
 
     @classmethod
     def brooker(cls, capacity: float = 10, deposit: float = 0.1) -> "Self":
-        """Make the default budget, Marc Brooker's token bucket: a success adds a tenth of a token, a retry takes one."""
+        """Make the default budget, Marc Brooker's token bucket: a success adds 0.1 token, a retry takes one."""
         return cls(TokenBucket(capacity, deposit))
 
     @classmethod
