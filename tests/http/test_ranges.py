@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.http import ranges
-from forbear.http.ranges import ContentRange, Part, Unresumable
+from forbear.http.ranges import ContentRange, Unresumable
+from forbear.http.ranges import DownloadRange as Range
 
 ETAG = '"abc"'
 NO_RANGE = "the response does not say which one range of bytes it has"
@@ -60,54 +61,57 @@ def test_no_content_range_raises(value: str) -> None:
 @pytest.mark.parametrize(
     ("headers", "part"),
     [
-        ({"content-length": "10", "etag": ETAG}, Part(0, 9, 10, etag=ETAG)),
-        ({"content-length": "0", "etag": ETAG}, Part(0, -1, 0, etag=ETAG)),
-        ({"etag": ETAG}, Part(0, None, None, etag=ETAG)),
-        ({"content-length": "10", "transfer-encoding": "chunked", "etag": ETAG}, Part(0, None, None, etag=ETAG)),
-        ({"content-length": "ten", "etag": ETAG}, Part(0, None, None, etag=ETAG)),
-        ({"x-goog-generation": "17"}, Part(0, None, None, generation="17")),
-        ({"x-goog-generation": "17", "etag": 'W/"abc"'}, Part(0, None, None, generation="17")),
-        ({"x-goog-generation": "", "etag": ETAG}, Part(0, None, None, etag=ETAG)),
-        ({"x-goog-generation": "17", "etag": ETAG, "accept-ranges": "bytes"}, Part(0, None, None, ETAG, "17")),
-        ({"etag": ETAG, "content-encoding": "gzip"}, Part(0, None, None, ETAG, encoding="gzip")),
+        ({"content-length": "10", "etag": ETAG}, Range(0, 9, 10, etag=ETAG)),
+        ({"content-length": "0", "etag": ETAG}, Range(0, -1, 0, etag=ETAG)),
+        ({"etag": ETAG}, Range(0, None, None, etag=ETAG)),
+        (
+            {"content-length": "10", "transfer-encoding": "chunked", "etag": ETAG},
+            Range(0, None, None, etag=ETAG),
+        ),
+        ({"content-length": "ten", "etag": ETAG}, Range(0, None, None, etag=ETAG)),
+        ({"x-goog-generation": "17"}, Range(0, None, None, generation="17")),
+        ({"x-goog-generation": "17", "etag": 'W/"abc"'}, Range(0, None, None, generation="17")),
+        ({"x-goog-generation": "", "etag": ETAG}, Range(0, None, None, etag=ETAG)),
+        ({"x-goog-generation": "17", "etag": ETAG, "accept-ranges": "bytes"}, Range(0, None, None, ETAG, "17")),
+        ({"etag": ETAG, "content-encoding": "gzip"}, Range(0, None, None, ETAG, encoding="gzip")),
         (
             {"etag": ETAG, "content-encoding": "gzip", "x-goog-stored-content-encoding": "gzip"},
-            Part(0, None, None, ETAG, encoding="gzip"),
+            Range(0, None, None, ETAG, encoding="gzip"),
         ),
-        ({"etag": ETAG, "x-goog-stored-content-encoding": "identity"}, Part(0, None, None, ETAG)),
-        ({"etag": ETAG, "content-encoding": "identity"}, Part(0, None, None, ETAG)),
-        ({"etag": ETAG, "content-length": "10", "content-range": "bytes 0-9/10"}, Part(0, 9, 10, ETAG)),
+        ({"etag": ETAG, "x-goog-stored-content-encoding": "identity"}, Range(0, None, None, ETAG)),
+        ({"etag": ETAG, "content-encoding": "identity"}, Range(0, None, None, ETAG)),
+        ({"etag": ETAG, "content-length": "10", "content-range": "bytes 0-9/10"}, Range(0, 9, 10, ETAG)),
     ],
 )
-def test_a_whole_object_can_be_continued(headers: dict[str, str], part: Part) -> None:
+def test_a_whole_object_can_be_continued(headers: dict[str, str], part: Range) -> None:
     """A 200 promises all bytes of an object that its ETag or generation names."""
-    assert ranges.begin("GET", 200, headers) == part
+    assert ranges.download_range("GET", 200, headers) == part
 
 
 @pytest.mark.parametrize(
     ("content_range", "part"),
     [
-        ("bytes 0-9/10", Part(0, 9, 10, etag=ETAG)),
-        ("bytes 5-7/10", Part(5, 7, 10, etag=ETAG)),
-        ("bytes 5-7/*", Part(5, 7, None, etag=ETAG)),
+        ("bytes 0-9/10", Range(0, 9, 10, etag=ETAG)),
+        ("bytes 5-7/10", Range(5, 7, 10, etag=ETAG)),
+        ("bytes 5-7/*", Range(5, 7, None, etag=ETAG)),
     ],
 )
-def test_a_part_can_be_continued(content_range: str, part: Part) -> None:
+def test_a_part_can_be_continued(content_range: str, part: Range) -> None:
     """A 206 promises the bytes in its Content-Range, whichever way the request asked for them."""
     headers = {"content-range": content_range, "content-length": "99", "etag": ETAG}
-    assert ranges.begin("GET", 206, headers) == part
+    assert ranges.download_range("GET", 206, headers) == part
 
 
 @pytest.mark.parametrize(
     ("asked", "content_range", "length", "part"),
     [
-        ("bytes=4-", "bytes 4-9/10", "6", Part(4, 9, 10, ETAG)),
-        ("bytes=4-7", "bytes 4-7/10", "4", Part(4, 7, 10, ETAG)),
-        ("Bytes = 4 - 7", "bytes 4-7/10", "4", Part(4, 7, 10, ETAG)),
-        ("bytes=4-99", "bytes 4-9/10", "6", Part(4, 9, 10, ETAG)),
-        ("bytes=-6", "bytes 4-9/10", "6", Part(4, 9, 10, ETAG)),
-        ("bytes=-99", "bytes 0-9/10", "10", Part(0, 9, 10, ETAG)),
-        ("", "bytes 0-9/10", "10", Part(0, 9, 10, ETAG)),
+        ("bytes=4-", "bytes 4-9/10", "6", Range(4, 9, 10, ETAG)),
+        ("bytes=4-7", "bytes 4-7/10", "4", Range(4, 7, 10, ETAG)),
+        ("Bytes = 4 - 7", "bytes 4-7/10", "4", Range(4, 7, 10, ETAG)),
+        ("bytes=4-99", "bytes 4-9/10", "6", Range(4, 9, 10, ETAG)),
+        ("bytes=-6", "bytes 4-9/10", "6", Range(4, 9, 10, ETAG)),
+        ("bytes=-99", "bytes 0-9/10", "10", Range(0, 9, 10, ETAG)),
+        ("", "bytes 0-9/10", "10", Range(0, 9, 10, ETAG)),
         ("bytes=4-", "bytes 4-9/10", "10", None),
         ("bytes=4-", "bytes 4-9/10", None, None),
         ("bytes=4-", "bytes 4-9/*", "6", None),
@@ -123,15 +127,15 @@ def test_a_part_can_be_continued(content_range: str, part: Part) -> None:
     ],
 )
 def test_a_200_counts_as_a_part_only_where_it_says_exactly_what_was_asked_for(
-    asked: str, content_range: str, length: str | None, part: Part | None
+    asked: str, content_range: str, length: str | None, part: Range | None
 ) -> None:
     """RFC 9110 gives a Content-Range no meaning in a 200, so it must be the one asked for and the length must agree."""
     headers = {"content-range": content_range, "etag": ETAG} | ({} if length is None else {"content-length": length})
     if part is not None:
-        assert ranges.begin("GET", 200, headers, asked) == part
+        assert ranges.download_range("GET", 200, headers, asked) == part
     else:
         with pytest.raises(Unresumable, match=r"200 with a Content-Range|which one range"):
-            ranges.begin("GET", 200, headers, asked)
+            ranges.download_range("GET", 200, headers, asked)
 
 
 @pytest.mark.parametrize(
@@ -197,24 +201,24 @@ def test_which_responses_need_no_proof_but_their_validator(status: int, headers:
 def test_what_cannot_be_continued(method: str, status: int, headers: dict[str, str], why: str) -> None:
     """Each reason is said."""
     with pytest.raises(Unresumable) as caught:
-        ranges.begin(method, status, headers)
+        ranges.download_range(method, status, headers)
     assert str(caught.value) == why
 
 
 @pytest.mark.parametrize(
     ("part", "received", "headers", "remaining"),
     [
-        (Part(0, 9, 10, ETAG), 0, {"range": "bytes=0-9", "if-range": ETAG}, 10),
-        (Part(0, 9, 10, ETAG), 4, {"range": "bytes=4-9", "if-range": ETAG}, 6),
-        (Part(0, 9, 10, ETAG), 10, {"range": "bytes=10-9", "if-range": ETAG}, 0),
-        (Part(5, 7, 10, ETAG), 2, {"range": "bytes=7-7", "if-range": ETAG}, 1),
-        (Part(0, None, None, ETAG), 4, {"range": "bytes=4-", "if-range": ETAG}, None),
-        (Part(0, -1, 0, ETAG), 0, {"range": "bytes=0--1", "if-range": ETAG}, 0),
-        (Part(0, 9, 10, None, "17"), 4, {"range": "bytes=4-9"}, 6),
-        (Part(0, 9, 10, ETAG, encoding="gzip"), 4, {"range": "bytes=4-9"}, 6),
+        (Range(0, 9, 10, ETAG), 0, {"range": "bytes=0-9", "if-range": ETAG}, 10),
+        (Range(0, 9, 10, ETAG), 4, {"range": "bytes=4-9", "if-range": ETAG}, 6),
+        (Range(0, 9, 10, ETAG), 10, {"range": "bytes=10-9", "if-range": ETAG}, 0),
+        (Range(5, 7, 10, ETAG), 2, {"range": "bytes=7-7", "if-range": ETAG}, 1),
+        (Range(0, None, None, ETAG), 4, {"range": "bytes=4-", "if-range": ETAG}, None),
+        (Range(0, -1, 0, ETAG), 0, {"range": "bytes=0--1", "if-range": ETAG}, 0),
+        (Range(0, 9, 10, None, "17"), 4, {"range": "bytes=4-9"}, 6),
+        (Range(0, 9, 10, ETAG, encoding="gzip"), 4, {"range": "bytes=4-9"}, 6),
     ],
 )
-def test_the_rest_is_asked_for(part: Part, received: int, headers: dict[str, str], remaining: int | None) -> None:
+def test_the_rest_is_asked_for(part: Range, received: int, headers: dict[str, str], remaining: int | None) -> None:
     """The range begins after what was received; where nothing remains there is nothing to ask for."""
     assert part.remaining(received) == remaining
     assert part.headers(received) == headers
@@ -224,8 +228,8 @@ def _reply(content_range: str = "bytes 4-9/10", **headers: str) -> dict[str, str
     return {"content-range": content_range} | {name.replace("_", "-"): value for name, value in headers.items()}
 
 
-WHOLE = Part(0, 9, 10, ETAG)
-UNKNOWN_LENGTH = Part(0, None, None, ETAG)
+WHOLE = Range(0, 9, 10, ETAG)
+UNKNOWN_LENGTH = Range(0, None, None, ETAG)
 
 
 @pytest.mark.parametrize(
@@ -234,27 +238,27 @@ UNKNOWN_LENGTH = Part(0, None, None, ETAG)
         (WHOLE, _reply(etag=ETAG)),
         (WHOLE, _reply("bytes 4-9/*", etag=ETAG)),
         (WHOLE, _reply(etag=ETAG, x_goog_generation="99")),
-        (Part(0, 9, None, ETAG), _reply(etag=ETAG)),
-        (Part(0, 9, None, ETAG), _reply("bytes 4-9/11", etag=ETAG)),
+        (Range(0, 9, None, ETAG), _reply(etag=ETAG)),
+        (Range(0, 9, None, ETAG), _reply("bytes 4-9/11", etag=ETAG)),
         (UNKNOWN_LENGTH, _reply(etag=ETAG)),
-        (Part(0, 9, 10, None, "17"), _reply(x_goog_generation="17")),
-        (Part(0, 9, 10, ETAG, "17"), _reply(x_goog_generation="17")),
-        (Part(0, 9, 10, ETAG, "17"), _reply(etag=ETAG)),
-        (Part(0, 9, 10, ETAG, "17"), _reply(etag=ETAG, x_goog_generation="17")),
-        (Part(0, 9, 10, None, "17"), _reply(etag='"other"', x_goog_generation="17")),
-        (Part(0, 9, 10, ETAG, None, "gzip"), _reply(etag=ETAG, content_encoding="gzip")),
+        (Range(0, 9, 10, None, "17"), _reply(x_goog_generation="17")),
+        (Range(0, 9, 10, ETAG, "17"), _reply(x_goog_generation="17")),
+        (Range(0, 9, 10, ETAG, "17"), _reply(etag=ETAG)),
+        (Range(0, 9, 10, ETAG, "17"), _reply(etag=ETAG, x_goog_generation="17")),
+        (Range(0, 9, 10, None, "17"), _reply(etag='"other"', x_goog_generation="17")),
+        (Range(0, 9, 10, ETAG, None, "gzip"), _reply(etag=ETAG, content_encoding="gzip")),
         (WHOLE, _reply(etag=ETAG, content_encoding="identity")),
-        (Part(0, 9, 10, None, "17", "gzip"), _reply(x_goog_generation="17", content_encoding="gzip")),
-        (Part(0, 9, 10, None, "17"), _reply(x_goog_generation="17", content_encoding="")),
+        (Range(0, 9, 10, None, "17", "gzip"), _reply(x_goog_generation="17", content_encoding="gzip")),
+        (Range(0, 9, 10, None, "17"), _reply(x_goog_generation="17", content_encoding="")),
     ],
 )
-def test_a_reply_that_goes_on(part: Part, headers: dict[str, str]) -> None:
+def test_a_reply_that_goes_on(part: Range, headers: dict[str, str]) -> None:
     """Exactly the missing bytes of the same object are accepted, also where a 200 says of itself that it has them."""
     assert ranges.verify(part, 4, 206, headers) == 10
     assert ranges.verify(part, 4, 200, headers | {"content-length": "6"}) == 10
 
 
-@pytest.mark.parametrize("part", [UNKNOWN_LENGTH, Part(0, None, None, None, "17")])
+@pytest.mark.parametrize("part", [UNKNOWN_LENGTH, Range(0, None, None, None, "17")])
 @pytest.mark.parametrize(
     ("content_range", "headers", "named", "whole"),
     [
@@ -267,7 +271,7 @@ def test_a_reply_that_goes_on(part: Part, headers: dict[str, str]) -> None:
     ],
 )
 def test_a_416_may_say_that_nothing_is_missing(
-    part: Part, content_range: str, headers: dict[str, str], named: bool, whole: bool
+    part: Range, content_range: str, headers: dict[str, str], named: bool, whole: bool
 ) -> None:
     """A body of unknown length that lacks only its end is whole, by the word of a server that speaks of the object."""
     headers = {"content-range": content_range, **headers}
@@ -283,7 +287,7 @@ def test_a_416_says_nothing_of_a_coded_body() -> None:
     """Its size may be that of the object itself, which is as long as a piece of the packed one."""
     headers = {"content-range": "bytes */4", "etag": ETAG}
     with pytest.raises(Unresumable, match="416"):
-        ranges.verify(Part(0, None, None, ETAG, encoding="gzip"), 4, 416, headers, named=True)
+        ranges.verify(Range(0, None, None, ETAG, encoding="gzip"), 4, 416, headers, named=True)
 
 
 def test_a_416_of_another_object_says_nothing() -> None:
@@ -291,7 +295,11 @@ def test_a_416_of_another_object_says_nothing() -> None:
     for name, value in (("etag", '"new"'), ("x-goog-generation", "18")):
         with pytest.raises(Unresumable, match="another") as caught:
             ranges.verify(
-                Part(0, None, None, ETAG, "17"), 4, 416, {"content-range": "bytes */4", name: value}, named=True
+                Range(0, None, None, ETAG, "17"),
+                4,
+                416,
+                {"content-range": "bytes */4", name: value},
+                named=True,
             )
         assert caught.value.final
 
@@ -313,38 +321,38 @@ def test_a_416_of_another_object_says_nothing() -> None:
         (WHOLE, 206, _reply("bytes 5-9/10", etag=ETAG), "the rest does not begin at byte 4"),
         (WHOLE, 206, _reply("bytes 4-9/11", etag=ETAG), "the object has 11 bytes now and had 10"),
         (WHOLE, 206, _reply("bytes 4-8/10", etag=ETAG), "the response does not have all of the rest"),
-        (Part(0, 7, 10, ETAG), 206, _reply("bytes 4-9/10", etag=ETAG), "the response does not have all of the rest"),
+        (Range(0, 7, 10, ETAG), 206, _reply("bytes 4-9/10", etag=ETAG), "the response does not have all of the rest"),
         (UNKNOWN_LENGTH, 206, _reply("bytes 4-8/10", etag=ETAG), "the response does not have all of the rest"),
         (UNKNOWN_LENGTH, 206, _reply("bytes 4-9/*", etag=ETAG), "the response does not have all of the rest"),
         (WHOLE, 206, _reply(etag='"new"'), "the object has another ETag now"),
         (WHOLE, 206, _reply(etag='W/"abc"'), "the object has another ETag now"),
-        (Part(0, 9, 10, ETAG, "17"), 206, _reply(etag='"new"', x_goog_generation="17"), "the object has another ETag"),
-        (Part(0, 9, 10, ETAG, "17"), 206, _reply(etag=ETAG, x_goog_generation="18"), "the object has another gen"),
-        (Part(0, 9, 10, None, "17"), 206, _reply(x_goog_generation="18"), "the object has another generation now"),
+        (Range(0, 9, 10, ETAG, "17"), 206, _reply(etag='"new"', x_goog_generation="17"), "the object has another ETag"),
+        (Range(0, 9, 10, ETAG, "17"), 206, _reply(etag=ETAG, x_goog_generation="18"), "the object has another gen"),
+        (Range(0, 9, 10, None, "17"), 206, _reply(x_goog_generation="18"), "the object has another generation now"),
         (WHOLE, 206, _reply(), "the response does not say of which object it is"),
         (WHOLE, 206, _reply(x_goog_generation="17"), "the response does not say of which object it is"),
-        (Part(0, 9, 10, None, "17"), 206, _reply(), "the response does not say of which object it is"),
-        (Part(0, 9, 10, None, "17"), 206, _reply(etag=ETAG), "the response does not say of which object it is"),
+        (Range(0, 9, 10, None, "17"), 206, _reply(), "the response does not say of which object it is"),
+        (Range(0, 9, 10, None, "17"), 206, _reply(etag=ETAG), "the response does not say of which object it is"),
         (WHOLE, 206, _reply(etag=ETAG, content_encoding="gzip"), "the object comes in another encoding now"),
         (
-            Part(0, 9, 10, ETAG, None, "gzip"), 206, _reply(etag=ETAG, content_encoding="br"),
+            Range(0, 9, 10, ETAG, None, "gzip"), 206, _reply(etag=ETAG, content_encoding="br"),
             "the object comes in another encoding now",
         ),
         (
-            Part(0, 9, 10, ETAG, None, "gzip"), 206, _reply(etag=ETAG),
+            Range(0, 9, 10, ETAG, None, "gzip"), 206, _reply(etag=ETAG),
             "the object comes in another encoding now",
         ),
         (
-            Part(0, 9, 10, None, "17", "gzip"), 206, _reply(x_goog_generation="17"),
+            Range(0, 9, 10, None, "17", "gzip"), 206, _reply(x_goog_generation="17"),
             "the object comes in another encoding now",
         ),
         (
-            Part(0, 9, 10, ETAG, "17", "gzip"), 206, _reply(x_goog_generation="17"),
+            Range(0, 9, 10, ETAG, "17", "gzip"), 206, _reply(x_goog_generation="17"),
             "the object comes in another encoding now",
         ),
     ],
 )  # fmt: skip
-def test_a_reply_that_does_not_go_on(part: Part, status: int, headers: dict[str, str], why: str) -> None:
+def test_a_reply_that_does_not_go_on(part: Range, status: int, headers: dict[str, str], why: str) -> None:
     """Anything less is refused, with the reason."""
     with pytest.raises(Unresumable) as caught:
         ranges.verify(part, 4, status, headers)
@@ -357,7 +365,7 @@ def test_parts_join_to_the_object(content: bytes, data: st.DataObject) -> None:
     first = data.draw(st.integers(0, len(content) - 1))
     last = data.draw(st.integers(first, len(content) - 1))
     headers = {"content-range": f"bytes {first}-{last}/{len(content)}", "etag": ETAG}
-    part = ranges.begin("GET", 206, headers)
+    part = ranges.download_range("GET", 206, headers)
     got = b""
     while remaining := part.remaining(len(got)):
         start, end = part.headers(len(got))["range"].removeprefix("bytes=").split("-")
@@ -371,5 +379,5 @@ def test_parts_join_to_the_object(content: bytes, data: st.DataObject) -> None:
 
 def test_what_nothing_is_said_of() -> None:
     """A part is of no known object and not encoded, unless told."""
-    plain = Part(0, 9, 10)
+    plain = Range(0, 9, 10)
     assert (plain.etag, plain.generation, plain.encoding) == (None, None, "")

@@ -1,7 +1,7 @@
-"""Whether a request body can be sent again, and a bounded memory for one that comes only once. It knows no client.
+"""Send a request body again: rewind files, and keep the bytes of a one-shot stream in bounded memory.
 
-The rule: a seekable file is sent again from where it stood; everything else that is not in memory counts as a stream
-that comes once, even if it can be iterated twice, for nothing says that it yields the same again.
+A seekable file is sent again from its first position. Any other body that is not in memory counts as a one-shot stream,
+even one that can be iterated twice, because nothing guarantees that it yields the same bytes again.
 """
 
 from forbear.core import check
@@ -9,13 +9,14 @@ from forbear.core import check
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator
+    from typing import Self
 
 LIMIT = 8 * 1024 * 1024
-"""How much of a one-shot stream is kept by default, in bytes."""
+"""Bytes of a one-shot stream that are kept by default."""
 
 
 def position(body: object) -> int | None:
-    """Where a seekable file stands now, None for anything else; hand it to `rewind` before the next attempt."""
+    """Return the current position of a seekable file, for `rewind`; None for any other body."""
     if hasattr(body, "__aiter__") or not callable(getattr(body, "seek", None)):
         return None
     seekable, tell = getattr(body, "seekable", None), getattr(body, "tell", None)
@@ -23,13 +24,13 @@ def position(body: object) -> int | None:
         if tell is None or (seekable is not None and not seekable()):
             return None
         where = tell()
-    except (OSError, ValueError):  # a pipe that says it can, or a closed file
+    except (OSError, ValueError):  # a pipe that claims to be seekable, or a closed file
         return None
     return where if isinstance(where, int) else None
 
 
 def rewind(body: object, position: int) -> bool:
-    """Put a file back to `position`; False if it cannot be, and then the body cannot be sent again."""
+    """Seek a file to `position`; return False if that fails, for then the body cannot be sent again."""
     try:
         body.seek(position)  # type: ignore[attr-defined]
     except (OSError, ValueError):
@@ -38,9 +39,10 @@ def rewind(body: object, position: int) -> bool:
 
 
 class Recording:
-    """The bytes that a one-shot stream has yielded so far, up to `limit` of them (default 8 MiB).
+    """The bytes that a one-shot stream has yielded so far, at most `limit` of them (default 8 MiB).
 
-    One attempt reads it at a time: none begins while another one waits for a chunk, and the last to begin reads on.
+    Only one attempt reads the stream: a new attempt cannot begin while an earlier one waits for a chunk, and once it
+    has begun, the earlier one can read no more.
     """
 
     __slots__ = ("_attempts", "_chunks", "_is_read", "_limit", "_refusal", "_size")
@@ -56,13 +58,13 @@ class Recording:
 
     @property
     def refusal(self) -> str | None:
-        """Why the stream cannot be sent again, None if it can."""
+        """The reason why the stream cannot be sent again, None if it can."""
         if self._refusal is None and self._is_read:
             return "the body's own stream is still being read for the attempt before; pass bytes or a seekable file"
         return self._refusal
 
     def add(self, chunk: bytes) -> None:
-        """Keep a chunk, before it is sent: one that was lost on the way was yielded all the same."""
+        """Keep a chunk; call it before the chunk is sent, since the stream does not yield a lost chunk again."""
         if self._refusal is not None:
             return
         self._size += len(chunk)
@@ -75,21 +77,34 @@ class Recording:
             self._chunks.append(bytes(chunk))
 
     def fail(self, error: BaseException) -> None:
-        """Say that the stream raised or was cancelled: it is at its end now, which is not the end of the body."""
+        """Note that the stream raised `error` or was cancelled: the rest of the body is lost."""
         how = "failed" if isinstance(error, Exception) else "was cancelled with the attempt that read it"
         self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
 
     def _begin(self) -> tuple[int, tuple[bytes, ...]]:
-        """Return the number of an attempt that begins, and what it sends first."""
+        """Begin an attempt: return its number and the chunks that it sends first."""
         if self.refusal is not None:
             raise ValueError(self.refusal)
         self._attempts += 1
         return self._attempts, tuple(self._chunks)
 
-    def _check(self, attempt: int) -> None:
-        """Raise ValueError where another attempt has begun, or it would miss a chunk."""
+    def _reading(self, attempt: int) -> "Self":
+        """Return a context manager for reading the next chunk; it notes if the stream fails.
+
+        Raises ValueError if a later attempt has begun, since this one would miss a chunk.
+        """
         if attempt != self._attempts:
             raise ValueError("the body is sent by a later attempt now")
+        self._is_read = True
+        return self
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self._is_read = False
+        if error is not None and not isinstance(error, StopIteration | StopAsyncIteration):
+            self.fail(error)
 
     def _refuse(self, why: str) -> None:
         self._refusal = why
@@ -97,9 +112,9 @@ class Recording:
 
 
 class Replay(Recording):
-    """A one-shot stream to be iterated once an attempt: first what was kept, then the rest of the same stream.
+    """A one-shot stream that can be iterated once for each attempt: first the kept chunks, then the rest of the stream.
 
-    Iterating raises ValueError, rather than send half a body, where `refusal` says why it cannot be sent again.
+    Iterating raises ValueError where `refusal` says why the body cannot be sent again; half a body is never sent.
     """
 
     __slots__ = ("_rest",)
@@ -112,23 +127,17 @@ class Replay(Recording):
         attempt, kept = self._begin()
         yield from kept
         while True:
-            self._check(attempt)
-            self._is_read = True
             try:
-                chunk = next(self._rest)
+                with self._reading(attempt):
+                    chunk = next(self._rest)
             except StopIteration:
                 return
-            except BaseException as error:
-                self.fail(error)
-                raise
-            finally:
-                self._is_read = False
             self.add(chunk)
             yield chunk
 
 
 class AsyncReplay(Recording):
-    """The same for an async stream; being cancelled while waiting for its next chunk loses the rest of it."""
+    """The async form of Replay; cancelling an attempt that waits for the next chunk loses the rest of the body."""
 
     __slots__ = ("_rest",)
 
@@ -140,23 +149,14 @@ class AsyncReplay(Recording):
         return _Attempt(self, *self._begin())
 
     async def _next(self, attempt: int) -> bytes:
-        self._check(attempt)
-        self._is_read = True
-        try:
+        with self._reading(attempt):
             chunk = await anext(self._rest)
-        except StopAsyncIteration:
-            raise
-        except BaseException as error:
-            self.fail(error)
-            raise
-        finally:
-            self._is_read = False
         self.add(chunk)
         return chunk
 
 
 class _Attempt:
-    """One pass over an async stream; no generator, since trio complains of one that was not read to its end."""
+    """One pass over an async stream; a class, because trio warns of an async generator that is not read to its end."""
 
     __slots__ = ("_kept", "_number", "_replay")
 

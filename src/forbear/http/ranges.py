@@ -1,8 +1,8 @@
-"""Rules for continuing a download that broke: which bytes to ask for, which responses have them. It knows no client.
+"""Continue a broken download: ask for the missing bytes, and check that a response has exactly those.
 
-Two responses are joined only if both say that they are of the same object, by a strong ETag (RFC 9110 §8.8.1) or the
-object's generation (Cloud Storage), in the same content coding, and the second begins at the very byte where the first
-ended. Bytes are counted as they go over the wire, before any Content-Encoding is undone.
+Two responses are joined only if three things hold. Both name the same object, by a strong ETag (RFC 9110 §8.8.1) or by
+its generation (Cloud Storage). Both have the same content coding. The second begins at the byte where the first ended.
+Bytes are counted as they are on the wire, before any Content-Encoding is undone.
 """
 
 from forbear.core.record import Record
@@ -19,7 +19,7 @@ _ALIASES = {"x-gzip": "gzip", "x-compress": "compress"}
 
 
 class Unresumable(Exception):
-    """Say why a response does not continue a download; after a `final` one no other response would."""
+    """Raised with the reason why a response does not continue a download; if `final`, no other response would either."""
 
     def __init__(self, why: str, *, final: bool = False) -> None:
         super().__init__(why)
@@ -57,10 +57,11 @@ def parse(value: str) -> ContentRange | None:
     return ContentRange(first, last, total)
 
 
-class Part(Record):
-    """The promise of a first response: bytes `first` to `last` (None: to the end) of an object of `total` bytes.
+class DownloadRange(Record):
+    """The bytes that the first response of a download has: `first` to `last` of an object of `total` bytes.
 
-    `etag` (a strong one) and `generation` say of which object, `encoding` how its bytes are coded on the wire.
+    `last` is None if the response goes on to an unknown end, `total` None if the size is unknown. `etag` (a strong one)
+    and `generation` name the object; `encoding` is the content coding on the wire.
     """
 
     __slots__ = ("first", "last", "total", "etag", "generation", "encoding")
@@ -88,10 +89,10 @@ class Part(Record):
         return None if self.last is None else self.last + 1 - self.first - received
 
     def headers(self, received: int) -> dict[str, str]:
-        """Return the headers that ask for the rest; they replace the request's own Range and If-Range.
+        """Return the headers that ask for the rest after `received` bytes; they replace the request's Range and If-Range.
 
-        Where there is a `generation`, ask for that one in the URL, too: then a newer object does not stand in the way.
-        A response to If-Range need not name its coding (RFC 9110 §15.3.7), so a coded part is compared by its ETag.
+        If there is a `generation`, name it in the URL as well, so that a newer object does no harm. A response to
+        If-Range may leave out its coding (RFC 9110 §15.3.7), so If-Range is not sent for a coded body.
         """
         end = "" if self.last is None else self.last
         headers = {"range": f"bytes={self.first + received}-{end}"}
@@ -101,14 +102,15 @@ class Part(Record):
 
     @property
     def is_conditional(self) -> bool:
-        """Return whether `headers` make the server compare the ETag."""
+        """Return whether `headers` has an If-Range, so that the server compares the ETag."""
         return self.etag is not None and not self.encoding
 
 
-def begin(method: str, status: int, headers: "Mapping[str, str]", range_header: str = "") -> Part:
-    """Return what a response to a download promises, so that it can be continued; `headers` has lower-case names.
+def download_range(method: str, status: int, headers: "Mapping[str, str]", range_header: str = "") -> DownloadRange:
+    """Return the range of bytes that a download's first response has, so that the download can be continued.
 
-    `range_header` is the request's own Range. Raises Unresumable with the reason if the rest cannot be asked for.
+    `headers` has lower-case names; `range_header` is the request's own Range. Raises Unresumable with the reason if the
+    rest cannot be asked for.
     """
     if method != "GET":
         raise Unresumable(f"only a GET can be continued, not a {method}")
@@ -124,19 +126,20 @@ def begin(method: str, status: int, headers: "Mapping[str, str]", range_header: 
     strong, generation = _names(headers)
     if strong is None and generation is None:
         raise Unresumable("neither a strong ETag nor a generation says which object it is")
-    return Part(first, last, total, strong, generation, encoding)
+    return DownloadRange(first, last, total, strong, generation, encoding)
 
 
 def coding(headers: "Mapping[str, str]") -> str:
-    """Return the content codings of a response, in order; "" if there are none, which `identity` means, too."""
+    """Return the content codings of a response, in order and comma-separated; "" for none or `identity`."""
     codings = (name.strip().lower() for name in headers.get("content-encoding", "").split(","))
     return ", ".join(_ALIASES.get(name, name) for name in codings if name not in ("", "identity"))
 
 
 def is_pinned(status: int, headers: "Mapping[str, str]") -> bool:
-    """Return whether another response of which `verify_again` says that it is the same has the same bytes.
+    """Return whether a response's headers pin its bytes: any response that passes `verify_again` has the same ones.
 
-    A coded response is not: a server that compresses while it sends may yield other bytes each time, under one ETag.
+    The headers of a coded response do not: a server that compresses while it sends may yield other bytes each time,
+    under one ETag.
     """
     if coding(headers) or _names(headers) == (None, None):
         return False
@@ -147,45 +150,47 @@ def is_pinned(status: int, headers: "Mapping[str, str]") -> bool:
     return part is not None and part.first is not None
 
 
-def verify(part: Part, received: int, status: int, headers: "Mapping[str, str]", *, named: bool = False) -> int:
-    """Check that a response continues `part` exactly after `received` bytes; return how many it will then be in all.
+def verify(
+    expected: DownloadRange, received: int, status: int, headers: "Mapping[str, str]", *, named: bool = False
+) -> int:
+    """Check that a response continues `expected` exactly after `received` bytes; return the total after it.
 
-    `headers` has lower-case names. `named` says that the request named the object, so that a 416 without a validator is
-    of that one: it may say that there are no more bytes than those. Raises Unresumable with the reason if the response
-    does not continue the part; its body must not be used then.
+    `headers` has lower-case names. `named` says that the request named the object, so that a 416 without a validator
+    counts: it may say that there are no more bytes. Raises Unresumable with the reason if the response does not
+    continue the download; do not use its body then.
     """
-    if status == 416 and part.last is None and not part.encoding:  # its size may be that of the object uncoded
-        return _verify_end(part, received, headers, named=named)
+    if status == 416 and expected.last is None and not expected.encoding:  # its size may be that of the object uncoded
+        return _verify_end(expected, received, headers, named=named)
     if status == 200 and not _is_part(headers):
         raise Unresumable("the server sent the whole object instead of the rest: it changed, or ranges are not served")
     if status not in (200, 206):
         raise Unresumable(f"the server answered {reason(status)} instead of sending the rest", final=status != 416)
-    if not _is_same(part, headers):
+    if not _is_same(expected, headers):
         raise Unresumable("the response does not say of which object it is")
-    if coding(headers) != part.encoding:
+    if coding(headers) != expected.encoding:
         raise Unresumable("the object comes in another encoding now")
-    got = parse(headers.get("content-range", ""))
-    if got is None or got.first != part.first + received:
-        raise Unresumable(f"the rest does not begin at byte {part.first + received}")
-    if part.total is not None and got.total not in (None, part.total):
-        raise Unresumable(f"the object has {got.total} bytes now and had {part.total}", final=True)
-    end = got.total - 1 if part.last is None and got.total is not None else part.last
-    if end is None or got.last != end:
+    actual = parse(headers.get("content-range", ""))
+    if actual is None or actual.first != expected.first + received:
+        raise Unresumable(f"the rest does not begin at byte {expected.first + received}")
+    if expected.total is not None and actual.total not in (None, expected.total):
+        raise Unresumable(f"the object has {actual.total} bytes now and had {expected.total}", final=True)
+    end = actual.total - 1 if expected.last is None and actual.total is not None else expected.last
+    if end is None or actual.last != end:
         raise Unresumable("the response does not have all of the rest")
-    return end + 1 - part.first
+    return end + 1 - expected.first
 
 
 def verify_again(
     first: "tuple[int, Mapping[str, str]]", second: "tuple[int, Mapping[str, str]]", range_header: str = ""
 ) -> int | None:
-    """Check that the `second` response to a request is of the same bytes as the `first`; return how many those are.
+    """Check that the `second` response to a request has the same bytes as the `first`; return their number.
 
-    Each is a status and headers with lower-case names; None means that neither has a length. `range_header` is the
-    request's own Range. Raises Unresumable with the reason where status, range, validators, coding or length differ;
-    a length that is missing does not differ.
+    Each response is a status and headers with lower-case names. Returns None if neither has a length. `range_header` is
+    the request's own Range. Raises Unresumable with the reason if status, range, validators, coding or length differ; a
+    missing length does not differ.
     """
     (status, headers), (again, others) = first, second
-    # A server that says 200 with the range that was asked for may say 206 the next time.
+    # A server that answers a range with 200 may answer with 206 the next time.
     if again != status and (not range_header or "content-range" not in headers or {status, again} != {200, 206}):
         raise Unresumable(f"the server answered {reason(again)} when asked again", final=True)
     for name in ("etag", "x-goog-generation"):
@@ -201,61 +206,63 @@ def verify_again(
     return other if length is None else length
 
 
-def _verify_end(part: Part, received: int, headers: "Mapping[str, str]", *, named: bool) -> int:
-    """Check that a 416 says that there is nothing after the `received` bytes, and return their number."""
-    got = parse(headers.get("content-range", ""))
-    if got is None or got.first is not None or got.total != part.first + received:
+def _verify_end(expected: DownloadRange, received: int, headers: "Mapping[str, str]", *, named: bool) -> int:
+    """Check that a 416 says that nothing follows the `received` bytes, and return their number."""
+    actual = parse(headers.get("content-range", ""))
+    if actual is None or actual.first is not None or actual.total != expected.first + received:
         raise Unresumable(f"the server answered {reason(416)} instead of sending the rest")
-    if not _is_same(part, headers) and not named:
+    if not _is_same(expected, headers) and not named:
         raise Unresumable("the response does not say of which object it is")
     return received
 
 
-def _is_same(part: Part, headers: "Mapping[str, str]") -> bool:
-    """Return whether a response says that it is of the object of `part`; raises Unresumable if it is of another one."""
+def _is_same(expected: DownloadRange, headers: "Mapping[str, str]") -> bool:
+    """Return whether a response names the expected object; raises Unresumable if it names another."""
     etag, generation = headers.get("etag"), headers.get("x-goog-generation")
-    if part.etag is not None and etag not in (None, part.etag):
+    if expected.etag is not None and etag not in (None, expected.etag):
         raise Unresumable("the object has another ETag now", final=True)
-    if part.generation is not None and generation not in (None, part.generation):
+    if expected.generation is not None and generation not in (None, expected.generation):
         raise Unresumable("the object has another generation now", final=True)
-    return (part.etag is not None and etag is not None) or (part.generation is not None and generation is not None)
+    return (expected.etag is not None and etag is not None) or (
+        expected.generation is not None and generation is not None
+    )
 
 
 def _names(headers: "Mapping[str, str]") -> tuple[str | None, str | None]:
-    """Return the strong ETag and the generation of a response, None where there is none."""
+    """Return the strong ETag and the generation of a response, None for each that is missing."""
     etag = headers.get("etag", "")
     return etag if is_strong(etag) else None, headers.get("x-goog-generation") or None
 
 
 def _extent(status: int, headers: "Mapping[str, str]", range_header: str) -> tuple[int, int | None, int | None]:
-    """Return the first and last byte that a response has, and the size of the object; None for unknown ones."""
+    """Return the first and the last byte of a response, and the size of its object; None for what is unknown."""
     if status == 200 and "content-range" not in headers:
         total = _length(headers)
         return 0, None if total is None else total - 1, total
     if status not in (200, 206):
         raise Unresumable(f"{reason(status)} is no download")
-    part = parse(headers.get("content-range", ""))
-    if part is None or part.first is None:
+    span = parse(headers.get("content-range", ""))
+    if span is None or span.first is None:
         raise Unresumable("the response does not say which one range of bytes it has")
-    if status == 200 and (not _is_part(headers) or (part.first, part.last) != _requested(range_header, part.total)):
+    if status == 200 and (not _is_part(headers) or (span.first, span.last) != _requested(range_header, span.total)):
         raise Unresumable("the response is a 200 with a Content-Range that is not exactly the one that was asked for")
-    return part.first, part.last, part.total
+    return span.first, span.last, span.total
 
 
 def _is_part(headers: "Mapping[str, str]") -> bool:
-    """Return whether a Content-Range and the length of a response agree; where RFC 9110 gives the first no meaning."""
-    part = parse(headers.get("content-range", ""))
-    if part is None or part.first is None or part.last is None:
+    """Return whether the Content-Range of a 200, to which RFC 9110 gives no meaning, agrees with its length."""
+    span = parse(headers.get("content-range", ""))
+    if span is None or span.first is None or span.last is None:
         return False
-    return _length(headers) == part.last + 1 - part.first
+    return _length(headers) == span.last + 1 - span.first
 
 
 def _requested(range_header: str, total: int | None) -> tuple[int, int] | None:
     """Return the first and last byte that a Range header asks for, of `total`; None if it is not one range of bytes."""
     if total is None:
         return None
-    unit, _, span = (range_header or "bytes=0-").partition("=")
-    start, dash, end = (text.strip() for text in span.partition("-"))
+    unit, _, spec = (range_header or "bytes=0-").partition("=")
+    start, dash, end = (text.strip() for text in spec.partition("-"))
     first, last = number(start), number(end)
     if unit.strip().lower() != "bytes" or not dash or (first is None and start) or (last is None and end):
         return None
@@ -274,7 +281,7 @@ def _is_same_span(one: str, other: str) -> bool:
 
 
 def _length(headers: "Mapping[str, str]") -> int | None:
-    """Return how long a response says it is, None if it does not say."""
+    """Return the Content-Length of a response, None without one."""
     return None if "transfer-encoding" in headers else number(headers.get("content-length", ""))
 
 

@@ -1,4 +1,4 @@
-"""What HTTP statuses mean: their names, which are transient, and the verdict on a reply. It knows no service."""
+"""Judge an HTTP response by its status, and parse its Retry-After header (RFC 9110 §10.2.3)."""
 
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 
@@ -6,14 +6,19 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Container, Mapping
 
-
 TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
-"""Statuses that another try may turn into a success: what nearly every shipped client takes."""
+"""Statuses of errors that may go away: nearly all shipped clients retry these."""
 
 THROTTLED_STATUSES = frozenset({429, 503})
-"""Statuses by which a server says that it has too much to do."""
+"""Statuses by which a server says that it is overloaded."""
 
 _THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
+
+_LONGEST = 1024
+"""Characters of a Retry-After header that are read; a longer number would make no difference."""
+_LONGEST_DATE = 64
+_MOST = 16
+"""Parts between commas that are read; a date has one comma itself."""
 
 
 def verdict(
@@ -22,10 +27,11 @@ def verdict(
     transient: "Container[int]" = TRANSIENT_STATUSES,
     now: float | None = None,
 ) -> Verdict | None:
-    """What a reply means, None where it is no error (below 400).
+    """Return the verdict on a response, None if it is no error (a status below 400).
 
-    `headers` has lower-case names; `now` is the wall clock in epoch seconds, needed only for a date in a reply that
-    carries none itself. A transient verdict carries the server's Retry-After.
+    The statuses in `transient` are transient, all other errors permanent. `headers` has lower-case names. A transient
+    verdict carries the seconds of Retry-After. `now` is the wall clock in epoch seconds; it is read only for a
+    Retry-After date in a response that has no Date header.
     """
     if status < 400:
         return None
@@ -39,38 +45,21 @@ def verdict(
 
 
 def retry_after(headers: "Mapping[str, str]", now: float | None = None) -> float | None:
-    """The seconds that a reply asks to wait by its Retry-After, None where it does not; `now` as for `verdict`."""
+    """Return the seconds that a response's Retry-After asks to wait, None without one; `now` as for `verdict`."""
     value = headers.get("retry-after")
     return None if value is None else parse_retry_after(value, headers.get("date"), now)
 
 
-def reason(status: int) -> str:
-    """A status with its name for people: "503 Service Unavailable"; the number alone where it has no name."""
-    from http import HTTPStatus  # on a rare path, and not cheap to import
-
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
-
-
-_LONGEST = 1024
-"""Characters of a field that are looked at; what is cut off a number that long makes no difference."""
-_LONGEST_DATE = 64
-_MOST = 16
-"""Parts between commas; a date has one comma itself."""
-
-
 def parse_retry_after(value: str, date: str | None = None, now: float | None = None) -> float | None:
-    """Return the seconds that `value` asks to wait, None where it cannot be read.
+    """Parse a Retry-After header and return the seconds to wait, None if it cannot be read.
 
     `value` is a number of seconds or an HTTP-date in any of its three forms. A date is read against `date`, the
-    response's own Date header, so that a wrong local clock does no harm; against `now`, the local wall clock in epoch
-    seconds, only where there is no such date. A date in the past is 0.0. Fractions of a second, which the RFC does not
-    have but servers send, are read too; negative numbers are not. Of several values, as a server and a proxy before it
-    may send them, the longest wait counts.
+    response's own Date header, so that a wrong local clock does no harm. Only without it is a date read against `now`,
+    the local wall clock in epoch seconds. A date in the past is 0.0. Fractions of a second are read as well, although
+    the RFC has none; negative numbers are ignored. Where a server and a proxy each sent a value, the longest wait
+    counts.
     """
-    # A comma is in dates, too, but only after the day of the week, which nobody needs.
+    # A date has a comma, too, but only after the day of the week, which is not needed.
     parts = [part.strip() for part in value[:_LONGEST].split(",", _MOST)[:_MOST]]
     waits = [float(part) for part in parts if _is_number(part)]
     moments = [moment for part in parts if (moment := _epoch(part)) is not None]
@@ -83,12 +72,23 @@ def parse_retry_after(value: str, date: str | None = None, now: float | None = N
     return max(waits, default=None)
 
 
+def reason(status: int) -> str:
+    """Return a status with its reason phrase, "503 Service Unavailable"; the number alone if it has none."""
+    from http import HTTPStatus  # on a rare path, and not cheap to import
+
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
 def _is_number(text: str) -> bool:
     whole, dot, fraction = text.partition(".")
     return text.isascii() and whole.isdigit() and (fraction.isdigit() if dot else True)
 
 
 def _epoch(text: str) -> float | None:
+    """Parse an HTTP-date as epoch seconds; None for any other text."""
     if not text or len(text) > _LONGEST_DATE or text.isdigit():
         return None
     from datetime import UTC  # on a rare path, and not cheap to import

@@ -13,11 +13,23 @@ from forbear.core.report import carried, cause_of, context_of, traceback_of
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Protocol
 
     from forbear.core.report import Report
-    from forbear.run.state import Run
+    from forbear.run.runtime import Runtime
 
     Entry = tuple[int, int, int]
+
+    class OuterRun(Protocol):
+        """The part of a `Run` that is read here."""
+
+        runtime: Runtime
+        started: float
+        reports: int
+
+        @property
+        def began(self) -> float: ...
+
 
 _FINAL = (
     Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET, Reason.UNSAFE, Reason.BODY,
@@ -36,7 +48,7 @@ class RunOrigin:
 
     __slots__ = ("began", "clock", "entry")
 
-    def __init__(self, run: "Run", error: BaseException | None) -> None:
+    def __init__(self, run: "OuterRun", error: BaseException | None) -> None:
         self.began = run.started
         self.clock = id(run.runtime)
         traceback: TracebackType | None = None if error is None else traceback_of(error)
@@ -48,7 +60,7 @@ def gave_up(report: "Report", outcome: object) -> None:
     _newest.set((report, id(outcome)))
 
 
-def ended_within(outcome: object, run: "Run") -> bool:
+def ended_within(outcome: object, run: "OuterRun") -> bool:
     """Return whether an inner run gave up on `outcome` for a final reason during the current attempt of `run`."""
     newest, identity = _newest.get()
     if identity == id(outcome) and newest is not None and not isinstance(outcome, BaseException):
@@ -56,12 +68,12 @@ def ended_within(outcome: object, run: "Run") -> bool:
     return any(report.reason in _FINAL and _is_within(carrier, report, run) for carrier, report in carried(outcome))
 
 
-def inner_report(outcome: object, run: "Run") -> "Report | None":
+def inner_report(outcome: object, run: "OuterRun") -> "Report | None":
     """Return the report of a run within the current attempt of `run`, whatever its reason; None if there is none."""
     return next((report for carrier, report in carried(outcome) if _is_within(carrier, report, run)), None)
 
 
-def _is_within(carrier: object, report: "Report", run: "Run") -> bool:
+def _is_within(carrier: object, report: "Report", run: "OuterRun") -> bool:
     """Return whether `report`, found on `carrier`, was made during the current attempt of `run`."""
     if report.number <= run.reports:
         return False

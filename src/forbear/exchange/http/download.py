@@ -96,7 +96,7 @@ class Download:
         self._headers = headers
         self._handed_out = handed_out
         self._received = 0
-        self._part: ranges.Part | None = None  # what `send` asks for the rest of, None if for the whole
+        self._part: ranges.DownloadRange | None = None  # what `send` asks for the rest of, None if for the whole
         self._named = False  # `send` has the server compare the ETag or the generation
         self._left = 0  # bytes of the response to be skipped
         self._sum: _Hash | None = None  # of the bytes that were skipped
@@ -214,7 +214,7 @@ class Download:
             return stuck
         if self._why_over is None:
             try:
-                part = ranges.begin("GET", self._status, self._headers, self._range)
+                part = ranges.download_range("GET", self._status, self._headers, self._range)
             except Unresumable as why:
                 self._why_over = str(why)
             else:
@@ -224,7 +224,7 @@ class Download:
         self._part, self._named, self.send = None, False, ORIGINAL
         return None
 
-    def _ask_for_rest(self, part: ranges.Part) -> str | None:
+    def _ask_for_rest(self, part: ranges.DownloadRange) -> str | None:
         request = self._exchange.request
         if part.remaining(self._received) == 0:
             return "no byte of it is missing"
