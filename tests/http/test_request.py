@@ -42,3 +42,32 @@ def test_a_judgement_is_cautious_by_default() -> None:
 def test_values_can_be_pickled(value: Request | Judgement) -> None:
     """Both are plain values."""
     assert pickle.loads(pickle.dumps(value)) == value
+
+
+@pytest.mark.parametrize(
+    ("scheme", "host", "port", "origin"),
+    [
+        ("https", "example.com", None, ("https", "example.com", 443)),
+        ("http", "example.com", None, ("http", "example.com", 80)),
+        ("HTTP", "Example.COM", 8080, ("http", "example.com", 8080)),
+        ("https", "example.com:8443", None, ("https", "example.com", 8443)),
+        ("https", "example.com:8443", 443, ("https", "example.com", 443)),
+        ("https", "example.com:", None, ("https", "example.com", 443)),
+        ("https", "::1", None, ("https", "::1", 443)),
+        ("http", "::1", 8080, ("http", "::1", 8080)),
+        ("https", "[::1]", None, ("https", "::1", 443)),
+        ("https", "[2001:DB8::1]:8443", None, ("https", "2001:db8::1", 8443)),
+        ("http", "[::1]:", None, ("http", "::1", 80)),
+        ("https", "xn--bcher-kva.example", None, ("https", "xn--bcher-kva.example", 443)),
+        ("https", "b\u00fccher.example", None, ("https", "b\u00fccher.example", 443)),
+        ("https", "", None, ("https", "", 443)),
+    ],
+)
+def test_the_origin(scheme: str, host: str, port: int | None, origin: tuple[str, str, int]) -> None:
+    """The port is the request's own, that of its host, or the scheme's default; IPv6 addresses lose their brackets."""
+    assert Request("GET", host, "/x", scheme=scheme, port=port).origin == origin
+
+
+def test_the_origin_is_that_of_https_by_default() -> None:
+    """A service's own requests need to name neither scheme nor port."""
+    assert Request("GET", "storage.googleapis.com", "/x").origin == ("https", "storage.googleapis.com", 443)

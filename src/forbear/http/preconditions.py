@@ -61,7 +61,7 @@ def is_uuid(text: str) -> bool:
 
 
 def has_tag(headers: "Mapping[str, str]", name: str = "if-match") -> bool:
-    """Return whether the header `name` has at least one entity tag; with `*`, which any version satisfies, it has not."""
+    """Return whether the header `name` has entity tags; one with `*`, which matches any version, does not count."""
     tags = headers.get(name, "")
     return bool(tags.strip(" \t,")) and "*" not in tags
 

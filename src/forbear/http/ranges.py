@@ -19,7 +19,7 @@ _ALIASES = {"x-gzip": "gzip", "x-compress": "compress"}
 
 
 class Unresumable(Exception):
-    """Raised with the reason why a response does not continue a download; if `final`, no other response would either."""
+    """A response does not continue a download, for the reason in the text; if `final`, no other response would."""
 
     def __init__(self, why: str, *, final: bool = False) -> None:
         super().__init__(why)
@@ -89,7 +89,7 @@ class DownloadRange(Record):
         return None if self.last is None else self.last + 1 - self.first - received
 
     def headers(self, received: int) -> dict[str, str]:
-        """Return the headers that ask for the rest after `received` bytes; they replace the request's Range and If-Range.
+        """Return the headers that ask for the rest after `received` bytes: Range and, for an ETag, If-Range.
 
         If there is a `generation`, name it in the URL as well, so that a newer object does no harm. A response to
         If-Range may leave out its coding (RFC 9110 §15.3.7), so If-Range is not sent for a coded body.

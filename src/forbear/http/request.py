@@ -40,20 +40,29 @@ class Request(Record):
     """A request as it goes over the wire, reduced to what decides whether it may be repeated.
 
     `target` is the raw, still percent-encoded path with its query, as in the request line. `headers` has lower-case
-    names. `body` is what is known of the content: None where it is not at hand (a stream), which never makes a request
-    safer.
+    names. `body` is the content, None where it is not available (a stream); an unknown body never makes a request
+    safer. `port` may be None, for that in `host` or the default of the `scheme`.
     """
 
-    __slots__ = ("method", "host", "target", "headers", "body")
+    __slots__ = ("method", "host", "target", "headers", "body", "scheme", "port")
 
     method: str
     host: str
     target: str
     headers: "Mapping[str, str]"
     body: bytes | None
+    scheme: str
+    port: int | None
 
     def __init__(
-        self, method: str, host: str, target: str, headers: "Mapping[str, str] | None" = None, body: bytes | None = b""
+        self,
+        method: str,
+        host: str,
+        target: str,
+        headers: "Mapping[str, str] | None" = None,
+        body: bytes | None = b"",
+        scheme: str = "https",
+        port: int | None = None,
     ) -> None:
         set_ = object.__setattr__  # this constructor is on the happy path of every HTTP adapter
         set_(self, "method", method)
@@ -61,29 +70,47 @@ class Request(Record):
         set_(self, "target", target)
         set_(self, "headers", headers if headers is not None else {})
         set_(self, "body", body)
+        set_(self, "scheme", scheme)
+        set_(self, "port", port)
+
+    @property
+    def origin(self) -> tuple[str, str, int]:
+        """The scheme, host and port of the server (RFC 9110 §4.3.1): ("https", "example.com", 443).
+
+        Scheme and host are in lower case. An IPv6 address has no brackets, and an international name is as the client
+        wrote it. A missing port is 80 for http and 443 for any other scheme.
+        """
+        scheme, host, port = self.scheme.lower(), self.host.lower(), self.port
+        name, colon, digits = host.rpartition(":")
+        if colon and (":" not in name or name.endswith("]")):  # a port, not the end of an IPv6 address
+            host = name
+            port = int(digits) if port is None and digits else port
+        if port is None:
+            port = 80 if scheme == "http" else 443
+        return scheme, host.strip("[]"), port
 
 
 READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
-"""Methods that ask for no change ("safe" in the RFC)."""
+"""Methods that change nothing; RFC 9110 §9.2.1 calls them safe."""
 
 IDEMPOTENT = frozenset({"PUT", "DELETE"})
-"""Methods that change something and may be executed twice."""
+"""Methods that change something and may be executed twice (RFC 9110 §9.2.2)."""
 
 _WRITES = frozenset({*IDEMPOTENT, "POST", "PATCH", "CONNECT"})
 
 OVERRIDES = ("x-http-method-override", "x-http-method", "x-method-override")
-"""Headers by which many servers let a request name another method than its own, in lower case."""
+"""Headers, in lower case, by which many servers let a request name another method than its own."""
 
 
 def method_overrides(headers: "Mapping[str, str]") -> list[str]:
-    """The methods that override headers name, in upper case; headers have lower-case names."""
+    """Return the methods that override headers name, in upper case; `headers` has lower-case names."""
     return [headers[name].strip().upper() for name in OVERRIDES if name in headers]
 
 
 def danger(method: str) -> int:
-    """0 for a read, 1 for an idempotent method, 2 for PATCH, which a precondition can guard, 3 for all others.
+    """Return how dangerous it is to repeat a method: 0 for reads, 1 for idempotent methods, 2 for PATCH, 3 for others.
 
-    Methods are compared by case, as the RFC has it.
+    PATCH is below the others because a precondition can guard it. Methods are compared by case, as in RFC 9110.
     """
     if method in READS:
         return 0
@@ -91,5 +118,5 @@ def danger(method: str) -> int:
 
 
 def method_label(method: str) -> str:
-    """Return the method for metrics: "_OTHER" for those outside RFC 9110 and PATCH, of which there are many."""
+    """Return the method as a label of metrics: "_OTHER" for any outside RFC 9110 except PATCH, to keep labels few."""
     return method if method in READS or method in _WRITES else "_OTHER"
