@@ -66,6 +66,7 @@ class Requests:
         with virtual_time(seed=7) as time, requests.Session() as session:
             session.trust_env = False
             session.mount("http://", transport)
+            session.mount("https://", transport)
             clock(time)
             result = Result(slept=time.slept)
             try:

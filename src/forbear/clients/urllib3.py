@@ -142,11 +142,14 @@ class Retry(urllib3.Retry):
 
     def _begin(self, method: str, url: str, pool: ConnectionPool | None) -> Exchange:
         parts = urlsplit(url)
-        host = parts.hostname or ("" if pool is None else pool.host or "")
+        scheme, host, port = parts.scheme, parts.hostname or "", parts.port
+        if not host and pool is not None:  # the URL is a path
+            scheme, host, port = pool.scheme or "http", pool.host or "", pool.port
         target = f"{parts.path}?{parts.query}" if parts.query else parts.path
         policy, service = self._options.resolve(host, target)
         self._body = _Body(self._bodies_are_reusable)
-        return Exchange(policy, service, lambda: Request(method, host, target, _UNSEEN, None), self._body, Start())
+        described = Request(method, host, target, _UNSEEN, None, scheme, port)
+        return Exchange(policy, service, lambda: described, self._body, Start())
 
     def _give_up(
         self,

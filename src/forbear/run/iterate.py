@@ -90,7 +90,7 @@ class AsyncAttempts(_Block):
     __slots__ = ("_error", "_within")
 
     _error: Exception
-    _within: "AbstractAsyncContextManager[bool | None] | None"
+    _within: "AbstractAsyncContextManager[None] | None"
 
     def __init__(self, plan: "RetryPlan", operation: str) -> None:
         super().__init__(plan, operation, awaits=True)

@@ -68,19 +68,18 @@ class within:  # noqa: N801 - used like a function
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
-    ) -> bool:
+    ) -> None:
         if self._timer is None:
-            swallowed = self._scope.__exit__(kind, error, traceback)
+            self._scope.__exit__(kind, error, traceback)
             if self._scope.cancelled_caught:
                 raise expired(self._seconds)
-            return bool(swallowed)
+            return
         try:
             await self._timer.__aexit__(kind, error, traceback)
         except TimeoutError as timed_out:
             error = timed_out
         if isinstance(error, TimeoutError) and self._timer.expired():
             raise expired(self._seconds) from error
-        return False
 
 
 class Runtime:
@@ -107,7 +106,7 @@ class Runtime:
 
         return asyncio.sleep(seconds)
 
-    def within(self, seconds: float) -> "AbstractAsyncContextManager[bool | None]":
+    def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
         """Return a context manager for `async with` that raises AttemptTimeout after so many seconds."""
         return within(seconds)
 
@@ -142,7 +141,7 @@ class FastClock(Runtime):
         """Sleep for so many fast seconds in asyncio or trio."""
         return super().asleep(seconds / self.factor)
 
-    def within(self, seconds: float) -> "AbstractAsyncContextManager[bool | None]":
+    def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
         """Return a context manager that raises AttemptTimeout after so many fast seconds; its text has real ones."""
         return super().within(seconds / self.factor)
 

@@ -65,7 +65,7 @@ class Draft:
         if both:
             target += f"?{encoded(both, _SAFE)}"
         host = parts.netloc.rpartition("@")[2]
-        return Request(method, host.lower(), target, self.headers, self.body)
+        return Request(method, host.lower(), target, self.headers, self.body, parts.scheme)
 
 
 def encoded(text: str, safe: str = "") -> str:

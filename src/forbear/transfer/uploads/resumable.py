@@ -190,7 +190,9 @@ class Resumable:
         url = urlsplit(self._url)
         sent = {name.lower(): value for name, value in headers.items()}
         target = f"{url.path}?{url.query}"
-        return self._storage.verdict(error, Request("PUT", url.hostname or "", target, sent, None))
+        return self._storage.verdict(
+            error, Request("PUT", url.hostname or "", target, sent, None, url.scheme, url.port)
+        )
 
     async def _start_over(self, error: HttpError) -> None:
         """Begin anew, once, since what the session holds is not what was sent."""
