@@ -6,7 +6,7 @@ from forbear.core.decide import Limits, Reason, Stop, Wait, decide
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
-from forbear.observe import logger_where_heard
+from forbear.observe import default_listeners
 from forbear.policy import Policy, retry
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
@@ -16,7 +16,7 @@ from forbear.update import aupdate, update
 
 __version__ = "0.1.0"
 
-_listeners.set_process_listeners(logger_where_heard)  # until the application says otherwise, by forbear.observe.listen
+_listeners.set_process_listeners(default_listeners)  # until the application says otherwise, by forbear.observe.listen
 
 __all__ = [
     "CONFLICT",

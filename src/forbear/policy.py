@@ -1,8 +1,8 @@
-"""Policy: the frozen value that users hold and share, and `retry()`, which makes one. It runs nothing itself."""
+"""`Policy`, the frozen value that users hold and share, and `retry()`, which makes one."""
 
 from forbear.core import check
 from forbear.core.backoff import Exponential
-from forbear.core.decide import Limits
+from forbear.core.decide import DEFAULT_ATTEMPTS, DEFAULT_MAX_RETRY_AFTER, DEFAULT_TIMEOUT, Limits
 from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
@@ -29,14 +29,14 @@ if TYPE_CHECKING:
 
 _DEFAULT_BACKOFF = Exponential()
 _JUDGE = "judge by what the error or the value says already"
-_TYPES = (type, tuple)  # ready made: a union is made anew for each error
+_TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 
 
 class Policy(Record):
-    """What to retry, how long to hold back and when to stop: immutable, picklable, shared freely by threads and tasks.
+    """A frozen policy: which errors to retry, how long to wait and when to stop.
 
-    Make one with `forbear.retry()`, derive others with the `with_…` methods. All state of a run lives in the call; a
-    budget is the one thing that calls share.
+    It is picklable and may be shared between threads and tasks. Make one with `forbear.retry()`, and derive others with
+    the `with_…` methods. The state of a run lives in the call; calls share nothing but the budget.
     """
 
     __slots__ = (
@@ -105,13 +105,13 @@ class Policy(Record):
         store(self, "name", name)
         store(self, "service", service)
 
-    # Using it.
+    # Run something under the policy.
 
     def __call__(self, function: "F") -> "F":
-        """Decorate a function or method, sync or async; its signature, name and type stay."""
+        """Decorate a function or method, sync or async; it keeps its signature, name and type."""
         if isinstance(function, staticmethod | classmethod):
-            rewrapped: F = _rewrap(self, function)
-            return rewrapped
+            method: Any = function
+            return type(method)(self(method.__func__))  # type: ignore[no-any-return]
         if isinstance(function, type):
             raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
         check_retryable(function)
@@ -122,7 +122,7 @@ class Policy(Record):
         return wrap(self, self.name or name, function)  # type: ignore[return-value]
 
     def call(self, function: "Callable[P, T]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
-        """Call a function as often as the policy allows and return its value."""
+        """Call a sync function as often as the policy allows and return its value."""
         check_retryable(function)
         self._refuse_attempt_timeout(name_of(function))
         value: T = call(self, self.name or name_of(function), function, args, kwargs)
@@ -135,80 +135,83 @@ class Policy(Record):
         return value
 
     def __iter__(self) -> "Iterator[Attempts]":
-        """`for attempt in policy: with attempt: ...` runs the block as often as the policy allows."""
+        """Run the block of `for attempt in policy: with attempt: ...` as often as the policy allows."""
         self._refuse_attempt_timeout("a block")
         return iter(Attempts(self, self.name or "block"))
 
     def __aiter__(self) -> AsyncAttempts:
-        """`async for attempt in policy: with attempt: ...`; `async with attempt` where there is an attempt timeout."""
+        """Run the block of `async for attempt in policy: with attempt: ...` as often as the policy allows.
+
+        An attempt timeout needs `async with attempt`.
+        """
         return AsyncAttempts(self, self.name or "block")
 
-    # Deriving others.
+    # Derive other policies.
 
     def with_on(self, on: "On") -> "Policy":
-        """Retry on other errors."""
+        """Return a copy that retries other errors; `on` as for `forbear.retry`."""
         return self.replace(on=on)
 
     def with_attempts(self, attempts: int | None) -> "Policy":
-        """Allow another number of attempts, the first call included; None for no limit."""
+        """Return a copy with another limit of attempts, the first call included; None for no limit."""
         return self.replace(limits=self.limits.replace(attempts=attempts))
 
     def with_timeout(self, timeout: float | None) -> "Policy":
-        """Allow another number of seconds for the whole run; None for no limit."""
+        """Return a copy with another timeout for the whole run, in seconds; None for no limit."""
         return self.replace(limits=self.limits.replace(timeout=timeout))
 
     def with_limits(self, limits: Limits) -> "Policy":
-        """Replace all limits at once."""
+        """Return a copy with other limits."""
         return self.replace(limits=limits)
 
     def with_attempt_timeout(self, attempt_timeout: float | None) -> "Policy":
-        """Allow another number of seconds for one attempt; None for no limit."""
+        """Return a copy with another timeout for one attempt, in seconds; None for no limit."""
         return self.replace(attempt_timeout=attempt_timeout)
 
     def with_backoff(self, backoff: "Backoff") -> "Policy":
-        """Hold back by another backoff."""
+        """Return a copy with another backoff."""
         return self.replace(backoff=backoff)
 
     def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Policy":
-        """Retry on other returned values."""
+        """Return a copy that retries other returned values; `on_result` as for `forbear.retry`, None for no values."""
         return self.replace(on_result=on_result)
 
     def with_on_event(self, on_event: "Callable[[Event], object] | None") -> "Policy":
-        """Tell another listener."""
+        """Return a copy that notifies another listener; None for no listener."""
         return self.replace(on_event=on_event)
 
     def with_repeatable(self, repeatable: bool) -> "Policy":
-        """Say whether a call whose outcome is unknown may be repeated, where no service sees what it asks for.
+        """Return a copy that does or does not repeat a call whose outcome is unknown, where no service judges the call.
 
-        The policies of services say no: of a decorated function they know no operation. In their HTTP adapters it is
-        the operation of each request that decides.
+        The policies of services do not repeat such a call: they cannot see the operation of a decorated function. In
+        HTTP adapters the operation of each request decides.
         """
         return self.replace(repeatable=repeatable)
 
     def with_budget(self, budget: Budget | None) -> "Policy":
-        """Share another retry budget."""
+        """Return a copy that shares another retry budget; None for no budget."""
         return self.replace(budget=budget)
 
     def with_name(self, name: str | None) -> "Policy":
-        """Name the operation in reports and events; None for the function's own name."""
+        """Return a copy with another name for reports and events; None for the function's own name."""
         return self.replace(name=name)
 
-    # What a run asks.
+    # Judge outcomes, for a run.
 
     @property
     def judges_values(self) -> bool:
-        """Whether returned values are judged, too."""
+        """Whether the policy judges returned values: it has an `on_result`."""
         return self.on_result is not None
 
     def judge_error(self, error: Exception) -> Verdict:
-        """What an error means."""
+        """Return the verdict on an error, by `on`."""
         on = self.on
         if isinstance(on, _TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
         return _verdict("on", on(error))
 
     def judge_value(self, value: object) -> Verdict | None:
-        """What a returned value means, None where it is right."""
+        """Return the verdict on a returned value, by `on_result`; None for a value that is accepted."""
         if self.on_result is None:
             return None
         verdict = _verdict("on_result", self.on_result(value))
@@ -225,58 +228,50 @@ class Policy(Record):
 def retry(
     *,
     on: "On",
-    attempts: int | None = 5,
-    timeout: float | None = 60,
+    attempts: int | None = DEFAULT_ATTEMPTS,
+    timeout: float | None = DEFAULT_TIMEOUT,
     attempt_timeout: float | None = None,
     backoff: "Backoff" = _DEFAULT_BACKOFF,
     on_result: "Callable[[Any], Answer] | None" = None,
     on_event: "Callable[[Event], object] | None" = None,
     budget: Budget | None = None,
     clamp: bool = False,
-    max_retry_after: float = 900,
+    max_retry_after: float = DEFAULT_MAX_RETRY_AFTER,
     repeatable: bool = True,
     retry_exhausted: bool = False,
     unlimited: bool = False,
     name: str | None = None,
 ) -> Policy:
-    """A policy to decorate with (`@forbear.retry(on=OSError)`), to call through, or to loop over.
+    """Make a policy, to decorate a function with (`@forbear.retry(on=OSError)`), to call through, or to loop over.
 
-    `on` says which errors are transient: exception types, or a callable that is given the error and answers with a
-    bool, with a float (retry after exactly so many seconds, 0.0 at once) or with a Verdict. It is mandatory: nobody
-    else knows. `attempts` (default 5) counts the first call; `timeout` (default 60 s) is for the whole run, from before
-    the first attempt. An attempt that runs cannot be cut short by it, so a run may outlast it by the length of one
-    attempt, except in async code with `attempt_timeout` (seconds, default none). `backoff` is full jitter under 1, 2, 4
-    … 64 s. `on_result` judges returned values as `on` judges errors; a value that never satisfies it is returned in the
-    end. `on_event` is told of every failure, wait and end. `budget` is shared with other policies. `clamp` shortens a
-    last wait that would pass the deadline, for one final attempt. Without a timeout, a server that asks for more than
-    `max_retry_after` seconds (default 900) ends the run. `repeatable=False` says that a call with an unknown outcome
-    must not be repeated: then only a verdict of NOT_EXECUTED is. `retry_exhausted` also retries errors on which an
-    inner policy reached its limits, or that it dared not repeat. `unlimited` permits both limits to be None. `name` is
-    for reports and events (default: the function's name).
+    You must pass `on`, which says which errors are transient: exception types, or a callable that takes the error and
+    returns a bool, a float (retry after exactly so many seconds, 0.0 at once) or a Verdict. `attempts` (default 5)
+    counts the first call; `timeout` (default 60 s) is for the whole run, from before the first attempt. It does not
+    interrupt a running attempt, so a run may last longer by one attempt, except in async code with `attempt_timeout`
+    (seconds, default none). `backoff` is full jitter under 1, 2, 4 … 64 s. `on_result` judges returned values as `on`
+    judges errors; on giving up, the last value is returned. `on_event` is called with every failure, wait and end.
+    `budget` is shared with other policies. `clamp` shortens a last wait that would pass the deadline, for one final
+    attempt. Without a timeout, a server that asks for a wait of more than `max_retry_after` seconds (default 900) ends
+    the run. With `repeatable=False`, a call is repeated only after a verdict of NOT_EXECUTED, never after an unknown
+    outcome. `retry_exhausted` also retries errors on which an inner policy reached its limits, and those that it found
+    unsafe to repeat. `unlimited` permits both limits to be None. `name` is for reports and events (default: the
+    function's name).
 
-    On giving up the original error comes out, with a note and a report (`forbear.report(error)`).
-    Raises TypeError or ValueError for arguments that cannot be right.
+    On giving up, the original error is raised, with a note and a report (`forbear.report(error)`).
+    Raises TypeError or ValueError for invalid arguments.
     """
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(on, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name)
 
 
-def _rewrap(policy: Policy, method: "Any") -> "Any":
-    """The static or class method whose function is retried."""
-    return type(method)(policy(method.__func__))
-
-
 def _check_on(on: "Any") -> None:
-    listed: tuple[Any, ...]
-    if isinstance(on, tuple):
-        listed = on  # pyright: ignore[reportUnknownVariableType] - checked below
-    elif isinstance(on, type):
-        listed = (on,)
-    elif callable(on):
+    """Raise TypeError or ValueError if `on` is neither exception types nor a sync callable."""
+    if not isinstance(on, _TYPES):
+        if not callable(on):
+            raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
         refuse_async("`on`", on, _JUDGE)
         return
-    else:
-        raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
+    listed: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)
     if not listed:
         raise ValueError("`on` must list at least one exception type, got none")
     for kind in listed:
@@ -289,6 +284,7 @@ def _check_on(on: "Any") -> None:
 
 
 def _verdict(parameter: str, answer: "Answer") -> Verdict:
+    """Return the verdict that the answer of an `on` or `on_result` stands for."""
     if answer is True:
         return TRANSIENT
     if answer is False:

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from forbear.observe import logger_where_heard
+from forbear.observe import default_listeners
 from forbear.run import listeners
 
 
@@ -12,4 +12,4 @@ from forbear.run import listeners
 def listening_as_ever() -> Iterator[None]:
     """The default."""
     yield
-    listeners.set_process_listeners(logger_where_heard)
+    listeners.set_process_listeners(default_listeners)

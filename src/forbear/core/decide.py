@@ -1,4 +1,4 @@
-"""The one decision: wait and try again, or stop. A pure function of a verdict and of what the run has seen so far."""
+"""`decide`: the one decision after a failed attempt, to wait and try again or to stop. A pure function."""
 
 from enum import Enum
 
@@ -15,17 +15,22 @@ if TYPE_CHECKING:
 
 _NOT_EXECUTED, _PERMANENT, _CONFLICT = Kind.NOT_EXECUTED, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
 
+_LONGEST_WAIT = 100 * 365.25 * 86_400  # in seconds; no system can wait much longer
 
-_LONGEST_WAIT = 100 * 365.25 * 86_400  # no system can wait much longer
+
+DEFAULT_ATTEMPTS = 5
+DEFAULT_TIMEOUT = 60
+DEFAULT_MAX_RETRY_AFTER = 900
+"""The default limits of `Limits` and `forbear.retry`. The profiles of services have limits of their own."""
 
 
 class Limits(Record):
-    """Where a run ends; the first limit reached wins.
+    """The limits of a run; the first one reached ends it.
 
-    `attempts` counts the first call: 5 (default) is at most 4 retries. `timeout` is in seconds from before the first
-    attempt, 60 by default; a wait that would end past it is not begun, unless `clamp` shortens that last wait so that
-    one final attempt starts at the deadline. None means no limit; both None only with `unlimited=True`. Where there is
-    no timeout, a server that asks for more than `max_retry_after` seconds (default 900) ends the run.
+    `attempts` counts the first call: 5 (default) is at most 4 retries. `timeout` (default 60) is in seconds from before
+    the first attempt. A wait that would end past it is not begun, unless `clamp` shortens that wait, so that one final
+    attempt starts at the deadline. None means no limit; both may be None only with `unlimited=True`. Without a timeout,
+    a server that asks for a wait of more than `max_retry_after` seconds (default 900) ends the run.
     """
 
     __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited")
@@ -38,10 +43,10 @@ class Limits(Record):
 
     def __init__(
         self,
-        attempts: int | None = 5,
-        timeout: float | None = 60,
+        attempts: int | None = DEFAULT_ATTEMPTS,
+        timeout: float | None = DEFAULT_TIMEOUT,
         clamp: bool = False,
-        max_retry_after: float = 900,
+        max_retry_after: float = DEFAULT_MAX_RETRY_AFTER,
         unlimited: bool = False,
     ) -> None:
         if attempts is not None:
@@ -64,7 +69,7 @@ class Limits(Record):
 
 
 class Reason(Enum):
-    """Why a run stopped."""
+    """The rule that stopped a run; its value is the rule in words."""
 
     PERMANENT = "the error is permanent"
     CONFLICT = "a conflict: only the whole read-modify-write may be repeated"
@@ -77,7 +82,7 @@ class Reason(Enum):
 
 
 class Wait:
-    """Hold back for `delay` seconds, then try again."""
+    """The decision to wait `delay` seconds and then to try again."""
 
     __slots__ = ("delay",)
 
@@ -89,7 +94,7 @@ class Wait:
 
 
 class Stop:
-    """Give up; `reason` is the rule that said so and `text` says it in words."""
+    """The decision to give up; `reason` is the rule and `text` the rule in words."""
 
     __slots__ = ("reason", "text")
 
@@ -112,11 +117,11 @@ def decide(
     repeatable: bool,
     previous: float | None = None,
 ) -> Wait | Stop:
-    """Decide what follows a failed attempt.
+    """Decide whether to wait and try again after a failed attempt, or to stop.
 
-    `attempt` is its number (1 is the first call), `elapsed` the seconds since before the first attempt, `u` a number
-    uniform in [0, 1), `repeatable` whether the operation may be executed twice, `previous` the delay before this
-    attempt.
+    `attempt` is the number of the failed attempt (1 is the first call), `elapsed` the seconds since before the first
+    attempt, and `u` a random number, uniform in [0, 1). `repeatable` says whether the operation may be executed twice.
+    `previous` is the delay before this attempt, None before the first retry.
     """
     kind = verdict.kind
     if kind is _PERMANENT:
@@ -132,18 +137,18 @@ def decide(
 
     timeout = limits.timeout
     left = INFINITY if timeout is None else timeout - elapsed
-    asked = verdict.retry_after
-    if asked is not None and asked > (limits.max_retry_after if timeout is None else left):
-        return Stop(Reason.RETRY_AFTER, _asked_too_much(asked, limits, elapsed))
+    retry_after = verdict.retry_after
+    if retry_after is not None and retry_after > (limits.max_retry_after if timeout is None else left):
+        return Stop(Reason.RETRY_AFTER, _too_long(retry_after, limits, elapsed))
 
     delay = verdict.delay
     if delay is None:
         delay = backoff.delay(attempt - 1, u, previous)
         if type(delay) is not float or not 0 <= delay < INFINITY:
             delay = _checked(delay, backoff)
-    if asked is not None:
-        # Jitter on top, for everyone was told the same number; it must not be what breaks the deadline.
-        jittered = asked + u * max(1.0, asked / 10)
+    if retry_after is not None:
+        # Add jitter, because all clients got the same number; the jitter alone must not break the deadline.
+        jittered = retry_after + u * max(1.0, retry_after / 10)
         delay = max(delay, min(jittered, left, LARGEST))
 
     if timeout is not None and (left <= 0 or delay > left):
@@ -156,7 +161,7 @@ def decide(
 
 
 def _checked(delay: object, backoff: "Backoff") -> float:
-    """Return the delay of a backoff that is not ours as a float, or refuse it."""
+    """Return the delay of a user's backoff as a float; raises ValueError if it is no finite number from 0 on."""
     if not isinstance(delay, int | float) or not 0 <= delay <= LARGEST:
         raise ValueError(
             "`backoff` must return finite numbers of seconds that are zero or more, "
@@ -165,13 +170,14 @@ def _checked(delay: object, backoff: "Backoff") -> float:
     return float(delay)
 
 
-def _asked_too_much(asked: float, limits: Limits, elapsed: float) -> str:
-    if asked == INFINITY:
+def _too_long(retry_after: float, limits: Limits, elapsed: float) -> str:
+    if retry_after == INFINITY:
         return "the server asked not to be called again"
+    wait = f"the server asked for a wait of {show(retry_after)}"
     if limits.timeout is None:
-        return f"the server asked for a wait of {show(asked)}, more than max_retry_after={show(limits.max_retry_after)}"
+        return f"{wait}, more than max_retry_after={show(limits.max_retry_after)}"
     left, timeout = show(max(limits.timeout - elapsed, 0)), show(limits.timeout)
-    return f"the server asked for a wait of {show(asked)}, with {left} left of the timeout of {timeout}"
+    return f"{wait}, with {left} left of the timeout of {timeout}"
 
 
 def _timed_out(delay: float, timeout: float, left: float) -> str:
@@ -181,5 +187,5 @@ def _timed_out(delay: float, timeout: float, left: float) -> str:
 
 
 def show(seconds: float) -> str:
-    """Return seconds for people: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
+    """Format seconds for people: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
     return f"{seconds:.0f} s" if 100 <= seconds < 1e15 else f"{seconds:.3g} s"

@@ -1,13 +1,13 @@
-"""Observe: tells loggers, traces and metrics what becomes of failed attempts. It decides nothing and waits for nothing.
+"""Notify loggers, traces and metrics of failed attempts, waits and ends of runs.
 
-Each library has a module of its own with the listener for it: `forbear.observe.logging`, `.opentelemetry`,
-`.prometheus` and `.structlog`. `listen` has listeners told of all runs in the process, `all_of` makes one of several.
+Each library has a module with its listener: `forbear.observe.logging`, `.opentelemetry`, `.prometheus`, `.structlog`.
+`listen` sets the listeners of the whole process, `all_of` makes one listener of several.
 """
 
 import sys
 
 from forbear.observe.fields import LOGGER
-from forbear.run import listeners
+from forbear.run import listeners as _listeners
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,53 +17,51 @@ if TYPE_CHECKING:
     from forbear.core.events import Event
     from forbear.run.listeners import Listener
 
-
 __all__ = ["all_of", "listen"]
 
-
 _WARNING = 30  # logging.WARNING
-_found: "list[tuple[Logger, tuple[Listener, ...]]]" = []
-"""The logger, and the listener that writes to it once it is heard."""
+_default: "list[tuple[Logger, tuple[Listener, ...]]]" = []
+"""The logger "forbear", and the listener that writes to it, once they are needed."""
 
 
-def listen(*told: "Listener") -> None:
-    """Tell these listeners of all runs in this process, besides the `on_event` of each run's own policy.
+def listen(*listeners: "Listener") -> None:
+    """Notify these listeners of all runs in this process, besides the `on_event` of each run's own policy.
 
-    They take the place of those told before, and so of the logger that is told by default: `listen(Logging(),
-    Prometheus())` keeps it, and `listen()` tells nobody. They may be called by any thread or task. Runs that have
-    failed already keep theirs. Raises TypeError for what cannot be called.
+    They replace the earlier ones, also the logger that listens by default: `listen(Logging(), Prometheus())` keeps it,
+    and `listen()` removes all. Any thread or task may call the listeners. A run that has failed already keeps those it
+    has. Raises TypeError for a listener that cannot be called.
     """
-    for listener in told:
-        listeners.check("a listener", listener)
-    listeners.set_process_listeners(lambda: told)
+    for listener in listeners:
+        _listeners.check("a listener", listener)
+    _listeners.set_process_listeners(lambda: listeners)
 
 
-def all_of(*told: "Listener") -> "Listener":
-    """One listener that tells each of these in turn, for `on_event`; one that fails keeps no other from hearing."""
-    for listener in told:
-        listeners.check("a listener", listener)
+def all_of(*listeners: "Listener") -> "Listener":
+    """Return one listener for `on_event` that calls each of these in turn, even after one has failed."""
+    for listener in listeners:
+        _listeners.check("a listener", listener)
 
-    def tell_all(event: "Event") -> None:
-        listeners.notify(told, event)
+    def notify_all(event: "Event") -> None:
+        _listeners.notify(listeners, event)
 
-    return tell_all
+    return notify_all
 
 
-def logger_where_heard() -> "tuple[Listener, ...]":
-    """The logger, once the application has set up logging in such a way that warnings of it come out somewhere.
+def default_listeners() -> "tuple[Listener, ...]":
+    """Return the logging listener if the logger "forbear" has a handler and lets warnings through; else none.
 
-    Without that, `logging` would print to stderr on its own account, but only if any library had imported it.
+    Without a handler, `logging` would print warnings to stderr, but only if some library happened to import it.
     """
-    if not _found:
+    if not _default:
         logging: Any = sys.modules.get("logging")
-        if logging is None or not hasattr(logging, "getLogger"):  # not loaded, or another thread is about to
+        if logging is None or not hasattr(logging, "getLogger"):  # not loaded, or another thread is loading it
             return ()
-        _found.append((logging.getLogger(LOGGER), ()))
-    logger, heard = _found[0]
+        _default.append((logging.getLogger(LOGGER), ()))
+    logger, listeners = _default[0]
     if not (logger.hasHandlers() and logger.isEnabledFor(_WARNING)):
         return ()
-    if not heard:
+    if not listeners:
         from forbear.observe.logging import DEFAULT
 
-        _found[0] = logger, (heard := (DEFAULT,))
-    return heard
+        _default[0] = logger, (listeners := (DEFAULT,))
+    return listeners

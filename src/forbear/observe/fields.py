@@ -1,5 +1,6 @@
-"""What an event says, as a name and plain values, for loggers that keep them apart. It knows no logger."""
+"""Describe an event as a name, plain values and a level, for loggers that keep values apart from the message."""
 
+from forbear.core.decide import Reason
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt
 
@@ -10,7 +11,7 @@ Fields = dict[str, str | int | float | bool]
 
 
 def fields(event: Event) -> tuple[str, Fields]:
-    """The name of an event and what it says; seconds are rounded to a thousandth."""
+    """Return the name of an event and its values; seconds are rounded to a thousandth."""
     match event:
         case Scheduled():
             return "retry scheduled", {
@@ -49,6 +50,11 @@ def fields(event: Event) -> tuple[str, Fields]:
             }
 
 
+def is_warning(event: Event) -> bool:
+    """Return whether an event is logged as a warning: retries and giving up are, late successes and conflicts not."""
+    return not (isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT))
+
+
 def reason(event: GaveUp) -> str:
-    """The rule that ended a run in a word: "timeout", "unsafe"."""
+    """Return the reason why a run ended as one word: "timeout", "unsafe"."""
     return event.report.reason.name.lower()

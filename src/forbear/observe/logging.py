@@ -1,20 +1,20 @@
-"""Events as lines of the standard library's logging. It sets up no handler and no level."""
+"""Write events to the standard library's logging, one line for each; handlers and levels are the application's."""
 
 import logging
 
-from forbear.core.decide import Reason, show
+from forbear.core.decide import show
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.redact import printable
 from forbear.core.report import Attempt
-from forbear.observe.fields import LOGGER, fields
+from forbear.observe.fields import LOGGER, fields, is_warning
 
 
 class Logging:
-    """A listener that writes to `logger` ("forbear"): a line for each retry, one for how the run ended.
+    """A listener that writes to `logger` (default "forbear"): one line for each retry, and one for the end of the run.
 
-    Retries and giving up are warnings, never errors: whether the failure is one is for who gets it to say. A conflict
-    is the read-modify-write's business and like a late success told as INFO. Calls that succeed at once say nothing.
-    The record also has what is told as plain values, in the attribute `forbear`.
+    Retries and giving up are warnings, never errors: only the caller knows whether the failure is an error. Late
+    successes, and conflicts, which a read-modify-write handles, are logged as INFO. A call that succeeds at once logs
+    nothing. The record's attribute `forbear` has the same values as a dict.
     """
 
     def __init__(self, logger: logging.Logger | str = LOGGER) -> None:
@@ -23,15 +23,14 @@ class Logging:
             raise TypeError(f"`logger` must be a logging.Logger or the name of one, got {logger!r}")
 
     def __call__(self, event: Event) -> None:
-        """Write the line of an event."""
+        """Log an event; `Failed` is skipped, because the next event has its failure, too."""
         if isinstance(event, Failed):
-            return  # the event that comes next tells of it, too
-        calm = isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT)
-        level = logging.INFO if calm else logging.WARNING
+            return
+        level = logging.WARNING if is_warning(event) else logging.INFO
         if self._logger.isEnabledFor(level):
             name, values = fields(event)
             extra = {"forbear": {"event": name, **values}}
-            # As Logger.log does, but for the search of the calling line, which is always this one.
+            # The same as Logger.log without its search for the calling line, which is always this one.
             record = self._logger.makeRecord(
                 self._logger.name, level, __file__, 0, "%s", (_line(event),), None, "__call__", extra
             )
@@ -39,10 +38,10 @@ class Logging:
 
 
 def _line(event: Scheduled | Recovered | GaveUp) -> str:
-    """Return what an event says, in one line: an error may say it in several."""
+    """Return the text of an event as one line, even if the error's text has several."""
     if isinstance(event, Scheduled):
-        coming = f"attempt {event.attempt} in {show(event.delay)}"
-        line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)}), {coming}"
+        line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)})"
+        line += f", attempt {event.attempt} in {show(event.delay)}"
     elif isinstance(event, Recovered):
         line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
     else:

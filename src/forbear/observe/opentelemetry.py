@@ -1,7 +1,7 @@
-"""Events as spans and metrics of OpenTelemetry. It knows the API only: exporters are the application's.
+"""Turn events into spans and metrics of the OpenTelemetry API; exporters are the application's.
 
-A run's span is made when the run has ended, and dated back: so a run that succeeds at once costs nothing, one that is
-cancelled leaves nothing open, and nothing has to be remembered in between.
+A run's span is made when the run has ended, and dated back. So a run that succeeds at once costs nothing, a cancelled
+run leaves no span open, and the listener keeps no state.
 """
 
 from collections.abc import Iterable
@@ -24,14 +24,14 @@ _Attributes = dict[str, str | int | float | bool]
 
 
 class OpenTelemetry:
-    """A listener that makes a span of each run that failed at least once, with an event for each attempt, and counts.
+    """A listener that makes a span for each run that failed at least once, with an event for each attempt, and counts.
 
     Spans are children of the current one. They have the attributes `forbear.operation`, `forbear.attempts`,
-    `http.request.resend_count` (where statuses were seen) and, after giving up, `error.type`, `forbear.reason` and
+    `http.request.resend_count` (if an attempt got a status) and, after giving up, `error.type`, `forbear.reason` and
     `forbear.maybe_done`. Metrics, by `forbear.operation`: `forbear.failures` (and `error.type`), `forbear.retries`,
-    `forbear.delay` (seconds waited), `forbear.attempts` (how many a run took), `forbear.recoveries`,
-    `forbear.give_ups` (and `forbear.reason`). Metrics and names of spans have the method alone of a request to a host
-    that no service knows. Providers are the process's own by default.
+    `forbear.delay` (seconds waited), `forbear.attempts` (of each run), `forbear.recoveries`, `forbear.give_ups` (and
+    `forbear.reason`). For a request to a host that no service knows, metrics and span names have the method only.
+    Providers are the process's own by default.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class OpenTelemetry:
         self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
 
     def __call__(self, event: Event) -> None:
-        """Count an event; at the end of a run, make its span."""
+        """Count an event; the last event of a run also makes its span."""
         operation: _Attributes = {"forbear.operation": label_of(event.operation)}
         match event:
             case Failed():
@@ -86,16 +86,16 @@ class OpenTelemetry:
         span = self._tracer.start_span(label_of(operation), start_time=_nanoseconds(started))
         span.set_attributes({"forbear.operation": operation, "forbear.attempts": attempts, **attributes})
         for attempt in failures:
-            told: _Attributes = {
+            values: _Attributes = {
                 "forbear.attempt": attempt.number,
                 "error.type": _error_type(attempt.error),
                 "exception.message": attempt.text,
             }
             if attempt.delay is not None:
-                told["forbear.delay"] = attempt.delay
+                values["forbear.delay"] = attempt.delay
             if attempt.error.startswith(_STATUS):
                 span.set_attribute("http.request.resend_count", attempts - 1)
-            span.add_event("attempt", told, timestamp=_nanoseconds(started + attempt.elapsed))
+            span.add_event("attempt", values, timestamp=_nanoseconds(started + attempt.elapsed))
         if failure is None:
             span.add_event("attempt", {"forbear.attempt": attempts}, timestamp=_nanoseconds(ended))
         else:
@@ -104,7 +104,7 @@ class OpenTelemetry:
 
 
 def _error_type(error: str) -> str:
-    """As the semantic conventions have it: the status alone where a response came back."""
+    """Return the `error.type` of the semantic conventions: for a response, its status alone."""
     return error.removeprefix(_STATUS)
 
 

@@ -1,4 +1,4 @@
-"""Events as metrics of prometheus_client. Operations and kinds of errors are labels; texts are not."""
+"""Count events as metrics of prometheus_client. Operations and error types are labels; texts are not."""
 
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, label_of
 from forbear.observe.fields import reason
@@ -15,13 +15,13 @@ _ATTEMPTS = (1, 2, 3, 4, 5, 8, 13, 21)
 
 
 class Prometheus:
-    """A listener that counts; make one for each `registry` (default: the process's own) and share it.
+    """A listener that counts events; make one for each `registry` (default: the process's own) and share it.
 
     `forbear_failures_total` (operation, error), `forbear_retries_total` (operation), `forbear_delay_seconds`
     (operation; a histogram of the waits), `forbear_recoveries_total` (operation), `forbear_give_ups_total` (operation,
-    reason) and `forbear_attempts` (operation, outcome; a histogram over runs of how many attempts they took). Calls
-    that succeed at once are in none of them: they cost nothing, not even a count. Requests to hosts that no service
-    knows have their method as the operation: names of hosts would be labels without end.
+    reason) and `forbear_attempts` (operation, outcome; a histogram of the attempts of each run). Calls that succeed at
+    once are not counted, and cost nothing. A request to a host that no service knows has only its method as the
+    operation, since host names would make endless labels.
     """
 
     def __init__(self, registry: CollectorRegistry = REGISTRY) -> None:
@@ -45,7 +45,7 @@ class Prometheus:
         )
 
     def __call__(self, event: Event) -> None:
-        """Count an event."""
+        """Add an event to the metrics."""
         operation = label_of(event.operation)
         match event:
             case Failed():

@@ -1,8 +1,7 @@
-"""Events as entries of structlog, whose processors say what becomes of them."""
+"""Write events to structlog, one entry for each."""
 
-from forbear.core.decide import Reason
-from forbear.core.events import Event, Failed, GaveUp, Recovered
-from forbear.observe.fields import LOGGER, fields
+from forbear.core.events import Event, Failed
+from forbear.observe.fields import LOGGER, fields, is_warning
 
 try:
     import structlog
@@ -13,7 +12,7 @@ except ImportError as error:
 
 
 class Structlog:
-    """A listener that makes entries: "retry scheduled", "recovered" and "gave up", with what is known as values.
+    """A listener that makes the entries "retry scheduled", "recovered" and "gave up", with the event's values.
 
     `logger` is a bound logger (default: `structlog.get_logger("forbear")`). The levels are those of
     `forbear.observe.logging.Logging`.
@@ -23,12 +22,9 @@ class Structlog:
         self._logger: structlog.typing.FilteringBoundLogger = structlog.get_logger(LOGGER) if logger is None else logger
 
     def __call__(self, event: Event) -> None:
-        """Make the entry of an event."""
+        """Make the entry of an event; `Failed` is skipped, because the next event has its failure, too."""
         if isinstance(event, Failed):
-            return  # the event that comes next tells of it, too
+            return
         name, values = fields(event)
-        calm = isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT)
-        if calm:
-            self._logger.info(name, **values)
-        else:
-            self._logger.warning(name, **values)
+        log = self._logger.warning if is_warning(event) else self._logger.info
+        log(name, **values)
