@@ -110,7 +110,7 @@ class Policy(Record):
     def __call__(self, function: "F") -> "F":
         """Decorate a function or method, sync or async; it keeps its signature, name and type."""
         if isinstance(function, staticmethod | classmethod):
-            method: Any = function
+            method: Any = function  # pyright: ignore[reportUnknownVariableType]
             return type(method)(self(method.__func__))  # type: ignore[no-any-return]
         if isinstance(function, type):
             raise TypeError(f"{function.__name__} is a class, and would become a function; decorate its methods")
@@ -271,7 +271,7 @@ def _check_on(on: "Any") -> None:
             raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
         refuse_async("`on`", on, _JUDGE)
         return
-    listed: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)
+    listed: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)  # pyright: ignore[reportUnknownVariableType]
     if not listed:
         raise ValueError("`on` must list at least one exception type, got none")
     for kind in listed:

@@ -1,6 +1,6 @@
-"""Read-modify-write: on a conflict the whole cycle runs again, and a change is never applied twice.
+"""Read-modify-write: on a conflict, run the whole cycle again, and never apply a change twice.
 
-It knows no service: what a conflict is, and how to tell one's own write from another's, is for the caller to say.
+The caller says which errors are conflicts, and how to recognize an own write.
 """
 
 from collections.abc import Coroutine
@@ -12,7 +12,7 @@ from forbear.policy import Policy
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.nesting import inner_report
 from forbear.run.runtime import AttemptTimeout, current
-from forbear.run.state import Run
+from forbear.run.state import Run, granted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
     V = TypeVar("V")
 
-_DEFAULT = Policy((ConnectionError, TimeoutError), Limits(attempts=None, timeout=60))
+_DEFAULT = Policy((ConnectionError, TimeoutError), Limits(attempts=None))
 
 _TRIED_ENOUGH = (Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET)
-"""Reasons by which an inner policy ends the matter; by any other it leaves the next step to the cycle."""
+"""Reasons for which the cycle stops as well, because an inner policy reached a limit."""
 
 _LEFT_OPEN = (Reason.UNSAFE, Reason.BODY)
-"""Reasons by which an inner policy stopped at a failure that it would else have repeated."""
+"""Reasons for which an inner policy did not repeat a transient failure; the cycle may."""
 
 _UNKNOWABLE = "the write may have been applied, and without `mine` nobody can tell"
 
@@ -44,26 +44,28 @@ def update(
     mine: "Callable[[V], bool] | None" = None,
     policy: Policy = _DEFAULT,
 ) -> "V":
-    """Change a stored value that others change, too: `write(modify(read()))`, again and again while others are quicker.
+    """Change a stored value that others change, too: call `write(modify(read()))` until no other write interferes.
 
-    `read` gets the current value with whatever tells its version (an etag, a metageneration), `modify` makes the new
-    value of it, and `write` stores that on condition that the version is still the same, and raises when it is not.
-    `conflict` recognises that error. Then the whole cycle runs again, under the policy's backoff and limits.
+    `read` returns the current value with its version (an etag, a metageneration), and `modify` returns the new value.
+    `write` stores the new value if the version is still the same, and raises an error if it is not. `conflict` returns
+    True for that error. Then the whole cycle runs again, under the policy's backoff and limits.
 
-    After a write whose outcome is unknown (a lost reply) the value is read again, and `mine` is asked whether it has
-    this very change; if so, the update is done. From then on every read of the run is asked, since a conflict may be
-    with one's own late write. Without `mine` such an error comes out, for writing again could apply the change twice;
-    its report has `maybe_done` set, as has that of every other error after which the change may have been applied.
+    After a write with an unknown outcome (a lost response), the value is read again, and `mine(value)` returns whether
+    it has this very change; if so, the update is done. `mine` is then called after every later read, too, since a
+    conflict may be with the own late write. Without `mine`, such an error is raised, because writing again could apply
+    the change twice. Its report has `maybe_done` set, as has that of any error after which the change may have been
+    applied.
 
-    `policy` says which errors of `read` and `write` are transient, how long to hold back and when to stop; an attempt
-    is one cycle. By default it is ConnectionError and TimeoutError, full jitter under 1, 2, 4 … 64 s, and 60 seconds in
-    all. Errors of `modify` and `mine` come out. Where `read` and `write` have retries of their own, what those gave up
-    on is not repeated, but a conflict and a write that they dared not repeat are this cycle's business. Returns the
-    value as it is stored: what `write` returned, the written value where that was None, or the value read where the
-    change turned out to be there. On giving up the last error comes out, annotated. TypeError for arguments that cannot
-    be right, and for a policy with an `attempt_timeout` (a thread cannot be stopped) or `on_result`.
+    `policy` says which errors of `read` and `write` are transient, how long to wait and when to stop; an attempt is one
+    cycle. The default policy retries ConnectionError and TimeoutError for 60 seconds, with full jitter under 1, 2, 4 …
+    64 s. Errors of `modify` and `mine` are raised. If `read` and `write` have retries of their own, an error on which
+    those reached a limit is raised, but the cycle handles a conflict, and a write that they found unsafe to repeat.
+
+    Returns the stored value: the result of `write`, the value passed to it if the result is None, or the value read if
+    that has the change. On giving up, the last error is raised with a report. Raises TypeError for invalid arguments,
+    and for a policy with `on_result` or an `attempt_timeout` (a thread cannot be stopped).
     """
-    cycle = _Cycle(read, modify, write, conflict, mine, policy)
+    cycle = _UpdateCycle(read, modify, write, conflict, mine, policy)
     if policy.attempt_timeout is not None:
         raise TypeError("`policy` must have no attempt_timeout: sync code cannot be cut short; use aupdate")
     while True:
@@ -91,8 +93,11 @@ async def aupdate(
     mine: "Callable[[V], bool] | None" = None,
     policy: Policy = _DEFAULT,
 ) -> "V":
-    """`update` for async `read` and `write`, on asyncio and trio; an attempt timeout holds for each of the two."""
-    cycle = _Cycle(read, modify, write, conflict, mine, policy)
+    """Do the same as `update` with async `read` and `write`, in asyncio and trio.
+
+    The policy may have an attempt timeout, which limits each `read` and each `write`.
+    """
+    cycle = _UpdateCycle(read, modify, write, conflict, mine, policy, awaits=True)
     while True:
         try:
             value = await cycle.bounded("read", read)
@@ -101,7 +106,7 @@ async def aupdate(
             changed = cycle.changed(value)
             stored = await cycle.bounded("write", write, changed)
         except Exception as error:
-            delay = cycle.failed(error)
+            delay = await granted(cycle.failed(error))
             if delay is None:
                 raise
         else:
@@ -109,8 +114,8 @@ async def aupdate(
         await cycle.run.runtime.asleep(delay)
 
 
-class _Cycle:
-    """What both loops share: how far the cycle under way has come, and what a failure means there."""
+class _UpdateCycle:
+    """The state that both loops share: the step of the current cycle, and the judging of failures in it."""
 
     def __init__(
         self,
@@ -120,6 +125,8 @@ class _Cycle:
         conflict: "Callable[[Exception], bool]",
         mine: "Callable[..., bool] | None",
         policy: Policy,
+        *,
+        awaits: bool = False,
     ) -> None:
         functions = {"read": read, "modify": modify, "write": write, "conflict": conflict, "mine": mine}
         for name, function in functions.items():
@@ -137,12 +144,12 @@ class _Cycle:
         self._mine = mine
         self._policy = policy
         self._step = "read"
-        # What an inner policy leaves open is decided here, so the run itself must not stop at its report.
+        # `failed` reads the reports of inner runs, so the run itself must not stop at them.
         plan = policy.replace(retry_exhausted=True)
-        self.run = Run(plan, policy.name or name_of(write), runtime, runtime.monotonic())
+        self.run = Run(plan, policy.name or name_of(write), runtime, runtime.monotonic(), awaits=awaits)
 
     def is_done(self, value: object) -> bool:
-        """Whether an earlier write of this run, whose fate was unknown, turns out to have been applied."""
+        """Return whether `value` has the change of an earlier write of this run, whose outcome was unknown."""
         self._step = "modify"
         _refuse_coroutine("read", value)
         done = self.run.in_doubt and self._mine is not None and self._mine(value)
@@ -152,7 +159,7 @@ class _Cycle:
         return done
 
     def changed(self, value: "V") -> "V":
-        """The new value, about to be written."""
+        """Return the new value, which is written next."""
         changed: V | None = self._modify(value)
         _refuse_coroutine("modify", changed)
         if changed is None:
@@ -161,17 +168,17 @@ class _Cycle:
         return changed
 
     def done(self, changed: "V", stored: "V | None") -> "V":
-        """The value as it is stored, after a write that went well."""
+        """Return the stored value after a successful write."""
         _refuse_coroutine("write", stored)
         self.run.succeeded()
         return changed if stored is None else stored
 
     async def bounded(self, name: str, function: "Callable[..., Awaitable[V]]", *value: "Any") -> "V":
-        """The result of a read or a write, within the attempt timeout if there is one."""
+        """Await a read or a write, within the attempt timeout if there is one, and return its result."""
         limit = self.run.attempt_limit()
         awaitable = function(*value)
         if not hasattr(type(awaitable), "__await__"):
-            self._step = "modify"  # an error of the caller's, not one of reading or writing
+            self._step = "modify"  # so that `failed` sees an error of the caller, not of reading or writing
             raise TypeError(f"`{name}` returned no awaitable: use update, where `read` and `write` are not async")
         if limit is None:
             return await awaitable
@@ -179,7 +186,7 @@ class _Cycle:
             return await awaitable
 
     def failed(self, error: Exception) -> float | None:
-        """Seconds to wait before the next cycle, None to let the error out."""
+        """Return the seconds to wait before the next cycle, None to raise the error."""
         step, self._step = self._step, "read"
         inner = inner_report(error, self.run)
         if step == "modify":
@@ -195,7 +202,7 @@ class _Cycle:
         return delay
 
     def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> float | None:
-        # Repeated by an inner policy, the write may be in conflict with its own first attempt.
+        # If an inner policy repeated the write, it may be in conflict with its own first attempt.
         repeated = inner is not None and (inner.count > 1 or inner.maybe_done)
         if self._is_conflict(error, verdict, inner):
             self.run.in_doubt |= repeated
@@ -208,15 +215,15 @@ class _Cycle:
     def _is_conflict(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> bool:
         if verdict.kind is Kind.CONFLICT or (inner is not None and inner.reason is Reason.CONFLICT):
             return True
-        answer = self._conflict(error)
-        _refuse_coroutine("conflict", answer)
-        return answer
+        is_conflict = self._conflict(error)
+        _refuse_coroutine("conflict", is_conflict)
+        return is_conflict
 
     def _after(self, error: Exception, verdict: "Verdict", inner: "Report | None", *, repeatable: bool) -> float | None:
         blocked = None
         if inner is not None and _tried_enough(inner) and not self._policy.retry_exhausted:
             if not self.run.in_doubt:
-                return None  # the inner report says it all
+                return None  # the inner report is enough
             blocked = Stop(inner.reason, f"{inner.operation} gave up: {inner.text}")
             verdict, repeatable = TRANSIENT, True
         return self.run.after(
@@ -236,7 +243,7 @@ def _tried_enough(inner: "Report | None") -> bool:
 
 
 def _refuse_coroutine(name: str, value: object) -> None:
-    """Refuse the coroutine that an async function returned to sync code: nothing would await it."""
+    """Raise TypeError if `value`, the result of the function `name`, is a coroutine, which nothing would await."""
     if isinstance(value, Coroutine):
         value.close()
         raise TypeError(

@@ -1,1 +1,1 @@
-"""Pure decisions: what a failure means, how long to hold back, when to stop. No clock, sleep, randomness or I/O."""
+"""The decision: verdicts, backoff, limits, budget rules, events and reports. No clock, sleep, randomness or I/O."""

@@ -1,4 +1,4 @@
-"""Backoff: how long to hold back before each retry. Pure: randomness comes in as `u`, state as `previous`."""
+"""Compute the delay before each retry. Pure: randomness is the argument `u`, state the argument `previous`."""
 
 from forbear.core import check
 from forbear.core.check import LARGEST
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
         """A sequence of delays."""
 
         def delay(self, n: int, u: float, previous: float | None = None) -> float:
-            """Seconds to wait before retry `n` (from 0); `u` is uniform in [0, 1), `previous` the last delay."""
+            """Return the seconds before retry `n` (from 0); `u` is uniform in [0, 1), `previous` the last delay."""
             ...
 
 
@@ -25,14 +25,15 @@ JITTERS: "tuple[Jitter, ...]" = ("full", "equal", "documented", "decorrelated", 
 class Exponential(Record):
     """Truncated exponential backoff: the step before retry n is `min(initial * multiplier**n, maximum)` seconds.
 
-    `jitter` says how randomness enters. With u uniform in [0, 1): "full" (default) waits `u * step` (gsutil as
-    documented, google-api-core). "equal" waits `step * (1 + u) / 2`, the upper half of the step. "documented" waits
-    `min(initial * multiplier**n + u * spread, maximum)`, the formula of the Google Cloud pages with their "random
-    number of milliseconds" as `spread` (1 s); it loses all jitter once truncated, so prefer another for fleets.
-    "decorrelated" waits between `initial` and three times the delay before, at most `maximum`. "none" waits the step
-    itself.
+    `jitter` says how the random number u, uniform in [0, 1), changes the delay. "full" (default) waits `u * step` (as
+    google-api-core does, and gsutil by its documentation). "equal" waits `step * (1 + u) / 2`, the upper half of the
+    step. "documented" waits `min(initial * multiplier**n + u * spread, maximum)`, the formula of the Google Cloud
+    pages, whose "random number of milliseconds" is `spread` (1 s). Its delays have no jitter at the maximum, so choose
+    another for many clients. "decorrelated" waits between `initial` and three times the last delay, at most `maximum`.
+    "none" waits the step itself.
 
-    Seconds, all of them; defaults 1, doubled, truncated at 64. Raises ValueError or TypeError for other values.
+    `initial` (1), `maximum` (64) and `spread` (1) are seconds; `multiplier` (2) is at least 1. Raises ValueError or
+    TypeError for other values.
     """
 
     __slots__ = ("initial", "multiplier", "maximum", "jitter", "spread")
@@ -67,7 +68,7 @@ class Exponential(Record):
         store(self, "spread", float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Seconds to wait before retry `n`, from 0; only "decorrelated" looks at `previous`, the last delay."""
+        """Return the seconds before retry `n`, counted from 0; only "decorrelated" reads `previous`, the last delay."""
         jitter = self.jitter
         maximum = self.maximum
         if jitter == "decorrelated":
@@ -75,7 +76,7 @@ class Exponential(Record):
             return min(self.initial + u * max(longest - self.initial, 0.0), maximum)
         try:
             step = self.initial * self.multiplier**n
-        except OverflowError:  # `n` or the step is beyond every float, so the step is beyond the maximum if it grows
+        except OverflowError:  # `n` or the step is too large for a float
             step = maximum if self.multiplier > 1 else self.initial
         if jitter == "documented":
             return min(step + u * self.spread, maximum)
@@ -87,7 +88,7 @@ class Exponential(Record):
 
 
 class Constant(Record):
-    """The same wait before every retry: `seconds` plus up to `spread` of jitter (default 0)."""
+    """The same delay before every retry: `seconds`, plus up to `spread` seconds of jitter (default 0)."""
 
     __slots__ = ("seconds", "spread")
 
@@ -100,12 +101,12 @@ class Constant(Record):
         self._set(seconds=float(seconds), spread=float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return the seconds to wait before any retry."""
+        """Return the seconds before any retry."""
         return min(self.seconds + u * self.spread, LARGEST)
 
 
 class Sequence(Record):
-    """The listed waits in turn, then the last one for ever, each plus up to `spread` seconds of jitter (default 0)."""
+    """The listed delays in turn, then the last one again, each plus up to `spread` seconds of jitter (default 0)."""
 
     __slots__ = ("delays", "spread")
 
@@ -122,5 +123,5 @@ class Sequence(Record):
         self._set(delays=tuple(map(float, listed)), spread=float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return the seconds to wait before retry `n`, counted from 0."""
+        """Return the seconds before retry `n`, counted from 0."""
         return min(self.delays[min(n, len(self.delays) - 1)] + u * self.spread, LARGEST)

@@ -1,4 +1,4 @@
-"""Retry budgets as pure rules over counters; who shares the counters, their lock and their clock, is not known here."""
+"""The rules of retry budgets, as pure functions of counters and time; `forbear.Budget` holds the counters."""
 
 from forbear.core import check
 from forbear.core.record import Record
@@ -8,9 +8,9 @@ _SHORTEST_WINDOW = 0.001  # seconds
 
 
 def _whole(*numbers: float) -> list[int]:
-    """Return decimal numbers as whole multiples of one unit, exactly: ten deposits of 0.1 are one token.
+    """Return decimal numbers as whole multiples of a common unit, so that ten deposits of 0.1 are exactly one token.
 
-    The unit is the last decimal place that any of them has: 10, 0.1 and 1 become 100, 1 and 10.
+    The unit is the smallest decimal place of all numbers: 10, 0.1 and 1 become 100, 1 and 10.
     """
     digits: list[tuple[int, int]] = []
     for number in numbers:
@@ -25,10 +25,10 @@ def _whole(*numbers: float) -> list[int]:
 
 
 class TokenBucket(Record):
-    """A bucket, at first full with `capacity` tokens: a success puts in `deposit`, a retry takes `cost` or is refused.
+    """A bucket of `capacity` tokens, at first full: a success adds `deposit`, a retry takes `cost` or is refused.
 
-    With `refund`, a success after a retry puts back what one retry took (the AWS SDKs' retry quota). Fractions of a
-    token are counted exactly.
+    With `refund`, a success after a retry adds `cost` instead (the AWS SDKs' retry quota). Fractions of a token are
+    counted exactly.
     """
 
     __slots__ = ("capacity", "deposit", "cost", "refund")
@@ -51,12 +51,12 @@ class TokenBucket(Record):
         return [capacity, capacity, deposit, cost]
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Enter a success; `retried` says whether it took more than one attempt."""
+        """Count a success; `retried` says whether it took more than one attempt."""
         tokens, capacity, deposit, cost = state
         state[0] = min(tokens + (cost if retried and self.refund else deposit), capacity)
 
     def take(self, state: list[int], now: float) -> bool:
-        """Enter a wish to retry; False refuses it."""
+        """Count a request to retry and return whether it is granted."""
         cost = state[3]
         granted = state[0] >= cost
         if granted:
@@ -65,9 +65,9 @@ class TokenBucket(Record):
 
 
 class Throttle(Record):
-    """The gRPC retry throttle: each failure takes one of `max_tokens`, and retries stop while half or less are left.
+    """The gRPC retry throttle: each failure takes one of `max_tokens`; retries need more than half of the tokens.
 
-    A success puts `token_ratio` back; fractions of a token are counted exactly. Source: gRFC A6.
+    A success adds `token_ratio`; fractions of a token are counted exactly. Source: gRFC A6.
     """
 
     __slots__ = ("max_tokens", "token_ratio")
@@ -86,12 +86,12 @@ class Throttle(Record):
         return [most, most, gain, one]
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Enter a success."""
+        """Count a success."""
         tokens, most, gain, _ = state
         state[0] = min(tokens + gain, most)
 
     def take(self, state: list[int], now: float) -> bool:
-        """Enter a failure that asks for a retry; False refuses it."""
+        """Count a failure, which requests a retry, and return whether the retry is granted."""
         tokens, most, _, one = state
         state[0] = max(tokens - one, 0)
         return 2 * state[0] > most
@@ -100,8 +100,8 @@ class Throttle(Record):
 class Ratio(Record):
     """At most `ratio` retries for each success of the last `window` seconds, plus `floor` retries per second.
 
-    The window, at least a millisecond, moves in tenths of its length. There is no floor by default: floors add up over
-    a fleet.
+    The window is at least a millisecond and moves in tenths of its length. The default floor is 0, because the floors
+    of many clients add up.
     """
 
     __slots__ = ("ratio", "window", "floor")
@@ -122,11 +122,11 @@ class Ratio(Record):
         return [0] * (1 + 2 * _SLOTS)
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Enter a success."""
+        """Count a success."""
         state[1 + self._turn(state, now)] += 1
 
     def take(self, state: list[int], now: float) -> bool:
-        """Enter a wish to retry; False refuses it."""
+        """Count a request to retry and return whether it is granted."""
         slot = self._turn(state, now)
         successes, retries = sum(state[1 : 1 + _SLOTS]), sum(state[1 + _SLOTS :])
         allowed = float(self.ratio) * successes + float(self.floor) * self.window
@@ -136,7 +136,7 @@ class Ratio(Record):
         return granted
 
     def _turn(self, state: list[int], now: float) -> int:
-        """Forget the slots that have left the window and return the place of the current one."""
+        """Clear the slots that have left the window and return the index of the current one."""
         newest = int(now / self.window * _SLOTS)
         for number in range(max(state[0], newest - _SLOTS) + 1, newest + 1):
             state[1 + number % _SLOTS] = state[1 + _SLOTS + number % _SLOTS] = 0

@@ -1,4 +1,4 @@
-"""Checks of numbers given by users: every text names the parameter, the rule, the value and the cure."""
+"""Check numbers and flags from users; every error text names the parameter, the rule and the value."""
 
 INFINITY = float("inf")
 LARGEST = 1.7976931348623157e308  # sys.float_info.max; a larger whole number has no float
@@ -9,7 +9,10 @@ def _is_number(value: object) -> bool:
 
 
 def shown(value: object) -> str:
-    """Return the value as an error text shows it: Python refuses to write whole numbers of more than 4300 digits."""
+    """Return the repr of a value for an error text, cut after 200 characters; a value without one is described.
+
+    Python refuses to format whole numbers of more than 4300 digits.
+    """
     try:
         text = repr(value)
     except Exception:
@@ -18,11 +21,11 @@ def shown(value: object) -> str:
 
 
 def positive_seconds(name: str, value: object, *, none: str | None = None) -> None:
-    """Refuse all but a positive finite number of seconds (and None, where `none` says what it means)."""
+    """Raise an error unless `value` is a positive finite number of seconds, or None where `none` says what it means."""
     if value is None and none is not None:
         return
     if type(value) is int and 0 < value < 1_000_000:
-        return  # nearly every value, and policies may be made for each call
+        return  # the common case is quick, since policies may be made for each call
     alternative = f" or None ({none})" if none is not None else ""
     if not _is_number(value):
         raise TypeError(f"`{name}` must be a number of seconds{alternative}, got {shown(value)}")
@@ -31,7 +34,7 @@ def positive_seconds(name: str, value: object, *, none: str | None = None) -> No
 
 
 def seconds(name: str, value: object) -> None:
-    """Refuse all but a finite number of seconds that is zero or more."""
+    """Raise an error unless `value` is a finite number of seconds from 0 on."""
     if type(value) is int and 0 <= value < 1_000_000:
         return
     if not _is_number(value):
@@ -41,7 +44,7 @@ def seconds(name: str, value: object) -> None:
 
 
 def at_least(name: str, value: object, least: float, *, what: str = "a number", whole: bool = False) -> None:
-    """Refuse all but a finite number (a whole one of any size if `whole`) that is `least` or more."""
+    """Raise an error unless `value` is a finite number from `least` on; with `whole`, a whole number of any size."""
     if type(value) is int and least <= value < 1_000_000:
         return  # as in `positive_seconds`
     if not _is_number(value) or (whole and not isinstance(value, int)):
@@ -51,13 +54,13 @@ def at_least(name: str, value: object, least: float, *, what: str = "a number", 
 
 
 def flag(name: str, value: object) -> None:
-    """Refuse all but True and False: a word such as "never" would count as true."""
+    """Raise an error unless `value` is True or False: a word such as "never" would count as true."""
     if value is not True and value is not False:
         raise TypeError(f"`{name}` must be True or False, got {shown(value)}")
 
 
 def positive(name: str, value: object, *, what: str = "a number") -> None:
-    """Refuse all but a positive finite number."""
+    """Raise an error unless `value` is a positive finite number."""
     if not _is_number(value):
         raise TypeError(f"`{name}` must be {what}, got {shown(value)}")
     if not 0 < value <= LARGEST:  # type: ignore[operator]

@@ -1,4 +1,4 @@
-"""What a listener is told of a run: frozen events, emitted before each wait."""
+"""The events of a run, as frozen values; a run emits them before each wait and at its end."""
 
 from forbear.core.record import Record
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 class Operation(str):
     """The name of a request to a host that no service knows, such as "GET example.com".
 
-    `label` is the part of which there are few ("GET"): metrics would grow without end by the names of hosts.
+    `label` is a short form for metrics ("GET"): with host names, they would grow without end.
     """
 
     __slots__ = ("label",)
@@ -31,16 +31,15 @@ class Operation(str):
 
 
 def label_of(operation: str) -> str:
-    """Return the name of an operation for metrics, which keep each one that they have seen."""
+    """Return the name of an operation for metrics: the `label` of an `Operation`, any other name as it is."""
     return operation.label if isinstance(operation, Operation) else operation
 
 
 class Failed(Record):
     """Attempt number `attempt` of `operation` failed, `elapsed` seconds into the run.
 
-    `error` is its exception, None where a value was refused (`on_result=`) or a response came back. `name` says what
-    failed in a word (the exception's type, "HTTP 503") and `text` in words, without secrets; what `error` itself says
-    may hold some.
+    `error` is its exception, None if a value was refused (`on_result=`) or a response arrived. `name` is the type of
+    the failure ("ConnectionError", "HTTP 503") and `text` its message without secrets; `error` itself may contain some.
     """
 
     __slots__ = ("operation", "attempt", "elapsed", "error", "text", "verdict", "name")
@@ -94,7 +93,7 @@ class Scheduled(Record):
 
 
 class Recovered(Record):
-    """The run succeeded on attempt number `attempt`; `failures` came before it (of very many, the first and last)."""
+    """The run succeeded on attempt number `attempt`; `failures` are the attempts before it (the first and last 16)."""
 
     __slots__ = ("operation", "attempt", "elapsed", "failures")
 
@@ -112,7 +111,7 @@ class Recovered(Record):
 
 
 class GaveUp(Record):
-    """The run ended without success; `report` says why and what was tried."""
+    """The run ended without success; `report` has the reason and the attempts."""
 
     __slots__ = ("operation", "report")
 

@@ -1,4 +1,4 @@
-"""Record: the frozen value classes of the core, without the import cost of dataclasses (which pull in inspect)."""
+"""`Record`: the base of the frozen value classes; importing dataclasses would cost more than all of forbear."""
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ class Record:
         return (getattr(self, name) for name in self._fields())
 
     def replace(self, **changes: "Any") -> "Self":
-        """A copy with some fields changed, checked again by the constructor."""
+        """Return a copy with some fields changed; the constructor checks it again."""
         return type(self)(**{name: getattr(self, name) for name in self._fields()} | changes)
 
     def __setattr__(self, name: str, value: object) -> "NoReturn":

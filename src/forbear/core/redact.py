@@ -1,8 +1,8 @@
-"""Redaction: make any text fit to be shown. It is cut, secrets in it are hidden, and control characters spelt out.
+"""Redact a text: cut it to a limit, hide the secrets in it, and escape control characters.
 
-It knows the shapes of secrets, not whose they are. In doubt it hides too much: a text that tells less is better than
-one that tells a password. Work and memory are linear in what is left after the cut, whatever the text is: repetitions
-without a bound stand where nothing after them can fail, or over characters that exclude their own beginning.
+Secrets are recognized by their shape; in doubt, too much is hidden. Time and memory are linear in the length after the
+cut, for any text. Therefore an unbounded repetition in a pattern is possessive, is followed by nothing that can fail,
+or matches only characters that cannot begin the pattern.
 """
 
 TYPE_CHECKING = False
@@ -17,14 +17,14 @@ LIMIT = 4096
 """The longest text that is kept, in characters."""
 
 _LONGEST_TOKEN = 256
-"""A word that the cut goes through is left out up to this length: half a token may look like none."""
+"""A word of up to this length is dropped if the cut goes through it: half a token may not look like one."""
 
 _MARK = "\u2026"
 _OF_TOKENS = "-./+_=~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 _NOT_YET = r"(?!\[redacted\])"
 _START = r"(?:\b|(?<=\\[nrt]))"
-"""The beginning of a word; line ends and tabs are spelt out by then."""
+"""The beginning of a word; line ends and tabs are escapes by then."""
 _LINE = r"(?:(?!\\[nr]).)++"
 _HEADER = (
     r"(?:(?:proxy-)?authorization|(?:set-)?cookie2?"
@@ -35,20 +35,20 @@ _NAME = (
     r"|signature|credential(?!s: )|upload_?id|session[_-]?(?:id|ur[il]))[\w-]{0,20}"
 )
 _AFTER = r"""(?:\\{0,3}["'])?[ ]{0,4}[:=\uff1a][ ]*+"""
-"""Between a name and its value: `name: `, `name=`, `"name": `."""
+"""The text between a name and its value: `name: `, `name=`, `"name": `."""
 _PAIR = r"""\\{0,3}["'][ ]{0,4}(?:[:=]|,(?:[ ]{0,4}\\{0,3}["']value\\{0,3}["'][ ]{0,4}:)?)[ ]*+"""
-"""Between a quoted name and its value: `"name": `, `("name", `, `{"name": "...", "value": `."""
+"""The text between a quoted name and its value: `"name": `, `("name", `, `{"name": "...", "value": `."""
 _QUOTED = r"""(?:b?"(?:[^"\\]|\\.)*+"?|b?'(?:[^'\\]|\\.)*+'?|\\{1,3}["'][^"']*+["']?)"""
 _WORD = rf"(?:{_QUOTED}|\S++)"
 
 _SHAPES = (
-    # user and password of a URL that is percent-encoded, and of an address without a scheme
+    # user and password of a percent-encoded URL, and of an address without a scheme
     ("%3a", r"(?i)(%3A%2F%2F)(?:(?!%2F|%3F|%40)[^\s&])*+(?=%40)"),
     ("@", r"(:)[^\s@/:]++(?=@[\w.-]++:\d)"),
-    # values in a query: a signature, a key, the id of an upload session; and whatever else is there
+    # all values in a query: signatures, keys, ids of upload sessions and any other
     ("? & # ;", rf"([?&#;][\w.~%+\[\]-]++=){_NOT_YET}[^\s&#\"<>]++"),
     ("%3d %253d %25253d", rf"(?i)(%(?:25){{0,2}}(?:3F|26|23)[\w.~+-]++%(?:25){{0,2}}3D){_NOT_YET}[^\s&#\"<>]++"),
-    # hooks, whose paths are secret
+    # webhooks, whose paths are secret
     (
         "hook /bot",
         (
@@ -59,7 +59,7 @@ _SHAPES = (
     # headers: the value in quotes in a dict or a list of pairs, else to the end of the line
     ("authorization cookie x-", rf"(?i)({_HEADER}{_PAIR}){_NOT_YET}{_QUOTED}"),
     ("authorization cookie x-", rf"(?i)({_HEADER}{_AFTER}){_NOT_YET}{_LINE}"),
-    # what stands there without its header
+    # a credential without its header
     (
         "bearer basic negotiate",
         (
@@ -93,7 +93,7 @@ _SHAPES = (
         ),
     ),
     ("setuser", rf"(?i)(SETUSER(?:\\{{0,3}}[\"'],?)?[ ]++\S++[ ]++){_NOT_YET}(?:(?!\) of pipeline|\\[nr]).)++"),
-    # private keys, then tokens and keys that are known by their looks: Google's, JWTs, those of AWS, GitHub, Slack ...
+    # private keys, then tokens and keys with a known prefix: Google, JWT, AWS, GitHub, Slack ...
     ("private key", r"()-----BEGIN [A-Z ]{0,30}PRIVATE KEY.*?(?:-----END [A-Z ]{0,30}PRIVATE KEY[A-Z ]{0,9}-----|\Z)"),
     (
         "ya29 1//0 gocspx aiza eyj akia asia goog1",
@@ -114,9 +114,9 @@ _SHAPES = (
         ),
     ),
 )
-"""Each with a sign, in lower case, that a text with such a secret has in it: most texts have none.
+"""Shapes of secrets: lower-case signs, one of which every text with such a secret contains, and a pattern.
 
-The first group is what is kept, the rest of the match is hidden.
+Most texts contain no sign. The first group of the pattern is kept, the rest of the match is hidden.
 """
 
 _URL = r"(://)((?:(?!://)\S)++)"
@@ -126,26 +126,26 @@ _ANY_SIGN = (
     r"|g(?:h[oprsu]_|ithub_|lpat|o(?:cspx|og1))|h(?:f_|ook|vs\.)|k(?:_(?:live|test)|ey)|n(?:egotiate|pm_)"
     r"|p(?:ass|rivate|wd|ypi-)|s(?:e(?:cret|ssion|tuser)|g\.|ignature|k-)|token|upload|x(?:app|ox|-)|ya29|[>@?&#;]"
 )
-"""Matches every one of those signs; ordered by their beginnings, which makes the search twice as fast."""
+"""Matches each of those signs; grouped by their first letters, which makes the search twice as fast."""
 
 _compiled: "list[tuple[Callable[[str], object], tuple[Shape, ...]]]" = []
 
 
 def redact(text: str) -> str:
-    """Return `text` fit to be shown: at most LIMIT characters, in one line, without secrets or control characters.
+    """Return `text` for display: at most LIMIT characters, in one line, without secrets or control characters.
 
-    Hidden are credentials, tokens, values of URL queries, user names and passwords in URLs. What no terminal shows as
-    it is (control characters, those that reverse the direction of writing, lone surrogates) is spelt as an escape.
+    Credentials, tokens, values of URL queries, and user names and passwords in URLs are hidden. Characters that a
+    terminal may obey (control characters, changes of the writing direction) and lone surrogates become escapes.
     """
     whole = printable(text[: LIMIT + 1])
     if len(whole) <= LIMIT:
         return hide(whole)[:LIMIT]
-    # Where the cut goes through a URL, what is left of it may be a password.
+    # If the cut goes through a URL, its last part may be a password; an `@` marks it as one.
     return hide(f"{_head(whole)}@").removesuffix("@")[: LIMIT - 1] + _MARK
 
 
 def hide(text: str) -> str:
-    """Return `text`, which is printable, without secrets."""
+    """Return a printable text without its secrets."""
     has_sign, shapes = _compiled[0] if _compiled else _compile()
     signs = text.lower()
     if not has_sign(signs):
@@ -159,21 +159,21 @@ def hide(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return `text` with line ends and all that a terminal may obey spelt as escapes."""
+    """Return `text` with line ends and all other characters that a terminal may obey as escapes."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _head(text: str) -> str:
-    """Return the part of a long text that is kept, without the word that the cut goes through."""
+    """Return the beginning of a long text, without a word that the cut goes through."""
     head = text[:LIMIT]
     whole = head.rstrip(_OF_TOKENS)
     return whole if len(head) - len(whole) <= _LONGEST_TOKEN else head
 
 
 def _compile() -> "tuple[Callable[[str], object], tuple[Shape, ...]]":
-    import re  # for the first text that is shown: it would cost every import
+    import re  # when the first text is redacted: it would slow down every import of forbear
 
     url: Shape = ("://",), re.compile(_URL), _without_user
     others = ((tuple(words.split()), re.compile(shape), rf"\1{HIDDEN}") for words, shape in _SHAPES)
@@ -182,9 +182,10 @@ def _compile() -> "tuple[Callable[[str], object], tuple[Shape, ...]]":
 
 
 def _without_user(match: "Match[str]") -> str:
-    """Return what follows the scheme of a URL, and hide what stands before the `@` of its authority.
+    """Return the part of a URL after its scheme, with the user and password before the `@` of its authority hidden.
 
-    A password that nobody has encoded may hold `/`, `?` or `#`: then what is left of the authority has no port.
+    A password that is not percent-encoded may contain `/`, `?` or `#`. Then the authority seems to end in the password,
+    and what follows its colon is no port.
     """
     rest = match[2]
     end = min((at for at in map(rest.find, "/?#\\") if at >= 0), default=len(rest))

@@ -1,4 +1,7 @@
-"""The report of a run: plain text and numbers, so that it keeps no frame or body alive and pickles with its error."""
+"""The report of a run, attached to its error or response.
+
+It has only text and numbers, so it keeps no frame or body alive and pickles with its error.
+"""
 
 from itertools import count
 
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
 _ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
-"""Where the report of a response lies in its `extensions`."""
+"""The key of the report in the `extensions` of a response."""
 
 _PREFIX = "forbear: "
 _LONGEST_TEXT = 500
@@ -21,14 +24,14 @@ _MOST_CARRIERS = 100
 
 _numbers = count(1)  # without a lock, which a forked child might find taken
 reports_made = [0]
-"""The number of the newest report of this process: where it has not changed, no inner run has given up meanwhile."""
+"""The number of this process's newest report; while it does not change, no inner run has given up."""
 
 
 class Attempt(Record):
-    """One failed attempt: its `number` from 1, the `error` type and `text`, the seconds `elapsed` in the run by then.
+    """One failed attempt: its `number` from 1, the `error` type and `text`, and the seconds `elapsed` in the run.
 
-    `delay` is the wait that followed it in seconds, None after the last attempt. The text leaves a run here, for
-    reports, events and all that listens to them, so here secrets are taken out of it.
+    `delay` is the wait after it in seconds, None after the last attempt. The constructor removes secrets from the text,
+    because reports and events show it.
     """
 
     __slots__ = ("number", "error", "text", "elapsed", "delay")
@@ -49,13 +52,12 @@ class Attempt(Record):
 
 
 class Report(Record):
-    """What was tried before a run gave up.
+    """The attempts of a run that gave up, and the reason.
 
-    `reason` is the rule that ended it and `text` that rule in words. `maybe_done` is set where the last response may
-    mean that an earlier attempt had worked after all. A run of very many attempts keeps its first and last failures:
-    `omitted` says how many between them are not in `attempts`, and `count` is the number of all attempts. `number`
-    counts the reports of this process, and `origin` says in which run of this process it was made; both are left out of
-    comparisons and pickles.
+    `reason` is the rule that ended the run and `text` that rule in words. `maybe_done` is set if the last response may
+    mean that an earlier attempt had succeeded. A run of very many attempts keeps its first and last failures: `omitted`
+    is the number of those between them, and `count` the number of all attempts. `number` counts the reports of this
+    process, and `origin` identifies the run that made this one; comparisons and pickles leave out both.
     """
 
     __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "number", "origin")
@@ -96,16 +98,16 @@ class Report(Record):
 
     @classmethod
     def _fields(cls) -> tuple[str, ...]:
-        return super()._fields()[:-2]  # not `number` and `origin`, which say nothing of the run
+        return super()._fields()[:-2]  # without `number` and `origin`, which depend on the process
 
     @property
     def count(self) -> int:
-        """The number of attempts, those included that `attempts` omits."""
+        """The number of all attempts, including the omitted ones."""
         return len(self.attempts) + self.omitted
 
     @property
     def note(self) -> str:
-        """The line an exception carries: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached"."""
+        """The note on the exception: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached"."""
         count = f"{self.count} attempt{'s' if self.count != 1 else ''}"
         omitted = f" ({self.omitted} of them omitted from the report)" if self.omitted else ""
         doubt = "; an earlier attempt may have worked" if self.maybe_done else ""
@@ -113,19 +115,19 @@ class Report(Record):
 
 
 _attributes_of = BaseException.__dict__["__dict__"].__get__
-"""Returns the attributes of an exception: a class may forbid to set them or fail to look them up, but has them."""
+"""Return the attributes of an exception, even if its class forbids setting them or fails to look them up."""
 
 traceback_of = BaseException.__dict__["__traceback__"].__get__
 cause_of = BaseException.__dict__["__cause__"].__get__
 context_of = BaseException.__dict__["__context__"].__get__
-"""Return the same of an exception as the attribute of that name, whatever its class does about attributes."""
+"""Return the attribute of an exception, even if its class overrides attribute access."""
 
 
 def attach(error: BaseException, report: Report) -> None:
-    """Annotate an exception that is about to be raised again; a report and a note of an earlier run give way.
+    """Attach a report and its note to an exception; they replace those of an earlier run.
 
-    Every exception takes a report, whatever its class forbids; a class that keeps notes in a way of its own may hide
-    the note.
+    This works even if the exception's class forbids new attributes. A class that stores notes differently may hide the
+    note.
     """
     attributes: dict[str, object] = _attributes_of(error)
     attributes[_ATTRIBUTE] = report
@@ -133,7 +135,7 @@ def attach(error: BaseException, report: Report) -> None:
 
 
 def _others(notes: "Any") -> "list[object]":
-    """Return the notes of others; they may be anything, and what cannot be read gives way."""
+    """Return the notes that forbear did not write; `__notes__` may be anything, and unreadable notes are dropped."""
     if not isinstance(notes, list | tuple):
         return []
     try:
@@ -144,7 +146,7 @@ def _others(notes: "Any") -> "list[object]":
 
 
 def _look_up(thing: object, name: str) -> "Any":
-    """Return an attribute, None where there is none: a property that raises must not hide the failure at hand."""
+    """Return an attribute, None if it is missing or its property raises, which must not hide the original error."""
     try:
         return getattr(thing, name, None)
     except Exception:
@@ -152,7 +154,7 @@ def _look_up(thing: object, name: str) -> "Any":
 
 
 def text_of(error: BaseException) -> str:
-    """What an exception says; a class whose `__str__` fails must not hide the failure that it stands for."""
+    """Return the text of an exception; if its `__str__` raises, return a text that says so."""
     try:
         text = str(error)
         return text if text.isascii() else writable(text)
@@ -161,30 +163,30 @@ def text_of(error: BaseException) -> str:
 
 
 def writable(text: str) -> str:
-    """`text` as it can be written anywhere: lone surrogates, which no encoding knows, are spelt out."""
+    """Return `text` with lone surrogates, which no encoding can write, as escapes."""
     return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def report(outcome: object) -> Report | None:
     """Return the report that an exception or a response carries, None if it was not retried.
 
-    An exception without one of its own may hold a `response` that has one, as the error of `raise_for_status()` does,
-    the exception that it was made of, as those of requests do, or raised `from`, or a group of them. So may a response
-    of requests, by what it has `raw`.
+    The report may be on the object itself, or on something that it holds: an exception's `response` (as after
+    `raise_for_status()`), the exception that it wraps (as those of requests do), its cause, or a member of its group;
+    and the `raw` response of one of requests.
     """
-    return next((found for _, found in carried(outcome)), None)
+    return next((report for _, report in carried(outcome)), None)
 
 
 def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
-    """Yield the reports of an outcome and of what it was made of, each with the exception or response that has it."""
+    """Yield the reports of an outcome and of all that it holds, each with the exception or response that carries it."""
     waiting = [outcome]
     for _ in range(_MOST_CARRIERS):  # groups and causes may be many, and even go in circles
         if not waiting:
             return
         carrier = waiting.pop(0)
-        found = _carried_by(carrier)
-        if found is not None:
-            yield carrier, found
+        report = _carried_by(carrier)
+        if report is not None:
+            yield carrier, report
             continue
         response = _look_up(carrier, "response") if carrier is outcome or isinstance(carrier, BaseException) else None
         if response is not None:
@@ -194,7 +196,7 @@ def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
 
 
 def _parts(error: BaseException) -> "list[BaseException]":
-    """Return the exceptions that an exception was made of: a library's own, its cause, the members of a group."""
+    """Return the exceptions that an exception holds: the one that it wraps, its cause, the members of a group."""
     parts: list[Any] = [*_tuple(error, "args")[:1], cause_of(error)]
     if isinstance(error, BaseExceptionGroup):
         parts += _tuple(error, "exceptions")[:_MOST_CARRIERS]  # pyright: ignore[reportUnknownArgumentType]
@@ -207,14 +209,14 @@ def _tuple(error: BaseException, name: str) -> "tuple[Any, ...]":
 
 
 def _carried_by(carrier: object) -> Report | None:
-    """Return the report that this very exception or response has, if any."""
+    """Return the report on this very exception or response, None without one."""
     if isinstance(carrier, BaseException):
-        found = _attributes_of(carrier).get(_ATTRIBUTE)
+        report = _attributes_of(carrier).get(_ATTRIBUTE)
     else:
-        found = _look_up(carrier, _ATTRIBUTE)
+        report = _look_up(carrier, _ATTRIBUTE)
         extensions: dict[str, object] | None = _look_up(carrier, "extensions")
-        if found is None and isinstance(extensions, dict):
-            found = extensions.get(EXTENSION)
-        if found is None:
-            found = _look_up(_look_up(carrier, "raw"), _ATTRIBUTE)
-    return found if isinstance(found, Report) else None
+        if report is None and isinstance(extensions, dict):
+            report = extensions.get(EXTENSION)
+        if report is None:
+            report = _look_up(_look_up(carrier, "raw"), _ATTRIBUTE)
+    return report if isinstance(report, Report) else None

@@ -1,4 +1,4 @@
-"""What a failed attempt means (verdict, effect) and what an operation tolerates (safety); it knows no error by name."""
+"""The verdict on a failed attempt (its kind and effect), and the safety of an operation."""
 
 from enum import Enum
 
@@ -7,7 +7,7 @@ from forbear.core.record import Record
 
 
 class Effect(Enum):
-    """Whether a failed attempt acted on the server."""
+    """Whether a failed attempt took effect on the server."""
 
     NO = "no"
     UNKNOWN = "unknown"
@@ -31,13 +31,13 @@ class Kind(Enum):
 
 
 class Verdict(Record):
-    """What one failed attempt means.
+    """The verdict on one failed attempt.
 
     `kind` is the row of the decision table: NOT_EXECUTED (certainly without effect; any operation may be repeated),
-    TRANSIENT (outcome unknown; only a repeatable operation is repeated), PERMANENT (repeating cannot help), CONFLICT
-    (only a whole read-modify-write cycle may be repeated, never the write alone). `retry_after` is the server's own
-    word: the least number of seconds to wait, infinity for "do not come back", None if it said nothing. `delay`
-    replaces the backoff by an exact wait in seconds. `throttled` tells overload from breakage.
+    TRANSIENT (outcome unknown; only a repeatable operation is repeated), PERMANENT (a repeat cannot help), CONFLICT
+    (only a whole read-modify-write cycle may be repeated, never the write alone). `retry_after` is the minimum wait
+    that the server asks for, in seconds: infinity for "do not retry", None if the server asks for none. `delay`
+    replaces the backoff by an exact wait in seconds. `throttled` says that the server is overloaded.
     """
 
     __slots__ = ("kind", "retry_after", "delay", "throttled")
@@ -60,7 +60,7 @@ class Verdict(Record):
 
     @property
     def effect(self) -> Effect:
-        """Whether the failed attempt may have acted: unknown for a transient failure, no for all others."""
+        """Whether the failed attempt may have taken effect: unknown for a transient failure, no for all others."""
         return Effect.UNKNOWN if self.kind is Kind.TRANSIENT else Effect.NO
 
 
