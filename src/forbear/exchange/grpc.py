@@ -15,6 +15,7 @@ from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, is_rpc_service
+from forbear.http.status import retry_after
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.services import errors, registry, rfc9110
