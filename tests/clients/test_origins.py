@@ -7,7 +7,8 @@ import pytest
 import urllib3
 
 from forbear.clients.urllib3 import Retry
-from forbear.http.request import Judgement, Request
+from forbear.core.service import Judgement
+from forbear.http.request import Request
 from forbear.services import rfc9110
 from forbear.services.rfc9110 import Rfc9110
 from tests.clients.others import BLIND_TOO

@@ -1,57 +1,19 @@
 """A budget whose `take` does I/O: async loops await it between the decision and the wait, sync loops call it."""
 
 from collections.abc import Callable
-from typing import ClassVar
 
 import anyio
 import pytest
 
-from forbear.core.events import Event, GaveUp, Scheduled
 from forbear.core.report import report
 from forbear.core.verdict import TRANSIENT
-from forbear.policy import Policy
 from forbear.run.budget import Budget
 from forbear.run.runtime import current
 from forbear.run.state import PendingDelay, Run, granted
-from forbear.testing.virtual_time import clock, virtual_time
+from forbear.testing.virtual_time import virtual_time
 from tests.run.cases import BUSY, Busy
 from tests.run.drivers import ASYNC, SYNC, Driver
-
-
-class Remote(Budget):
-    """A budget that asks a server: it answers from a list, after half a virtual second; `log` has every step."""
-
-    __slots__ = ("answers", "log")
-
-    blocks: ClassVar[bool] = True
-
-    def __init__(self, *answers: bool) -> None:
-        super().__init__()
-        self.answers = list(answers)
-        self.log: list[str] = []
-
-    def take(self) -> bool:
-        """Answer a sync loop."""
-        clock().sleep(0.5)
-        return self._answer("take")
-
-    async def atake(self) -> bool:
-        """Answer an async loop."""
-        await clock().asleep(0.5)
-        return self._answer("atake")
-
-    def note(self, event: Event) -> None:
-        """Note an event, as a listener."""
-        if isinstance(event, Scheduled | GaveUp):
-            self.log.append(type(event).__name__)
-
-    def policy(self) -> Policy:
-        """Return a policy that shares this budget and notifies it of events."""
-        return BUSY.with_budget(self).with_on_event(self.note)
-
-    def _answer(self, method: str) -> bool:
-        self.log.append(method)
-        return self.answers.pop(0)
+from tests.run.remote_budget import Remote
 
 
 def drivers(group: list[Driver]) -> Callable[..., None]:

@@ -19,6 +19,7 @@ from forbear.core.backoff import Exponential
 from forbear.exchange.grpc import Rpc
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
+from forbear.run.state import granted
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -129,12 +130,12 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
 
         @functools.wraps(func)
         async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            judged = rpc.begin()
+            judged = rpc.begin(awaits=True)
             while True:
                 try:
                     value = await func(*args, **kwargs)
                 except Exception as error:
-                    delay = rpc.failed(judged, error, args[0] if args else None)
+                    delay = await granted(rpc.failed(judged, error, args[0] if args else None))
                     if delay is None:
                         raise
                     if on_error is not None:

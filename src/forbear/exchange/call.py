@@ -19,9 +19,10 @@ if TYPE_CHECKING:
 class Start:
     """The moment before the first attempt: all that is recorded of a request that succeeds at once."""
 
-    __slots__ = ("reports", "runtime", "time")
+    __slots__ = ("awaits", "reports", "runtime", "time")
 
-    def __init__(self) -> None:
+    def __init__(self, *, awaits: bool = False) -> None:
+        self.awaits = awaits  # as for `Run`
         self.runtime = runtime = current_runtime()
         self.time = runtime.monotonic()
         self.reports: int = reports_made[0]  # a later one on an error is that of an inner retry
@@ -62,7 +63,7 @@ class RetriedCall:
         policy, start = self._policy, self._start
         if self._run is None:
             name = policy.name or judgement.operation or "the call"
-            self._run = Run(policy, name, start.runtime, start.time, start.reports)
+            self._run = Run(policy, name, start.runtime, start.time, start.reports, awaits=start.awaits)
         return self._run.after(
             verdict,
             error,

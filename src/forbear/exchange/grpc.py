@@ -58,12 +58,15 @@ class Rpc:
         self.service = service
         self.safe = safe
 
-    def begin(self, timeout: float | None = None) -> RetriedCall:
-        """Start a call, whose first attempt is made now; the caller allows `timeout` seconds for all attempts."""
+    def begin(self, timeout: float | None = None, *, awaits: bool = False) -> RetriedCall:
+        """Start a call, whose first attempt is made now; the caller allows `timeout` seconds for all attempts.
+
+        `awaits` is as for `Run`.
+        """
         policy, most = self.policy, self.policy.limits.timeout
         if timeout is not None and timeout > 0 and (most is None or timeout < most):
             policy = policy.with_timeout(timeout)
-        return RetriedCall(policy, Start())
+        return RetriedCall(policy, Start(awaits=awaits))
 
     def failed(self, judged: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.

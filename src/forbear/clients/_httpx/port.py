@@ -19,8 +19,6 @@ class _Port(HttpCall):
 
     __slots__ = ("outcome", "_library", "_request", "_send", "_stream", "_url")
 
-    _is_async = False
-
     def __init__(self, options: HttpOptions, library: HttpxLibrary, send: Any, request: Any) -> None:
         self._library = library
         self._send = send
@@ -33,12 +31,15 @@ class _Port(HttpCall):
         raw: bytes = self._request.extensions.get("target") or self._url.raw_path
         return self._url.host, raw.decode("latin-1")
 
+    def _scheme_and_port(self) -> tuple[str, int | None]:
+        return self._url.scheme, self._url.port
+
     def _headers(self) -> Mapping[Any, Any]:
         headers: Mapping[Any, Any] = self._request.headers
         return headers
 
     def _read_body(self) -> Body:
-        bodied = _abodied if self._is_async else _bodied
+        bodied = _abodied if self.awaits else _bodied
         body, self._stream = bodied(self._library, self._request, self._options.buffer)
         return body
 
@@ -117,7 +118,7 @@ class AsyncHttpxPort(_Port):
 
     __slots__ = ()
 
-    _is_async = True
+    awaits = True
 
     async def first(self) -> Any:
         """Send the caller's request unchanged, or return the result if it was sent already."""

@@ -57,7 +57,7 @@ class RetryMiddleware:
             return await handler(request)
         if _let_out.get() is not None:
             _stop_second(request)
-        start, outcome = Start(), None
+        start, outcome = Start(awaits=True), None
         if self._is_plain and request.method == "GET" and not request.body:  # most are, and nearly all succeed at once
             try:
                 response = await handler(request)

@@ -102,6 +102,9 @@ class AiohttpPort(HttpCall):
         url = self._request.url
         return url.raw_host or "", url.raw_path_qs
 
+    def _scheme_and_port(self) -> tuple[str, int | None]:
+        return self._request.url.scheme, self._request.url.port
+
     def _headers(self) -> Mapping[Any, Any]:
         self._caller_headers = headers = self._request.headers.copy()
         return headers

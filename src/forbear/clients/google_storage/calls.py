@@ -70,7 +70,8 @@ def request_of_upload(method: str, address: str, headers: Mapping[str, Any], con
     """Return the request that a function of the client sends; `content` is None if it is not at hand."""
     url = urlsplit(address)
     lowered = {name.lower(): str(value) for name, value in headers.items()}
-    return Request(method, url.netloc, url._replace(scheme="", netloc="", fragment="").geturl(), lowered, content)
+    target = url._replace(scheme="", netloc="", fragment="").geturl()
+    return Request(method, url.netloc, target, lowered, content, url.scheme)
 
 
 def _read(request: Any) -> Request:

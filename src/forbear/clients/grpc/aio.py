@@ -10,6 +10,7 @@ import grpc
 from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
 from forbear.policy import Policy
+from forbear.run.state import granted
 
 Continuation = Callable[[Any, Any], Awaitable[Any]]
 
@@ -33,13 +34,13 @@ class _Interceptor:
 
     async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        judged = rpc.begin(details.timeout)
+        judged = rpc.begin(details.timeout, awaits=True)
         while True:
             try:
                 call = await continuation(timed(details, judged), requests)
                 await call
             except grpc.RpcError as error:
-                delay = rpc.failed(judged, error, message)
+                delay = await granted(rpc.failed(judged, error, message))
                 if delay is None:
                     raise
             else:
@@ -87,7 +88,7 @@ class _AsyncResponses:
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:
         self._rpc = rpc
-        self._judged = rpc.begin(details.timeout)
+        self._judged = rpc.begin(details.timeout, awaits=True)
         self._continuation = continuation
         self._details = details
         self._message = message
@@ -117,7 +118,7 @@ class _AsyncResponses:
                         self._judged.succeeded()
                     yield response
             except grpc.RpcError as error:
-                delay = self._rpc.failed(self._judged, error, self._message, BEGUN if begun else None)
+                delay = await granted(self._rpc.failed(self._judged, error, self._message, BEGUN if begun else None))
                 if delay is None:
                     raise
             else:

@@ -85,6 +85,10 @@ class RequestsPort(HttpCall):
     def _target(self) -> tuple[str, str]:
         return urlsplit(str(self._request.url)).hostname or "", self._request.path_url
 
+    def _scheme_and_port(self) -> tuple[str, int | None]:
+        url = urlsplit(str(self._request.url))
+        return url.scheme, url.port
+
     def _headers(self) -> Mapping[Any, Any]:
         return self._request.headers
 

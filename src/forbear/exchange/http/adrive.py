@@ -14,6 +14,7 @@ from forbear.exchange.http.download import Download, HandedOut, Refused
 from forbear.exchange.http.exchange import begun
 from forbear.exchange.http.port import AsyncPort, AsyncSender
 from forbear.exchange.http.responses import is_continued
+from forbear.run.state import granted
 
 R = TypeVar("R")
 
@@ -30,14 +31,14 @@ async def drive(port: AsyncSender[R]) -> R:
                 done = status
                 await port.settle(response)
         except Exception as error:
-            delay = port.exchange.failed(error, port.verdict(error), done)
+            delay = await granted(port.exchange.failed(error, port.verdict(error), done))
             if delay is None:
                 raise
         else:
             if plain and status < 400:
                 return response
             try:
-                delay = port.exchange.answered(status, port.headers(response), response)
+                delay = await granted(port.exchange.answered(status, port.headers(response), response))
             except BaseException:  # from the caller's own `on_result`
                 await port.close(response)
                 raise
@@ -118,16 +119,16 @@ class AsyncReader(Generic[R]):
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)
         download = self._download
-        delay = download.broken(error, begun(port.verdict(error)))
+        delay = await granted(download.broken(error, begun(port.verdict(error))))
         while delay is not None:
             await self.aclose()
             await port.start.runtime.asleep(delay)
             try:
                 return await self._open(download, await port.send(download.send, download.attempt_limit()))
             except Refused as refusal:
-                delay = download.failed(error, refusal, TRANSIENT)
+                delay = await granted(download.failed(error, refusal, TRANSIENT))
             except Exception as again:
-                delay = download.failed(error, again, port.verdict(again))
+                delay = await granted(download.failed(error, again, port.verdict(again)))
         await self.aclose()  # a body that is too long would go on
         self._download = None  # reading on after the error must not look like success
         return None

@@ -3,7 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 from forbear.core.report import Report
 from forbear.exchange.call import Start
@@ -23,12 +23,15 @@ class HttpCall(ABC):
 
     __slots__ = ("is_plain", "start", "_body", "_exchange", "_method", "_options", "_token")
 
+    awaits: ClassVar[bool] = False
+    """True for ports of `adrive`, which awaits the retry budget."""
+
     _body: Any
     _token: tuple[str, str] | None
     """A header and its value, for all attempts of a mutation."""
 
     def __init__(self, options: HttpOptions, method: str, *, plain: bool, start: Start | None = None) -> None:
-        self.start = Start() if start is None else start
+        self.start = Start(awaits=self.awaits) if start is None else start
         self._options = options
         self._method = method
         self._exchange: Exchange | None = None
@@ -37,6 +40,10 @@ class HttpCall(ABC):
     @abstractmethod
     def _target(self) -> tuple[str, str]:
         """Return the host of the request, and its path and query as they go over the wire."""
+
+    @abstractmethod
+    def _scheme_and_port(self) -> tuple[str, int | None]:
+        """Return the scheme of the request's URL, and its port, None for the scheme's default."""
 
     @abstractmethod
     def _headers(self) -> Mapping[Any, Any]:
@@ -94,14 +101,21 @@ class HttpCall(ABC):
         keyed = protected and (own is None or own.strip() != "")
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
-        describe = partial(_described, method, host, target, headers, content)
+        describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
         return Exchange(policy, service, describe, body, self.start, keyed=keyed)
 
 
-def _described(method: str, host: str, target: str, headers: Mapping[Any, Any], content: bytes | None) -> Request:
-    return Request(
-        method, host, target, {_text(name).lower(): _text(value) for name, value in headers.items()}, content
-    )
+def _described(
+    method: str,
+    host: str,
+    target: str,
+    headers: Mapping[Any, Any],
+    content: bytes | None,
+    scheme: str,
+    port: int | None,
+) -> Request:
+    lowered = {_text(name).lower(): _text(value) for name, value in headers.items()}
+    return Request(method, host, target, lowered, content, scheme, port)
 
 
 def _text(value: str | bytes) -> str:

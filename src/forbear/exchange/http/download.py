@@ -198,7 +198,8 @@ class Download:
     def _begin(self) -> Run:
         exchange = self._exchange
         name = f"{exchange.operation} (body)"
-        return Run(exchange.policy, name, exchange.runtime, exchange.runtime.monotonic(), exchange.reports)
+        now = exchange.runtime.monotonic()
+        return Run(exchange.policy, name, exchange.runtime, now, exchange.reports, awaits=exchange.awaits)
 
     def _refuse(self, why: str, *, final: bool) -> None:
         """Record why a response cannot be used: start over next, unless that was done already or cannot help."""

@@ -43,8 +43,8 @@ class Exchange:
     made progress: the time that its bytes take says nothing about the outage.
     """
 
-    __slots__ = ("policy", "service", "send", "runtime", "reports", "_describe", "_body", "_keyed", "_started",
-                 "_request", "_run", "_judgement", "_session")  # fmt: skip
+    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_keyed",
+                 "_started", "_request", "_run", "_judgement", "_session")  # fmt: skip
 
     def __init__(
         self,
@@ -61,6 +61,7 @@ class Exchange:
         self.send = ORIGINAL
         self.runtime = start.runtime
         self.reports = start.reports
+        self.awaits = start.awaits
         self._started = start.time
         self._describe = describe
         self._body = body
@@ -198,7 +199,7 @@ class Exchange:
         )
 
     def _begun(self, started: float) -> Run:
-        return Run(self.policy, self.operation, self.runtime, started, self.reports)
+        return Run(self.policy, self.operation, self.runtime, started, self.reports, awaits=self.awaits)
 
     def _broke_after(self, status: int) -> str:
         return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its response broke off"

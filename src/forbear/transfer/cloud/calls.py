@@ -27,6 +27,8 @@ class Call(HttpCall):
     Each attempt may take `seconds`, and its response have `most` bytes.
     """
 
+    awaits = True
+
     def __init__(
         self,
         settings: HttpOptions,
@@ -46,12 +48,14 @@ class Call(HttpCall):
         self._seconds = seconds
         self._most = most
         self._deadline = Deadline(seconds)
-        origin, target = split(url)
-        self._where = origin.host, target
+        self._origin, self._path = split(url)
         super().__init__(settings, method, plain=isinstance(content, bytes))
 
     def _target(self) -> tuple[str, str]:
-        return self._where
+        return self._origin.host, self._path
+
+    def _scheme_and_port(self) -> tuple[str, int | None]:
+        return self._origin.scheme, self._origin.port
 
     def _headers(self) -> Mapping[str, str]:
         return self._names

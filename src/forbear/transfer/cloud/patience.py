@@ -4,7 +4,7 @@ from forbear.core.report import text_of
 from forbear.core.verdict import Verdict
 from forbear.policy import Policy
 from forbear.run.runtime import current
-from forbear.run.state import Run
+from forbear.run.state import Run, granted
 
 
 class Patience:
@@ -27,8 +27,9 @@ class Patience:
         """Wait for as long as the policy says, then return; raises `error`, with a report, if it allows no more."""
         runtime = current.get()
         if self._run is None:
-            self._run = Run(self._policy, self._operation, runtime, runtime.monotonic())
-        delay = self._run.after(verdict, error, type(error).__qualname__, text_of(error), repeatable=True)
+            self._run = Run(self._policy, self._operation, runtime, runtime.monotonic(), awaits=True)
+        name, text = type(error).__qualname__, text_of(error)
+        delay = await granted(self._run.after(verdict, error, name, text, repeatable=True))
         if delay is None:
             raise error
         await runtime.asleep(delay)
