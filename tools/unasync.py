@@ -27,8 +27,10 @@ BLOCKS = {
     "import AsyncPort, AsyncSender\n": "import Port, Sender\n",
     "Callable[[], Awaitable[object]]": "Callable[[], object]",
     "_Nothing()": "iter(())",
+    "from forbear.run.state import granted\n": "",
 }
 RULES = (
+    (r"await granted\((.*)\)\n", r"\1\n"),
     (r"await \((.*)\)\n", r"\1\n"),
     (r"\b(?:async|await) ", ""),
     (r"\bAsync(?=[A-Z])", ""),
