@@ -1,47 +1,32 @@
-"""Request and Judgement: what services are shown and what they answer."""
+"""Requests: their origin, and what RFC 9110 says of their methods."""
 
 import pickle
 
 import pytest
 
-from forbear.core.service import Judgement
-from forbear.core.verdict import Safety
+from forbear.http import request
 from forbear.http.request import Request
 
 
 def test_a_request_has_defaults() -> None:
     """Without headers and body, a request has none; a body of None is one that is not at hand."""
-    request = Request("GET", "example.com", "/x")
-    assert request == Request("GET", "example.com", "/x", {}, b"")
-    assert request != request.replace(body=None)
+    described = Request("GET", "example.com", "/x")
+    assert described == Request("GET", "example.com", "/x", {}, b"")
+    assert described != described.replace(body=None)
 
 
 def test_a_request_keeps_what_it_is_given() -> None:
     """The headers are not copied: an adapter's own mapping will do."""
     headers = {"a": "b"}
-    request = Request("PUT", "h", "/t", headers, b"x")
-    assert (request.method, request.host, request.target, request.body) == ("PUT", "h", "/t", b"x")
-    assert request.headers is headers
+    described = Request("PUT", "h", "/t", headers, b"x")
+    assert (described.method, described.host, described.target, described.body) == ("PUT", "h", "/t", b"x")
+    assert described.headers is headers
 
 
-def test_a_judgement_is_cautious_by_default() -> None:
-    """What nobody vouches for is a mutation that must not be repeated."""
-    judgement = Judgement("s", None, Safety.NEVER)
-    assert judgement == Judgement("s", None, Safety.NEVER, (), None, False, (), True, False, None)
-    assert judgement.mutation
-    assert not judgement.repeatable
-
-
-@pytest.mark.parametrize(
-    "value",
-    [
-        Request("GET", "h", "/t", {"a": "b"}, None),
-        Judgement("s", "o", Safety.CONDITIONAL, ("c",), "c", True, (412,), False, True, "r"),
-    ],
-)
-def test_values_can_be_pickled(value: Request | Judgement) -> None:
-    """Both are plain values."""
-    assert pickle.loads(pickle.dumps(value)) == value
+def test_a_request_can_be_pickled() -> None:
+    """It is a plain value."""
+    described = Request("GET", "h", "/t", {"a": "b"}, None, "http", 8080)
+    assert pickle.loads(pickle.dumps(described)) == described
 
 
 @pytest.mark.parametrize(
@@ -71,3 +56,38 @@ def test_the_origin(scheme: str, host: str, port: int | None, origin: tuple[str,
 def test_the_origin_is_that_of_https_by_default() -> None:
     """A service's own requests need to name neither scheme nor port."""
     assert Request("GET", "storage.googleapis.com", "/x").origin == ("https", "storage.googleapis.com", 443)
+
+
+@pytest.mark.parametrize(
+    ("name", "danger"),
+    [
+        ("GET", 0), ("HEAD", 0), ("OPTIONS", 0), ("TRACE", 0), ("PUT", 1), ("DELETE", 1), ("PATCH", 2),
+        ("POST", 3), ("CONNECT", 3), ("PROPFIND", 3), ("get", 3), ("Put", 3), ("patch", 3), ("", 3), ("GET ", 3),
+    ],
+)  # fmt: skip
+def test_danger(name: str, danger: int) -> None:
+    """Reads are harmless, PUT and DELETE may be executed twice, a PATCH can be guarded, all else is unknown."""
+    assert request.danger(name) == danger
+
+
+@pytest.mark.parametrize(
+    ("headers", "expected"),
+    [
+        ({}, []),
+        ({"x-http-method": "patch"}, ["PATCH"]),
+        ({"x-method-override": " delete "}, ["DELETE"]),
+        ({"x-http-method-override": ""}, [""]),
+        ({"x-method-override": "GET", "x-http-method-override": "PUT", "x-other": "POST"}, ["PUT", "GET"]),
+    ],
+)
+def test_overrides(headers: dict[str, str], expected: list[str]) -> None:
+    """Each of the three override headers counts, upper-cased and stripped, even an empty one."""
+    assert request.method_overrides(headers) == expected
+
+
+@pytest.mark.parametrize(
+    ("name", "short"), [("GET", "GET"), ("PATCH", "PATCH"), ("get", "_OTHER"), ("PURGE", "_OTHER"), ("", "_OTHER")]
+)
+def test_labels(name: str, short: str) -> None:
+    """Metrics have few labels, whatever methods there are."""
+    assert request.method_label(name) == short

@@ -1,0 +1,34 @@
+"""Lazy exports: names of a package whose modules are loaded on first use."""
+
+import pytest
+
+from forbear.core import verdict
+from forbear.core.lazy import exports
+from forbear.core.record import Record
+
+GET, DIR = exports("forbear.core", {"Verdict": "verdict"}, {"Attempt": "report", "Stop": "decide"})
+
+
+def test_a_name_is_that_of_its_module() -> None:
+    """The module of the package is loaded, and has the name."""
+    assert GET("Verdict") is verdict.Verdict
+
+
+def test_a_call_returns_a_value() -> None:
+    """The value of such a name is what the function returns."""
+    getattribute, _ = exports("forbear.core", {}, {"Record": "record"})
+    assert getattribute("Record") == Record()
+
+
+@pytest.mark.parametrize("calls", [None, {}, {"other": "verdict"}])
+def test_unknown_names(calls: dict[str, str] | None) -> None:
+    """The error is that of any module."""
+    getattribute, _ = exports("forbear.core", {"Verdict": "verdict"}, calls)
+    with pytest.raises(AttributeError, match=r"module 'forbear\.core' has no attribute 'nothing'"):
+        getattribute("nothing")
+
+
+def test_names_are_listed() -> None:
+    """`dir()` shows every name, sorted, whether it is loaded or not."""
+    assert DIR() == ["Attempt", "Stop", "Verdict"]
+    assert exports("forbear.core", {"b": "x", "a": "x"})[1]() == ["a", "b"]

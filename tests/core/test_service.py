@@ -1,0 +1,41 @@
+"""Judgements and entries of tables: plain values, cautious by default."""
+
+import pickle
+
+import pytest
+
+from forbear.core.record import Record
+from forbear.core.service import Judgement, TableEntry
+from forbear.core.verdict import Safety
+
+
+def test_a_judgement_is_cautious_by_default() -> None:
+    """Without further arguments it is a mutation that must not be repeated."""
+    judgement = Judgement("s", None, Safety.NEVER)
+    assert judgement == Judgement("s", None, Safety.NEVER, (), None, False, (), True, False, None)
+    assert judgement.mutation
+    assert not judgement.repeatable
+
+
+def test_an_entry_has_what_its_row_says() -> None:
+    """An entry without conditions has none, and its page names no operation."""
+    entry = TableEntry("op", Safety.ALWAYS, source="page", effect="reads", columns={"id": "op"})
+    assert (entry.id, entry.safety, entry.source, entry.effect) == ("op", Safety.ALWAYS, "page", "reads")
+    assert (entry.conditions, entry.fields, entry.disputed, entry.maybe_done) == ((), (), (), ())
+    assert (entry.rpc, entry.note, entry.documented, entry.is_read) == ("", "", None, False)
+    assert entry.columns == {"id": "op"}
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Judgement("s", "o", Safety.CONDITIONAL, ("c",), "c", True, (412,), False, True, "r"),
+        TableEntry(
+            "o", Safety.NEVER, source="s", effect="e", columns={}, rpc="p", conditions=("c",), fields=("f",),
+            disputed=("d",), documented=(), maybe_done=("412",), is_read=True, note="n",
+        ),
+    ],
+)  # fmt: skip
+def test_they_can_be_pickled(value: Record) -> None:
+    """A pickled copy is equal, field by field."""
+    assert pickle.loads(pickle.dumps(value)) == value
