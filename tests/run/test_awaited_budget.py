@@ -1,7 +1,5 @@
 """A budget whose `take` does I/O: async loops await it between the decision and the wait, sync loops call it."""
 
-from collections.abc import Callable
-
 import anyio
 import pytest
 
@@ -16,7 +14,7 @@ from tests.run.drivers import ASYNC, SYNC, Driver
 from tests.run.remote_budget import Remote
 
 
-def drivers(group: list[Driver]) -> Callable[..., None]:
+def drivers(group: list[Driver]) -> pytest.MarkDecorator:
     """Run a test with each driver of a group."""
     return pytest.mark.parametrize("drive", group, ids=lambda driver: driver.name)
 

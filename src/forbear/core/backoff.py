@@ -60,12 +60,8 @@ class Exponential(Record):
             raise ValueError(f"`maximum` must be at least `initial`, which is {initial}, got {maximum}")
         if jitter not in JITTERS:
             raise ValueError(f"`jitter` must be one of {', '.join(JITTERS)}, got {check.shown(jitter)}")
-        store = object.__setattr__
-        store(self, "initial", float(initial))
-        store(self, "multiplier", float(multiplier))
-        store(self, "maximum", float(maximum))
-        store(self, "jitter", jitter)
-        store(self, "spread", float(spread))
+        numbers = {"initial": initial, "multiplier": multiplier, "maximum": maximum, "spread": spread}
+        self._set(jitter=jitter, **{name: float(value) for name, value in numbers.items()})
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
         """Return the seconds before retry `n`, counted from 0; only "decorrelated" reads `previous`, the last delay."""

@@ -4,10 +4,6 @@ INFINITY = float("inf")
 LARGEST = 1.7976931348623157e308  # sys.float_info.max; a larger whole number has no float
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value == value  # NaN differs from itself
-
-
 def shown(value: object) -> str:
     """Return the repr of a value for an error text, cut after 200 characters; a value without one is described.
 
@@ -22,35 +18,32 @@ def shown(value: object) -> str:
 
 def positive_seconds(name: str, value: object, *, none: str | None = None) -> None:
     """Raise an error unless `value` is a positive finite number of seconds, or None where `none` says what it means."""
-    if value is None and none is not None:
-        return
     if type(value) is int and 0 < value < 1_000_000:
         return  # the common case is quick, since policies may be made for each call
-    alternative = f" or None ({none})" if none is not None else ""
-    if not _is_number(value):
-        raise TypeError(f"`{name}` must be a number of seconds{alternative}, got {shown(value)}")
-    if not 0 < value <= LARGEST:  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be positive and finite{alternative}, got {shown(value)}")
+    if value is not None or none is None:
+        alternative = f" or None ({none})" if none is not None else ""
+        _finite(name, value, f"a number of seconds{alternative}", f"positive and finite{alternative}", above=0)
 
 
 def seconds(name: str, value: object) -> None:
     """Raise an error unless `value` is a finite number of seconds from 0 on."""
-    if type(value) is int and 0 <= value < 1_000_000:
-        return
-    if not _is_number(value):
-        raise TypeError(f"`{name}` must be a number of seconds, got {shown(value)}")
-    if not 0 <= value <= LARGEST:  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be zero or more and finite, got {shown(value)}")
+    if type(value) is not int or not 0 <= value < 1_000_000:
+        _finite(name, value, "a number of seconds", "zero or more and finite", least=0)
+
+
+def positive(name: str, value: object, *, what: str = "a number") -> None:
+    """Raise an error unless `value` is a positive finite number."""
+    _finite(name, value, what, "positive and finite", above=0)
 
 
 def at_least(name: str, value: object, least: float, *, what: str = "a number", whole: bool = False) -> None:
     """Raise an error unless `value` is a finite number from `least` on; with `whole`, a whole number of any size."""
     if type(value) is int and least <= value < 1_000_000:
         return  # as in `positive_seconds`
-    if not _is_number(value) or (whole and not isinstance(value, int)):
+    if whole and not isinstance(value, int):
         raise TypeError(f"`{name}` must be {what}, got {shown(value)}")
-    if not least <= value or (not whole and value > LARGEST):  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be {least} or more{'' if whole else ' and finite'}, got {shown(value)}")
+    rule = f"{least} or more{'' if whole else ' and finite'}"
+    _finite(name, value, what, rule, least=least, most=INFINITY if whole else LARGEST)
 
 
 def flag(name: str, value: object) -> None:
@@ -59,9 +52,18 @@ def flag(name: str, value: object) -> None:
         raise TypeError(f"`{name}` must be True or False, got {shown(value)}")
 
 
-def positive(name: str, value: object, *, what: str = "a number") -> None:
-    """Raise an error unless `value` is a positive finite number."""
-    if not _is_number(value):
-        raise TypeError(f"`{name}` must be {what}, got {shown(value)}")
-    if not 0 < value <= LARGEST:  # type: ignore[operator]
-        raise ValueError(f"`{name}` must be positive and finite, got {shown(value)}")
+def _finite(
+    name: str,
+    value: object,
+    kind: str,
+    rule: str,
+    *,
+    above: float = -INFINITY,
+    least: float = -INFINITY,
+    most: float = LARGEST,
+) -> None:
+    """Raise a TypeError for what is not of the `kind`, and a ValueError for a number that breaks the `rule`."""
+    if not isinstance(value, int | float) or isinstance(value, bool) or value != value:  # NaN differs from itself
+        raise TypeError(f"`{name}` must be {kind}, got {shown(value)}")
+    if not (above < value and least <= value <= most):
+        raise ValueError(f"`{name}` must be {rule}, got {shown(value)}")

@@ -103,11 +103,7 @@ class Recovered(Record):
     failures: "tuple[Attempt, ...]"
 
     def __init__(self, operation: str, attempt: int, elapsed: float, failures: "tuple[Attempt, ...]") -> None:
-        store = object.__setattr__
-        store(self, "operation", operation)
-        store(self, "attempt", attempt)
-        store(self, "elapsed", elapsed)
-        store(self, "failures", failures)
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed, failures=failures)
 
 
 class GaveUp(Record):

@@ -1,4 +1,4 @@
-"""What a service is shown of a request, and what it answers; it knows no service and no client library."""
+"""`Request`, the part of an HTTP request that services judge; what RFC 9110 §9.2 says of methods; `HttpService`."""
 
 from forbear.core.record import Record
 
@@ -11,15 +11,15 @@ if TYPE_CHECKING:
     from forbear.core.verdict import Verdict
 
     class HttpService(Service, Protocol):
-        """The knowledge of one HTTP API: which operation a request is, and what its replies mean."""
+        """The knowledge of one HTTP API: it judges requests by their operation, and responses."""
 
         @property
         def token_header(self) -> str | None:
-            """The header that carries a token equal on all attempts of a mutation, None where the API reads none."""
+            """The header for an idempotency token, which is equal on all attempts of a mutation; None without one."""
             ...
 
         def classify(self, request: "Request") -> Judgement:
-            """The operation that a request asks for and whether it may be executed twice."""
+            """Return the judgement on a request: its operation, and whether it may be executed twice."""
             ...
 
         def verdict(
@@ -29,9 +29,10 @@ if TYPE_CHECKING:
             headers: Mapping[str, str],
             body: Callable[[], bytes] | None = None,
         ) -> "Verdict | None":
-            """What a reply means, None where it is a success; `headers` has lower-case names.
+            """Return the verdict on a response to the judged request, None for a success.
 
-            `body` reads the body of the reply, where the caller can; it is called only where the answer hangs on it.
+            `headers` has lower-case names. `body` reads the body of the response, and is called only if the verdict
+            depends on it; None if the caller cannot read it.
             """
             ...
 
