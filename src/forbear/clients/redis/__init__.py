@@ -9,7 +9,7 @@ from forbear.clients.redis.aio import AsyncPipeline, AsyncPubSub, AsyncRedis
 from forbear.clients.redis.aio_cluster import AsyncRedisCluster
 from forbear.clients.redis.client import Pipeline, PubSub, Redis
 from forbear.clients.redis.cluster import RedisCluster
-from forbear.commands.promises import promised
+from forbear.exchange.redis.promises import promised
 
 __all__ = [
     "AsyncPipeline",

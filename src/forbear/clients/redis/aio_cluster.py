@@ -1,4 +1,4 @@
-"""The asyncio cluster client of redis-py and its pipelines. The rules live in forbear.commands."""
+"""The asyncio cluster client of redis-py and its pipelines. The rules live in forbear.exchange.redis."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # redis-py says the types of only some of what it does.
@@ -18,11 +18,11 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, ConnectionError, TimeoutError, WatchError
 
-from forbear.commands import adrive, cluster, watch
-from forbear.commands.pipelines import Trail, aunwatch, is_open, noting
-from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_retries
-from forbear.commands.transactions import atransact
-from forbear.commands.work import several, single, transaction
+from forbear.exchange.redis import adrive, cluster, watch
+from forbear.exchange.redis.pipelines import Trail, aunwatch, is_open, noting
+from forbear.exchange.redis.settings import ONCE, RECOMMENDED, Settings, refuse_retries
+from forbear.exchange.redis.transactions import atransact
+from forbear.exchange.redis.work import several, single, transaction
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 

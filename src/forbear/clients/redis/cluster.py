@@ -1,4 +1,4 @@
-"""The sync cluster client of redis-py and its pipelines. The rules live in forbear.commands."""
+"""The sync cluster client of redis-py and its pipelines. The rules live in forbear.exchange.redis."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # redis-py says the types of only some of what it does.
@@ -13,11 +13,11 @@ from redis.cluster import ClusterPipeline, PipelineCommand, PipelineStrategy, Tr
 from redis.exceptions import ClusterDownError, ConnectionError, TimeoutError, WatchError
 from redis.retry import Retry
 
-from forbear.commands import cluster, drive, watch
-from forbear.commands.pipelines import Trail, is_open, noting, unwatch
-from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_retries, shorten
-from forbear.commands.transactions import transact
-from forbear.commands.work import pipeline, single, transaction
+from forbear.exchange.redis import cluster, drive, watch
+from forbear.exchange.redis.pipelines import Trail, is_open, noting, unwatch
+from forbear.exchange.redis.settings import ONCE, RECOMMENDED, Settings, refuse_retries, shorten
+from forbear.exchange.redis.transactions import transact
+from forbear.exchange.redis.work import pipeline, single, transaction
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 

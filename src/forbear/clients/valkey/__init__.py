@@ -11,7 +11,7 @@ from forbear.clients.valkey.aio import AsyncPipeline, AsyncPubSub, AsyncValkey
 from forbear.clients.valkey.aio_cluster import AsyncValkeyCluster
 from forbear.clients.valkey.client import Pipeline, PubSub, Valkey
 from forbear.clients.valkey.cluster import ValkeyCluster
-from forbear.commands.promises import promised
+from forbear.exchange.redis.promises import promised
 
 __all__ = [
     "AsyncPipeline",

@@ -1,4 +1,4 @@
-"""The asyncio cluster client of valkey-py and its pipelines. The rules live in forbear.commands."""
+"""The asyncio cluster client of valkey-py and its pipelines. The rules live in forbear.exchange.redis."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # valkey-py says the types of only some of what it does.
@@ -10,9 +10,9 @@ from typing import Any
 from valkey.asyncio.cluster import ClusterPipeline, PipelineCommand, ValkeyCluster
 from valkey.exceptions import ConnectionError, TimeoutError
 
-from forbear.commands import adrive, cluster
-from forbear.commands.settings import RECOMMENDED, Settings, refuse_retries
-from forbear.commands.work import several
+from forbear.exchange.redis import adrive, cluster
+from forbear.exchange.redis.settings import RECOMMENDED, Settings, refuse_retries
+from forbear.exchange.redis.work import several
 from forbear.policy import Policy
 
 

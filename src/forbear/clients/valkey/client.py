@@ -1,4 +1,4 @@
-"""The sync client of valkey-py, its pipelines and subscriptions. The rules live in forbear.commands."""
+"""The sync client of valkey-py, its pipelines and subscriptions. The rules live in forbear.exchange.redis."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # valkey-py says the types of only some of what it does.
@@ -14,13 +14,13 @@ from valkey.client import PubSub as _PubSub
 from valkey.exceptions import WatchError
 from valkey.retry import Retry
 
-from forbear.commands import blocking, drive, pipelines, pubsub
-from forbear.commands.pipelines import Trail
-from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_pool, refuse_retries, shorten
-from forbear.commands.transactions import transact
-from forbear.commands.verdicts import is_demoted
-from forbear.commands.watch import Loop
-from forbear.commands.work import single
+from forbear.exchange.redis import blocking, drive, pipelines, pubsub
+from forbear.exchange.redis.pipelines import Trail
+from forbear.exchange.redis.settings import ONCE, RECOMMENDED, Settings, refuse_pool, refuse_retries, shorten
+from forbear.exchange.redis.transactions import transact
+from forbear.exchange.redis.verdicts import is_demoted
+from forbear.exchange.redis.watch import Loop
+from forbear.exchange.redis.work import single
 from forbear.policy import Policy
 from forbear.run.switch import is_off
 

@@ -1,4 +1,4 @@
-"""The sync cluster client of valkey-py and its pipelines. The rules live in forbear.commands."""
+"""The sync cluster client of valkey-py and its pipelines. The rules live in forbear.exchange.redis."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # valkey-py says the types of only some of what it does.
@@ -11,9 +11,9 @@ from valkey.cluster import ClusterPipeline as _ClusterPipeline
 from valkey.cluster import ValkeyCluster as _ValkeyCluster
 from valkey.exceptions import ConnectionError, TimeoutError
 
-from forbear.commands import cluster, drive
-from forbear.commands.settings import ONCE, RECOMMENDED, Settings, refuse_retries, shorten
-from forbear.commands.work import pipeline
+from forbear.exchange.redis import cluster, drive
+from forbear.exchange.redis.settings import ONCE, RECOMMENDED, Settings, refuse_retries, shorten
+from forbear.exchange.redis.work import pipeline
 from forbear.policy import Policy
 
 

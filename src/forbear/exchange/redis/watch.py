@@ -10,12 +10,12 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TypeVar
 
-from forbear.commands.call import Call
-from forbear.commands.settings import Settings
-from forbear.commands.verdicts import failure_of, is_watch_error, verdict_of
-from forbear.commands.work import Work
 from forbear.core.report import reports_made
 from forbear.core.verdict import CONFLICT, Kind
+from forbear.exchange.redis.call import Call
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.verdicts import failure_of, is_watch_error, verdict_of
+from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.run.switch import is_off

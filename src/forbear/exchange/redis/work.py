@@ -3,7 +3,7 @@
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 
-from forbear.commands import promises
+from forbear.exchange.redis import promises
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import classify
 from forbear.services.redis.table import CommandJudgement, Promise

@@ -11,13 +11,13 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from forbear.commands import adrive, drive
-from forbear.commands.call import Call
-from forbear.commands.settings import Settings
-from forbear.commands.verdicts import verdict_of
-from forbear.commands.work import Work, judge_together, pipeline, single
 from forbear.core.report import attach, report
 from forbear.core.verdict import Kind, Verdict
+from forbear.exchange.redis import adrive, drive
+from forbear.exchange.redis.call import Call
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.verdicts import verdict_of
+from forbear.exchange.redis.work import Work, judge_together, pipeline, single
 from forbear.policy import Policy
 from forbear.services.redis.words import Command
 

@@ -1,10 +1,10 @@
 """Call: the state of one command (or of several sent together) on its way through as many attempts as it takes."""
 
-from forbear.commands.settings import Settings
-from forbear.commands.verdicts import verdict_of
-from forbear.commands.work import Work
 from forbear.core.report import Report, text_of
 from forbear.core.verdict import Kind, Verdict
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.verdicts import verdict_of
+from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
 from forbear.run.state import Run

@@ -1,12 +1,12 @@
-"""The sync loop around commands: send, ask what to do, wait, send again. It decides nothing itself."""
+"""The async loop around commands: the sync one with `await`, and attempt timeouts. It decides nothing itself."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from forbear.commands.call import Call
-from forbear.commands.settings import Settings
-from forbear.commands.work import Work
 from forbear.core.report import reports_made
+from forbear.exchange.redis.call import Call
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.work import Work
 from forbear.run.runtime import current_runtime
 
 S = TypeVar("S")
@@ -15,28 +15,39 @@ T = TypeVar("T")
 _NONE: Mapping[str, Any] = {}
 
 
-def run(
+def _not_at_all(sent: object) -> float:
+    return 0.0
+
+
+async def run(
     settings: Settings,
     describe: Callable[[S], Work],
     sent: S,
-    attempt: Callable[..., T],
+    attempt: Callable[..., Awaitable[T]],
     args: tuple[Any, ...] = (),
     options: Mapping[str, Any] = _NONE,
+    patience: Callable[[S], float | None] = _not_at_all,
 ) -> T:
     """Make the attempt as often as the policy allows and return what it returns; `describe` says what is `sent`.
 
-    It is asked once an attempt has failed. The arguments of an attempt come apart from it, for it is made for every
-    command.
+    `patience` says for how many seconds the server may block it, which come on top of the attempt timeout; None for as
+    long as it takes.
     """
     policy = settings.policy
     if policy is None:
-        return attempt(*args, **options)
+        return await attempt(*args, **options)
     runtime = current_runtime()
     started, reports = runtime.monotonic(), reports_made[0]
     call = None  # nearly every command ends without a state
     while True:
         try:
-            value = attempt(*args, **options)
+            limit = settings.limit if call is None else call.attempt_limit()
+            blocked = None if limit is None else patience(sent)
+            if limit is None or blocked is None:
+                value = await attempt(*args, **options)
+            else:
+                async with runtime.within(limit + blocked):
+                    value = await attempt(*args, **options)
         except Exception as error:
             if call is None:
                 call = Call(settings, policy, describe(sent), runtime, started, reports)
@@ -53,4 +64,4 @@ def run(
             delay = call.returned(value)
             if delay is None:
                 return value
-        runtime.sleep(delay)
+        await runtime.asleep(delay)

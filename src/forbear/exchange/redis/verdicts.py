@@ -7,10 +7,11 @@ may answer with any error.
 
 from dataclasses import replace
 
-from forbear.commands.origin import Origin, behind, decisive, is_unreadable, origin
-from forbear.commands.work import Work
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.services.redis.errors import is_conflict, needs_reconnect, reply_of, verdict_of_exception, verdict_of_reply
+from forbear.exchange.redis.origin import Origin, behind, decisive, is_unreadable, origin
+from forbear.exchange.redis.work import Work
+from forbear.services.redis.failures import is_conflict, reply_of, verdict_of_exception
+from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
 
 # The client cannot do what these ask for: go elsewhere, or load a script that only its caller has.
 _FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")

@@ -2,9 +2,9 @@
 
 import pytest
 
-from forbear.commands.call import Call, without_arguments
-from forbear.commands.settings import Settings
-from forbear.commands.work import single
+from forbear.exchange.redis.call import Call, without_arguments
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.work import single
 from forbear.services import redis as service
 from forbear.testing import virtual_time
 from tests.growth import grows_linearly

@@ -8,9 +8,9 @@ import pytest
 import redis
 
 import forbear
-from forbear.commands import cluster
-from forbear.commands.cluster import amend, mend, raise_first
-from forbear.commands.settings import Settings
+from forbear.exchange.redis import cluster
+from forbear.exchange.redis.cluster import amend, mend, raise_first
+from forbear.exchange.redis.settings import Settings
 from forbear.services import redis as service
 from forbear.testing import virtual_time
 

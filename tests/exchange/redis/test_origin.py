@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forbear.commands.origin import Origin, behind, decisive, is_unreadable, origin
+from forbear.exchange.redis.origin import Origin, behind, decisive, is_unreadable, origin
 
 
 class Broken(Exception):

@@ -7,9 +7,9 @@ the meantime is lost, as always with Redis.
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from forbear.commands.call import Call
-from forbear.commands.settings import Settings
-from forbear.commands.work import SUBSCRIPTION
+from forbear.exchange.redis.call import Call
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.work import SUBSCRIPTION
 
 T = TypeVar("T")
 

@@ -9,12 +9,12 @@ from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
 
-from forbear.commands.call import Call
-from forbear.commands.pipelines import Trail
-from forbear.commands.settings import Settings
-from forbear.commands.verdicts import verdict_of
-from forbear.commands.work import Work
 from forbear.core.verdict import PERMANENT, Kind, Verdict
+from forbear.exchange.redis.call import Call
+from forbear.exchange.redis.pipelines import Trail
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.verdicts import verdict_of
+from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 
 _TRANSACTION = Work("transaction", repeatable=False, unsafe="")

@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
-from forbear.commands import adrive, drive, watch
-from forbear.commands.settings import Settings
-from forbear.commands.work import Work, judge_together, pipeline, single, transaction
+from forbear.exchange.redis import adrive, drive, watch
+from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.work import Work, judge_together, pipeline, single, transaction
 from forbear.services.redis.words import Command
 
 T = TypeVar("T")

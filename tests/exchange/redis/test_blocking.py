@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forbear.commands.blocking import patience
+from forbear.exchange.redis.blocking import patience
 
 
 @pytest.mark.parametrize(
