@@ -11,6 +11,8 @@ import pytest
 import redis
 
 import forbear
+from forbear.clients._redis.aio import AsyncPipelineMixin
+from forbear.clients._redis.client import PipelineMixin
 from forbear.core.report import report
 from forbear.services.redis import is_conflict
 from tests.clients.redis.flavours import AT_ONCE, FLAVOURS, Flavour, sampled
@@ -70,8 +72,7 @@ def _cleans_up(flavour: Flavour) -> bool:
 
 def clean_up_as_the_library(flavour: Flavour, monkeypatch: pytest.MonkeyPatch) -> None:
     """Take our own way of cleaning up away."""
-    pipeline = "AsyncPipeline" if flavour.is_async else "Pipeline"
-    monkeypatch.delattr(f"forbear.clients.{flavour.errors.__name__}.{pipeline}.reset")
+    monkeypatch.delattr(AsyncPipelineMixin if flavour.is_async else PipelineMixin, "reset")
 
 
 CLEANUPS = [

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from forbear.exchange.redis.blocking import patience
+from forbear.exchange.redis.blocking import blocked_for
 
 
 @pytest.mark.parametrize(
@@ -29,6 +29,6 @@ from forbear.exchange.redis.blocking import patience
     ],
     ids=str,
 )
-def test_patience(command: tuple[Any, ...], seconds: float | None) -> None:
+def test_blocked_for(command: tuple[Any, ...], seconds: float | None) -> None:
     """0 of a blocking command is for ever; what makes no sense is refused by the server at once."""
-    assert patience(command) == seconds
+    assert blocked_for(command) == seconds

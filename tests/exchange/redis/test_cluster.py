@@ -10,7 +10,7 @@ import redis
 import forbear
 from forbear.exchange.redis import cluster
 from forbear.exchange.redis.cluster import amend, mend, raise_first
-from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.settings import RedisSettings
 from forbear.services import redis as service
 from forbear.testing import virtual_time
 
@@ -40,7 +40,7 @@ def mended(stack: list[Queued], *, is_async: bool) -> list[Queued]:
     async def asend(queued: cluster.Queued) -> str:
         return send(queued)
 
-    settings = Settings(service.policy)
+    settings = RedisSettings(service.policy)
     with virtual_time(seed=1):
         if is_async:
             asyncio.run(amend(settings, stack, asend))

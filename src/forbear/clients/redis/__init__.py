@@ -1,15 +1,20 @@
 """Retries inside redis-py, as subclasses of its clients: sync and asyncio, standalone, Sentinel and cluster."""
 
+# pyright: reportUnknownMemberType=false
+# redis-py says the types of only some of what it does.
+
 try:
     import redis
 except ImportError as error:
     raise ImportError('forbear.clients.redis needs redis-py; install it with: pip install "forbear[redis]"') from error
 
-from forbear.clients.redis.aio import AsyncPipeline, AsyncPubSub, AsyncRedis
-from forbear.clients.redis.aio_cluster import AsyncRedisCluster
-from forbear.clients.redis.client import Pipeline, PubSub, Redis
-from forbear.clients.redis.cluster import RedisCluster
-from forbear.exchange.redis.promises import promised
+from redis import client as _sync
+from redis.asyncio import client as _async
+
+from forbear.clients._redis.aio import AsyncClientMixin, AsyncPipelineMixin, AsyncPubSubMixin
+from forbear.clients._redis.client import ClientMixin, PipelineMixin, PubSubMixin
+from forbear.clients.redis.cluster import AsyncRedisCluster, RedisCluster, async_once, once
+from forbear.exchange.redis.work import promised
 
 __all__ = [
     "AsyncPipeline",
@@ -23,4 +28,56 @@ __all__ = [
     "promised",
 ]
 
-del redis
+
+class Pipeline(PipelineMixin, _sync.Pipeline):
+    """A pipeline of a `Redis`. A loss under WATCH that may hide an EXEC is raised as it is, not as WatchError."""
+
+    _conflict = redis.WatchError
+
+
+class PubSub(PubSubMixin, _sync.PubSub):
+    """Subscriptions of a `Redis`. Messages that are published while it connects again are lost."""
+
+
+# The ignored rules: the library says less of its types than it could, and where we return Self it names its own class.
+
+
+class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A `redis.Redis` that retries what may be repeated: `Redis(host="localhost")` takes all the same arguments.
+
+    Each command is looked up in the table of `forbear.services.redis`. A command that was certainly not executed is
+    sent again; one whose response was lost is sent again only if executing it twice does no harm. `policy` decides how
+    long to hold back and when to stop, by default `forbear.services.redis.policy`; None sends everything once. A policy
+    of your own brings its limits and its `on`; the table stays. Its `attempt_timeout` (seconds) becomes the timeouts of
+    the sockets.
+
+    The library's own retries are off, and asking for them is a TypeError: they repeat any command. A `connection_pool`
+    has to be without them, too (ValueError).
+    """
+
+    _pipeline_class = Pipeline
+    _pubsub_class = PubSub
+    _once = staticmethod(once)
+
+
+class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
+    """A pipeline of an `AsyncRedis`. A loss under WATCH that may hide an EXEC is raised as it is, not as WatchError."""
+
+    _conflict = redis.WatchError
+
+
+class AsyncPubSub(AsyncPubSubMixin, _async.PubSub):
+    """Subscriptions of an `AsyncRedis`. Messages that are published while it connects again are lost."""
+
+
+class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
+    AsyncClientMixin[AsyncPipeline, AsyncPubSub], _async.Redis
+):
+    """A `redis.asyncio.Redis` that retries as `Redis` does: `AsyncRedis(host="localhost")` takes the same arguments.
+
+    The policy's `attempt_timeout` (seconds) cuts an attempt short, whatever it is waiting for.
+    """
+
+    _pipeline_class = AsyncPipeline
+    _pubsub_class = AsyncPubSub
+    _once = staticmethod(async_once)

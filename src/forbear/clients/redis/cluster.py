@@ -1,131 +1,147 @@
-"""The sync cluster client of redis-py and its pipelines. The rules live in forbear.exchange.redis."""
+"""Retries inside the cluster clients of redis-py, sync and asyncio, and in their pipelines and transactions."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
 # redis-py says the types of only some of what it does.
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, cast
+from typing import Any, TypeVar
 
-import redis
+import redis.asyncio.cluster
+import redis.cluster
+from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
-from redis.cluster import ClusterPipeline, PipelineCommand, PipelineStrategy, TransactionStrategy
 from redis.exceptions import ClusterDownError, ConnectionError, TimeoutError, WatchError
 from redis.retry import Retry
 
-from forbear.exchange.redis import cluster, drive, watch
-from forbear.exchange.redis.pipelines import Trail, is_open, noting, unwatch
-from forbear.exchange.redis.settings import ONCE, RECOMMENDED, Settings, refuse_retries, shorten
-from forbear.exchange.redis.transactions import transact
-from forbear.exchange.redis.work import pipeline, single, transaction
-from forbear.policy import Policy
-from forbear.run.switch import is_off
+from forbear.clients._redis.aio import AsyncTransactionsMixin
+from forbear.clients._redis.client import TransactionsMixin
+from forbear.clients._redis.cluster import AsyncClusterMixin, ClusterMixin
+from forbear.exchange.redis import cluster
+from forbear.exchange.redis.pipelines import PipelineState, Sending, aunwatch, is_open, unwatch
+from forbear.exchange.redis.settings import RedisSettings
+from forbear.exchange.redis.work import transaction
+
+P = TypeVar("P")
 
 
-class RedisCluster(redis.RedisCluster):
-    """The same for a cluster: `RedisCluster(host="localhost", port=7000)` takes all that `redis.RedisCluster` takes.
+def once() -> dict[str, Any]:
+    """Return the options by which a sync client sends everything once."""
+    return {"retry": Retry(NoBackoff(), 0)}
 
-    The library follows redirections and learns the nodes anew; whether a command is sent again is for the table to
-    say. A command for several nodes counts as executed once one of them has it.
+
+def async_once() -> dict[str, Any]:
+    """Return the options by which an asyncio client sends everything once."""
+    return {"retry": AsyncRetry(NoBackoff(), 0)}
+
+
+class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
+    """A `redis.RedisCluster` that retries as `Redis` does and takes all the same arguments.
+
+    The library follows redirections and learns the nodes anew; whether a command is sent again is decided by the table.
+    A command for several nodes counts as executed once one of them has it.
     """
 
-    def __init__(self, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> None:
-        self.settings = Settings(policy)
-        refuse_retries(kwargs)
-        shorten(kwargs, self.settings.limit)
-        kwargs["retry"] = Retry(NoBackoff(), 0)
-        super().__init__(*args, **kwargs)
+    _once = staticmethod(once)
+    _lost = (ConnectionError, TimeoutError)
 
-    def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a command as often as its policy allows and return the reply."""
-        return cluster.run(self.settings, partial(self._attempt, super().execute_command, args, kwargs), args)
-
-    def _attempt(self, send: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        try:
-            return send(*args, **kwargs)
-        except (ConnectionError, TimeoutError):
-            self.replace_default_node()  # it may be what is down
-            raise
-
-    def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
-        cluster.visited(target_node)
-        send: Callable[..., Any] = super()._execute_command
-        return send(target_node, *args, **kwargs)
-
-    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> ClusterPipeline:
-        """A pipeline of which only what may be repeated is sent again."""
+    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.cluster.ClusterPipeline:
+        """Return a pipeline of which only commands that may be repeated are sent again."""
         return self._pipeline(self.settings, transaction, shard_hint)
 
-    def _pipeline(self, settings: Settings, transaction: Any, shard_hint: Any) -> ClusterPipeline:
-        make: Callable[..., Any] = super().pipeline
-        pipe = make(transaction, shard_hint)
-        pipe.trail = None
-        pipe._execution_strategy = _Transaction(pipe, settings) if transaction else _Pipeline(pipe, settings)
-        return cast(ClusterPipeline, pipe)
-
-    def transaction(
-        self,
-        func: Callable[[Any], Any],
-        *watches: Any,
-        shard_hint: Any = None,
-        value_from_callable: bool = False,
-        watch_delay: float | None = None,
-    ) -> Any:
-        """Run `func(pipeline)` and EXEC under WATCH, and the whole cycle again after a conflict; see `Redis`."""
-        options: dict[str, Any] = {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
-        policy = self.settings.policy
-        if policy is None or is_off():
-            loop: Callable[..., Any] = super().transaction
-            return loop(func, *watches, shard_hint=shard_hint, **options)
-        with self._pipeline(ONCE, True, shard_hint) as pipe:
-            return transact(self.settings, policy, pipe, func, watches, **options)
+    def _pipeline(self, settings: RedisSettings, transaction: Any, shard_hint: Any) -> redis.cluster.ClusterPipeline:
+        make: Callable[..., redis.cluster.ClusterPipeline] = super().pipeline
+        return _with_strategy(make(transaction, shard_hint), settings, _Transaction if transaction else _Pipeline)
 
 
-class _Pipeline(PipelineStrategy):
+class AsyncRedisCluster(  # type: ignore[misc]
+    AsyncClusterMixin, AsyncTransactionsMixin, redis.asyncio.cluster.RedisCluster
+):
+    """A `redis.asyncio.RedisCluster` that retries as `RedisCluster` does and takes all the same arguments."""
+
+    _once = staticmethod(async_once)
+    _lost = (ConnectionError, TimeoutError)
+
+    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.asyncio.cluster.ClusterPipeline:
+        """Return a pipeline of which only commands that may be repeated are sent again."""
+        return self._pipeline(self.settings, transaction, shard_hint)
+
+    def _pipeline(
+        self, settings: RedisSettings, transaction: Any, shard_hint: Any
+    ) -> redis.asyncio.cluster.ClusterPipeline:
+        pipe = super().pipeline(transaction, shard_hint)
+        return _with_strategy(pipe, settings, _AsyncTransaction if transaction else _AsyncPipeline)
+
+
+def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any, PipelineState], object]) -> P:
+    """Return the pipeline, which executes from now on by `strategy`."""
+    changed: Any = pipe
+    changed.state = PipelineState(settings, WatchError)
+    changed._execution_strategy = strategy(pipe, changed.state)
+    return pipe
+
+
+class _Pipeline(redis.cluster.PipelineStrategy):
     """Commands that go to their nodes together, and by themselves where that fails."""
 
-    def __init__(self, pipe: ClusterPipeline, settings: Settings) -> None:
+    def __init__(self, pipe: Any, state: PipelineState) -> None:
         super().__init__(pipe)
-        self._settings = settings
+        self._state = state
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
     ) -> list[Any]:
-        options = [dict(queued.options) for queued in stack]  # an attempt takes the targets away
-        send_all: Callable[..., Any] = self._send_cluster_commands
-
-        def attempt() -> None:
-            for queued, given in zip(stack, options, strict=True):
-                queued.options = dict(given)
-            send_all(stack, raise_on_error=False, allow_redirections=False)
-
-        def send(queued: Any) -> Any:
-            send_one = partial(self._pipe.parent_execute_command, *queued.args, **options[queued.position])
-            return cluster.run(self._settings, send_one, queued.args)
-
-        commands = [queued.args for queued in stack]
-        drive.run(self._settings, pipeline, commands, attempt)
-        cluster.mend(self._settings, stack, send)
-        if raise_on_error:
-            cluster.raise_first(stack)
-        return [queued.result for queued in stack]
+        send_one: Callable[..., Any] = self._pipe.parent_execute_command
+        return cluster.execute(
+            self._state.settings, stack, self._send_cluster_commands, send_one, raise_on_error=raise_on_error
+        )
 
 
-class _Transaction(TransactionStrategy):
-    """Commands between MULTI and EXEC on one node, and what goes before them under WATCH."""
+class _AsyncPipeline(redis.asyncio.cluster.PipelineStrategy):
+    """The same for asyncio."""
 
-    def __init__(self, pipe: ClusterPipeline, settings: Settings) -> None:
+    def __init__(self, pipe: Any, state: PipelineState) -> None:
         super().__init__(pipe)
-        self._settings = settings
-        self._own_loop = watch.Loop(WatchError)
+        self._state = state
+
+    async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
+        queue, self._command_queue = self._command_queue, []
+        client = self._pipe.cluster_client
+        return await cluster.aexecute(self._state.settings, queue, client, self._execute, raise_on_error=raise_on_error)
+
+
+class _TransactionBase:
+    """Commands between MULTI and EXEC on one node, and those before them under WATCH.
+
+    `_attempt_at_once` and `_attempt` send them by the library's own function; for asyncio they return awaitables.
+    """
+
+    _state: PipelineState
+    _watching: bool
+    _attempt_at_once: Callable[..., Any]
+    _attempt: Callable[..., Any]
+
+    def _at_once(self, send: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Sending:
+        return self._state.at_once(args, partial(self._attempt_at_once, send, args, options), watched=True)
+
+    def _queued(self, send: Callable[..., Any], stack: Sequence[Any], raise_on_error: bool) -> Sending:
+        commands = [queued.args for queued in stack]
+        describe = partial(transaction, commands, watched=self._watching, redirected=True)
+        return self._state.queued(describe, partial(self._attempt, send, stack, raise_on_error), watched=self._watching)
+
+
+class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
+    """A transaction of a sync client."""
+
+    def __init__(self, pipe: Any, state: PipelineState) -> None:
+        super().__init__(pipe)
+        self._state = state
 
     def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        trail: Trail | None = cast(Any, self._pipe).trail
-        if trail is not None:
-            trail.at_once.append(args)
-        attempt = partial(self._attempt_at_once, super()._immediate_execute_command, args, options)
-        with noting(trail):
-            return watch.run(self._settings, self._loop(), partial(single, args, at_once=True), attempt)
+        return self._at_once(super()._immediate_execute_command, args, options).send()
+
+    def _execute_transaction_with_retries(self, stack: Sequence[Any], raise_on_error: bool) -> Any:
+        return self._queued(super()._execute_transaction_with_retries, stack, raise_on_error).send()
 
     def _attempt_at_once(self, send: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Any:
         try:
@@ -136,23 +152,7 @@ class _Transaction(TransactionStrategy):
                 self.reset()
             raise
 
-    def _execute_transaction_with_retries(self, stack: list[PipelineCommand], raise_on_error: bool) -> Any:
-        commands = [queued.args for queued in stack]
-        describe = partial(transaction, watched=self._watching, redirected=True)
-        trail: Trail | None = cast(Any, self._pipe).trail
-        if trail is not None:
-            trail.queued = partial(describe, commands)
-        sent = (super()._execute_transaction_with_retries, stack, raise_on_error)
-        with noting(trail):
-            if self._watching:
-                attempt = partial(self._attempt, *sent)
-                return watch.run(self._settings, self._loop(), partial(describe, commands), attempt, ends=True)
-            return drive.run(self._settings, describe, commands, self._attempt, sent)
-
-    def _loop(self) -> watch.Loop | None:
-        return self._own_loop if cast(Any, self._pipe).trail is None else None
-
-    def _attempt(self, send: Callable[..., Any], stack: list[PipelineCommand], raise_on_error: bool) -> Any:
+    def _attempt(self, send: Callable[..., Any], stack: Sequence[Any], raise_on_error: bool) -> Any:
         try:
             return send(stack, raise_on_error)
         except (ConnectionError, ClusterDownError):
@@ -162,9 +162,53 @@ class _Transaction(TransactionStrategy):
             raise
 
     def reset(self) -> None:
-        connection: Any = self._transaction_connection
-        if self._watching and connection is not None:
-            unwatch(connection)
-        self._watching = False
-        reset: Callable[[], None] = super().reset
-        reset()
+        try:
+            if self._watching:
+                unwatch(self._transaction_connection)
+        finally:
+            self._watching = False
+            reset: Callable[[], None] = super().reset
+            reset()
+
+
+class _AsyncTransaction(_TransactionBase, redis.asyncio.cluster.TransactionStrategy):
+    """A transaction of an asyncio client."""
+
+    def __init__(self, pipe: Any, state: PipelineState) -> None:
+        super().__init__(pipe)
+        self._state = state
+
+    async def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        return await self._at_once(super()._immediate_execute_command, args, options).asend()
+
+    async def _execute_transaction_with_retries(self, stack: Sequence[Any], raise_on_error: bool) -> Any:
+        return await self._queued(super()._execute_transaction_with_retries, stack, raise_on_error).asend()
+
+    async def _attempt_at_once(
+        self, send: Callable[..., Awaitable[Any]], args: tuple[Any, ...], options: dict[str, Any]
+    ) -> Any:
+        try:
+            return await send(*args, **options)
+        except Exception:
+            connection: Any = self._transaction_connection
+            if connection is None or not is_open(connection):
+                await self.reset()
+            raise
+
+    async def _attempt(self, send: Callable[..., Awaitable[Any]], stack: Sequence[Any], raise_on_error: bool) -> Any:
+        try:
+            return await send(stack, raise_on_error)
+        except (ConnectionError, ClusterDownError):
+            connection: Any = self._transaction_connection
+            if connection is not None:
+                await connection.disconnect()
+            raise
+
+    async def reset(self) -> None:
+        try:
+            if self._watching:
+                await aunwatch(self._transaction_connection)
+        finally:
+            self._watching = False
+            reset: Callable[[], Awaitable[None]] = super().reset
+            await reset()

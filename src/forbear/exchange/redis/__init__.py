@@ -1,1 +1,1 @@
-"""Commands of Redis and Valkey on their way through a client library: which of them it may send again, and when."""
+"""One Redis command, pipeline or transaction through its attempts, for any client library."""

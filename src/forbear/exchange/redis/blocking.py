@@ -1,4 +1,4 @@
-"""How long the server was asked to block a command, which a client has to wait for. It knows no other timeout."""
+"""Blocking commands (BLPOP, XREAD BLOCK, WAIT ...): read their timeout and let a connection wait that much longer."""
 
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
@@ -6,8 +6,8 @@ from typing import Any
 
 from forbear.services.redis.words import Argument, keyword, octets
 
-# Where each of them says it: the place of the word, and how many of these units are a second. 0 means for ever.
-_PLACES: dict[bytes, tuple[int, float]] = {
+# The index of the timeout among the arguments, and how many of its units are a second. A timeout of 0 is no limit.
+_TIMEOUTS: dict[bytes, tuple[int, float]] = {
     b"BLMOVE": (-1, 1),
     b"BLMPOP": (1, 1),
     b"BLPOP": (-1, 1),
@@ -19,41 +19,41 @@ _PLACES: dict[bytes, tuple[int, float]] = {
     b"WAIT": (-1, 1000),
     b"WAITAOF": (-1, 1000),
 }
-_LONGEST = 1e9  # longer than that is for ever, and more than sockets take
-_STREAMS = (b"XREAD", b"XREADGROUP")  # BLOCK stands among their options, in milliseconds
+_LONGEST = 1e9  # seconds; more than sockets take, so no limit
+_STREAMS = (b"XREAD", b"XREADGROUP")  # their timeout follows the option BLOCK, in milliseconds
 
-NAMES = frozenset(name.decode() for name in (*_PLACES, *_STREAMS))
+NAMES = frozenset(name.decode() for name in (*_TIMEOUTS, *_STREAMS))
 """The commands that may block, as the clients name them."""
 
 
-def patience(command: Sequence[Argument]) -> float | None:
-    """Return the seconds that the server may block a command for: 0.0 if it does not, None for ever."""
+def blocked_for(command: Sequence[Argument]) -> float | None:
+    """Return the seconds that the server may block a command: 0.0 if it does not block, None without a limit."""
     if command[0] not in NAMES:
         return 0.0
     try:
-        place, unit = _place(command)
-        seconds = float(octets(command[place])) / unit if place else 0.0
+        index, unit = _timeout(command)
+        seconds = float(octets(command[index])) / unit if index else 0.0
     except (LookupError, TypeError, ValueError):
         return 0.0  # the server refuses it at once
-    return seconds if place == 0 or 0 < seconds <= _LONGEST else None
+    return seconds if index == 0 or 0 < seconds <= _LONGEST else None
 
 
-def _place(command: Sequence[Argument]) -> tuple[int, float]:
+def _timeout(command: Sequence[Argument]) -> tuple[int, float]:
     name = keyword(command[0])
-    if name in _PLACES:
-        return _PLACES[name]
+    if name in _TIMEOUTS:
+        return _TIMEOUTS[name]
     words = [keyword(word) if isinstance(word, str | bytes) else b"" for word in command]
     options = words[: words.index(b"STREAMS")]  # after which come names
     return (options.index(b"BLOCK") + 1, 1000) if b"BLOCK" in options else (0, 1)
 
 
 @contextmanager
-def waiting(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """Let a connection that is open wait for a reply as much longer as the server may block the command.
+def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
+    """Let an open connection wait for the response as much longer as the server may block the command.
 
     A client that gave up earlier would lose what the server takes from a list for it.
     """
-    seconds = patience(command)
+    seconds = blocked_for(command)
     if seconds == 0 or getattr(connection, "_sock", None) is None:
         yield
         return
@@ -68,9 +68,9 @@ def waiting(connection: Any, command: Sequence[Argument]) -> Generator[None]:
 
 
 @contextmanager
-def awaiting(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """The same for a connection of asyncio, which has its timeout by itself."""
-    seconds = patience(command)
+def alonger_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
+    """Do the same for a connection of asyncio, which keeps its timeout itself."""
+    seconds = blocked_for(command)
     own = connection.socket_timeout
     connection.socket_timeout = None if seconds is None or own is None else own + seconds
     try:

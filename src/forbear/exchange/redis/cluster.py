@@ -1,120 +1,223 @@
-"""Pipelines on a cluster, sync and asyncio: what came back broken is sent again by itself. It knows no library.
+"""Commands and pipelines on a cluster, sync and asyncio: send again only the commands that failed, each by itself.
 
-The libraries send again whatever of a pipeline was lost or redirected, INCR too. Here the table says what may follow,
-and each such command then goes its own way through the cluster.
+The libraries send again whatever of a pipeline was lost or redirected, INCR too. Here the table decides which commands
+may follow, and each of them then goes its own way through the cluster.
 """
 
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextvars import ContextVar
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from forbear.core.report import attach, report
 from forbear.core.verdict import Kind, Verdict
-from forbear.exchange.redis import adrive, drive
-from forbear.exchange.redis.call import Call
-from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis import loops
+from forbear.exchange.redis.loops import CommandRun
+from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
-from forbear.exchange.redis.work import Work, judge_together, pipeline, single
-from forbear.policy import Policy
+from forbear.exchange.redis.work import Work, judge_together, pipeline, scattered_pipeline, single
 from forbear.services.redis.words import Command
 
 T = TypeVar("T")
 
-_nodes: ContextVar[list[object]] = ContextVar("forbear_nodes")
 _ALONE = Work("", repeatable=False, unsafe="", redirected=True)
 _TOGETHER = replace(_ALONE, atomic=False)
+_MAY_WORK_NEXT_TIME = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
+
+
+class _Nodes(list[object]):
+    """The nodes that the attempt under way has gone to; a `with` block is one attempt."""
+
+    def __enter__(self) -> None:
+        self.clear()
+        self._token = _nodes.set(self)
+
+    def __exit__(self, *raised: object) -> None:
+        _nodes.reset(self._token)
+
+
+_nodes: ContextVar[_Nodes | None] = ContextVar("forbear_nodes", default=None)
 
 
 def visited(node: object) -> None:
-    """Note that the attempt under way goes to `node`: what one node refused another may have executed."""
-    nodes = _nodes.get(None)
+    """Record that the attempt under way goes to `node`: what one node refused another may have executed."""
+    nodes = _nodes.get()
     if nodes is not None:
         nodes.append(node)
 
 
-def run(settings: Settings, attempt: Callable[[], T], command: Command) -> T:
-    """Have the cluster execute one command, on as many nodes as it is for."""
-    nodes: list[object] = []
+def send(settings: RedisSettings, attempt: Callable[[], T], command: Command) -> T:
+    """Send one command to as many nodes as it is for, as often as the policy allows, and return the response."""
+    nodes = _Nodes()
 
     def once() -> T:
-        nodes.clear()
-        token = _nodes.set(nodes)
-        try:
+        with nodes:
             return attempt()
-        finally:
-            _nodes.reset(token)
 
-    return drive.run(settings, partial(single, nodes=nodes), command, once)
+    return loops.send(settings, partial(single, nodes=nodes), command, once)
 
 
-async def arun(settings: Settings, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
-    """The same for asyncio."""
-    nodes: list[object] = []
+async def asend(settings: RedisSettings, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
+    """Do the same for asyncio."""
+    nodes = _Nodes()
 
     async def once() -> T:
-        nodes.clear()
-        token = _nodes.set(nodes)
-        try:
+        with nodes:
             return await attempt()
-        finally:
-            _nodes.reset(token)
 
-    return await adrive.run(settings, partial(single, nodes=nodes), command, once)
+    return await loops.asend(settings, partial(single, nodes=nodes), command, once)
 
 
 class Queued(Protocol):
-    """A command in a pipeline of either library, and its reply or error."""
+    """A command in a pipeline of either library, and its response or error."""
 
     args: tuple[Any, ...]
     position: int
     result: Any
 
 
-def mend(settings: Settings, stack: Sequence[Queued], send: Callable[[Queued], object]) -> None:
-    """Send again what came back broken, where it may be, and put the replies in the place of the errors."""
-    if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
+def execute(
+    settings: RedisSettings,
+    stack: Sequence[Any],
+    send_all: Callable[..., object],
+    send_one: Callable[..., object],
+    *,
+    raise_on_error: bool,
+) -> list[Any]:
+    """Send the commands of a pipeline to their nodes and return the responses, in which errors stay unless raised.
+
+    `send_all(stack, ...)` is the library's own sending, without redirections; `send_one(*args, **options)` sends one
+    command through the cluster.
+    """
+    options = [dict(queued.options) for queued in stack]  # an attempt takes the targets away
+
+    def attempt() -> None:
+        for queued, own in zip(stack, options, strict=True):
+            queued.options = dict(own)
+        send_all(stack, raise_on_error=False, allow_redirections=False)
+
+    def send_again(queued: Queued) -> object:
+        return send(settings, partial(send_one, *queued.args, **options[queued.position]), queued.args)
+
+    if not stack:
+        return []
+    loops.send(settings, pipeline, [queued.args for queued in stack], attempt)
+    mend(settings, stack, send_again)
+    return _responses(stack, raise_on_error=raise_on_error)
+
+
+async def aexecute(
+    settings: RedisSettings,
+    queue: Sequence[Any],
+    client: Any,
+    send_all: Callable[..., Awaitable[object]],
+    *,
+    raise_on_error: bool,
+) -> list[Any]:
+    """Do the same for asyncio; `client` is forbear's, so its `execute_command` decides by the table itself."""
+    stack: list[Any] = []
+
+    async def attempt() -> None:
+        # New ones each time: a node that was not waited for may still write into the old ones.
+        stack[:] = [type(queued)(queued.position, *queued.args, **queued.kwargs) for queued in queue]
+        await client.initialize()
+        await send_all(client, list(stack), raise_on_error=False, allow_redirections=False)
+
+    async def send_again(queued: Queued) -> object:
+        return await client.execute_command(*queued.args, **queue[queued.position].kwargs)
+
+    if not queue:
+        return []
+    await loops.asend(settings, scattered_pipeline, [queued.args for queued in queue], attempt)
+    await amend(settings, stack, send_again)
+    return _responses(stack, raise_on_error=raise_on_error)
+
+
+def mend(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], object]) -> None:
+    """Send the failed commands again where that is allowed, and replace their errors by the responses."""
+    repair = _repair(settings, stack)
+    if repair is None:
         return
-    broken = _Broken(settings, settings.policy, stack)
-    delay = broken.delay()
-    if delay is None:
-        broken.tell()
-        return
-    broken.call.runtime.sleep(delay)
-    for queued in broken.again:
+    run, delay, again = repair
+    run.runtime.sleep(delay)
+    for queued in again:
         try:
-            queued.result = send(queued)
+            queued.result = send_again(queued)
         except Exception as error:
             queued.result = error
             if report(error) is not None:
-                return  # patience is at an end: the others keep their errors
-    broken.call.succeeded()
+                return  # the policy's limits are reached: the other commands keep their errors
+    run.succeeded()
 
 
-async def amend(settings: Settings, stack: Sequence[Queued], send: Callable[[Queued], Awaitable[object]]) -> None:
-    """The same for asyncio."""
-    if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
+async def amend(
+    settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], Awaitable[object]]
+) -> None:
+    """Do the same for asyncio."""
+    repair = _repair(settings, stack)
+    if repair is None:
         return
-    broken = _Broken(settings, settings.policy, stack)
-    delay = broken.delay()
-    if delay is None:
-        broken.tell()
-        return
-    await broken.call.runtime.asleep(delay)
-    for queued in broken.again:
+    run, delay, again = repair
+    await run.runtime.asleep(delay)
+    for queued in again:
         try:
-            queued.result = await send(queued)
+            queued.result = await send_again(queued)
         except Exception as error:
             queued.result = error
             if report(error) is not None:
                 return
-    broken.call.succeeded()
+    run.succeeded()
+
+
+class _Failure(NamedTuple):
+    """A failed command of a pipeline and the verdict on it; `harmful` if sending it again might execute it twice."""
+
+    queued: Queued
+    verdict: Verdict
+    harmful: bool
+
+
+def _repair(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRun, float, list[Queued]] | None:
+    """Return the run, the seconds to wait and the commands to send again after that; None to send nothing again.
+
+    One harmful command is enough to send nothing again. All errors are then annotated with the reason, for the first of
+    them is raised, whichever was decisive.
+    """
+    if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
+        return None
+    work = pipeline([queued.args for queued in stack])
+    run = CommandRun(settings, settings.policy, work)
+    failures = [failure for failure in _failures(run, stack) if failure.verdict.kind in _MAY_WORK_NEXT_TIME]
+    harmful = next((failure for failure in failures if failure.harmful), None)
+    if not failures:
+        return None
+    decisive = harmful or failures[0]
+    delay = run.after(decisive.verdict, decisive.queued.result, replace(work, repeatable=harmful is None))
+    if delay is not None:
+        return run, delay, [failure.queued for failure in failures]
+    for queued in stack:
+        error = queued.result
+        if run.report is not None and isinstance(error, Exception) and report(error) is None:
+            attach(error, run.report)
+    return None
+
+
+def _failures(run: CommandRun, stack: Sequence[Queued]) -> Iterator[_Failure]:
+    judgements = judge_together([queued.args for queued in stack])
+    errors = Counter(id(queued.result) for queued in stack if isinstance(queued.result, Exception))
+    for queued, judgement in zip(stack, judgements, strict=True):
+        error = queued.result
+        if isinstance(error, Exception):
+            # redis-py gives one error to all commands of a node, even to those that were answered before it.
+            work = replace(_TOGETHER if errors[id(error)] > 1 else _ALONE, scripted=judgement.scripted)
+            verdict = run.policy_verdict(error, verdict_of(error, work))
+            yield _Failure(queued, verdict, verdict.kind is Kind.TRANSIENT and not judgement.repeatable)
 
 
 def raise_first(stack: Sequence[Queued]) -> None:
-    """Raise the first error among the results, saying whose it is."""
+    """Raise the first error among the results, and name its command in the text."""
     for queued in stack:
         error = queued.result
         if isinstance(error, Exception):
@@ -124,40 +227,7 @@ def raise_first(stack: Sequence[Queued]) -> None:
             raise error
 
 
-class _Broken:
-    """What is to be done about a pipeline that came back with errors; `again` lists what is to be sent again."""
-
-    def __init__(self, settings: Settings, policy: Policy, stack: Sequence[Queued]) -> None:
-        self.again: list[Queued] = []
-        self._stack = stack
-        self._work = pipeline([queued.args for queued in stack])
-        self.call = Call(settings, policy, self._work)
-
-    def tell(self) -> None:
-        """Let all errors say why nothing is sent again: the first of them comes out, whichever was decisive."""
-        told = self.call.report
-        for queued in self._stack:
-            error = queued.result
-            if told is not None and isinstance(error, Exception) and report(error) is None:
-                attach(error, told)
-
-    def delay(self) -> float | None:
-        """Seconds to wait before that; None if there is nothing to be sent again, or it must not be."""
-        judged = judge_together([queued.args for queued in self._stack])
-        verdicts: list[Verdict] = []
-        errors = Counter(id(queued.result) for queued in self._stack if isinstance(queued.result, Exception))
-        for queued, judgement in zip(self._stack, judged, strict=True):
-            error = queued.result
-            if not isinstance(error, Exception):
-                continue
-            # redis-py gives one error to all commands of a node, those too that were answered before it came.
-            work = replace(_TOGETHER if errors[id(error)] > 1 else _ALONE, scripted=judgement.scripted)
-            verdict = self.call.judged(error, verdict_of(error, work))
-            if verdict.kind is Kind.TRANSIENT and not judgement.repeatable:
-                return self.call.after(verdict, error, replace(self._work, repeatable=False))
-            if verdict.kind in (Kind.TRANSIENT, Kind.NOT_EXECUTED):
-                self.again.append(queued)
-                verdicts.append(verdict)
-        if not self.again:
-            return None
-        return self.call.after(verdicts[0], self.again[0].result, replace(self._work, repeatable=True))
+def _responses(stack: Sequence[Queued], *, raise_on_error: bool) -> list[Any]:
+    if raise_on_error:
+        raise_first(stack)
+    return [queued.result for queued in stack]

@@ -1,66 +1,105 @@
-"""Pipelines, sync and asyncio: what they hold, what they have sent, and how it is sent again. It knows no library."""
+"""Pipelines, sync and asyncio: send what they have queued, or a command at once, as often as it may be sent."""
 
-from collections.abc import Awaitable, Callable, Generator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
-from forbear.exchange.redis import adrive, drive, watch
-from forbear.exchange.redis.settings import Settings
-from forbear.exchange.redis.work import Work, judge_together, pipeline, single, transaction
+from forbear.exchange.redis import loops
+from forbear.exchange.redis.settings import RedisSettings
+from forbear.exchange.redis.transactions import Trail, recording_failure
+from forbear.exchange.redis.watch import WatchLoop, WatchStep
+from forbear.exchange.redis.work import Work, pipeline, single, transaction
 from forbear.services.redis.words import Command
 
-T = TypeVar("T")
 
+class PipelineState:
+    """What forbear keeps for one pipeline; `conflict` is the library's WatchError.
 
-class Trail:
-    """What one cycle of a transaction has sent: commands at once, as under WATCH, and what EXEC was to execute.
-
-    `failed` tells a failure of the pipeline from one of the caller's function.
+    `loop` is the loop under WATCH that the caller may run with the pipeline. `trail` is there only while forbear itself
+    repeats a transaction.
     """
 
-    __slots__ = ("at_once", "failed", "queued")
+    __slots__ = ("loop", "settings", "trail")
 
-    def __init__(self) -> None:
-        self.at_once: list[Command] = []
-        self.queued: Callable[[], Work] | None = None
-        self.failed = False
+    def __init__(self, settings: RedisSettings, conflict: type[Exception]) -> None:
+        self.settings = settings
+        self.loop = WatchLoop(conflict)
+        self.trail: Trail | None = None
 
-    @property
-    def harmless(self) -> bool:
-        """Whether all that was sent at once may be sent again."""
-        return all(judgement.repeatable for judgement in judge_together(self.at_once, at_once=True))
+    def queued(self, describe: Callable[[], Work], attempt: Callable[[], Any], *, watched: bool) -> "Sending":
+        """Return the sending of what the pipeline has queued."""
+        if self.trail is not None:
+            self.trail.queued = describe
+        return Sending(self, describe, attempt, watched, ends=True)
+
+    def at_once(self, command: Command, attempt: Callable[[], Any], *, watched: bool) -> "Sending":
+        """Return the sending of a command that the pipeline does not queue: WATCH, or a command under WATCH."""
+        if self.trail is not None:
+            self.trail.at_once.append(command)
+        return Sending(self, partial(single, command, at_once=True), attempt, watched, ends=False)
 
 
-@contextmanager
-def noting(trail: Trail | None) -> Generator[None]:
-    """Note a failure of what the block sends."""
-    try:
-        yield
-    except Exception:
-        if trail is not None:
-            trail.failed = True
-        raise
+@dataclass(frozen=True, slots=True)
+class Sending:
+    """One sending of a pipeline: `attempt` sends it, `describe` returns its description.
+
+    Under WATCH (`watched`) it is sent once; `ends` says that EXEC is part of it. For asyncio `attempt` returns an
+    awaitable.
+    """
+
+    state: PipelineState
+    describe: Callable[[], Work]
+    attempt: Callable[[], Any]
+    watched: bool
+    ends: bool
+
+    def send(self) -> Any:
+        """Send it as often as the policy allows and return the responses."""
+        with recording_failure(self.state.trail):
+            if self.watched:
+                return self._step().send(self.attempt)
+            return loops.send(self.state.settings, Sending._describe, self, self.attempt)
+
+    async def asend(self) -> Any:
+        """Do the same for asyncio."""
+        with recording_failure(self.state.trail):
+            if self.watched:
+                return await self._step().asend(self.attempt)
+            return await loops.asend(self.state.settings, Sending._describe, self, self.attempt)
+
+    def _describe(self) -> Work:
+        return self.describe()
+
+    def _step(self) -> WatchStep:
+        loop = self.state.loop if self.state.trail is None else None
+        return WatchStep(self.state.settings, loop, self.describe, ends=self.ends)
 
 
 class Pipe(Protocol):
-    """A pipeline of either library; `trail` is there while a transaction wants to know what was sent.
-
-    `loop` is what is known of the caller's own WATCH loop, and `conflict` the WatchError of the library.
-    """
+    """A pipeline of either library for one server."""
 
     command_stack: Any  # a list of commands, each with its options
     scripts: set[Any]
     explicit_transaction: bool
     watching: bool
-    settings: Settings
-    trail: Trail | None
-    loop: watch.Loop | None
-    conflict: type[Exception]
+    state: PipelineState
+
+
+def queued(pipe: Pipe, attempt: Callable[[], Any], *, atomic: bool) -> Sending:
+    """Return the sending of what `pipe` has queued, between MULTI and EXEC if `atomic`."""
+    queue = _Queue(pipe, atomic=atomic)
+    return pipe.state.queued(queue.describe, partial(queue.send, pipe, attempt), watched=pipe.watching)
+
+
+def at_once(pipe: Pipe, attempt: Callable[[], Any], command: Command) -> Sending:
+    """Return the sending of a command that `pipe` does not queue: WATCH, or a command under WATCH."""
+    queue = _Queue(pipe, atomic=True)
+    return pipe.state.at_once(command, partial(queue.send, pipe, attempt), watched=pipe.watching)
 
 
 class _Queue:
-    """What a pipeline holds, which every attempt takes away."""
+    """What a pipeline has queued, which every attempt empties."""
 
     def __init__(self, pipe: Pipe, *, atomic: bool) -> None:
         self._stack = pipe.command_stack
@@ -69,85 +108,22 @@ class _Queue:
         self._watched = pipe.watching
         self._atomic = atomic or pipe.explicit_transaction
 
-    def restore(self, pipe: Pipe) -> None:
-        """Put it back for the next attempt."""
+    def send(self, pipe: Pipe, attempt: Callable[[], Any]) -> Any:
+        """Put the queue back and make the attempt."""
         pipe.command_stack = self._stack
         pipe.scripts = self._scripts
         pipe.explicit_transaction = self._explicit
+        return attempt()
 
     def describe(self) -> Work:
-        """What it is, taken together."""
+        """Describe the queued commands together."""
         commands: Sequence[Command] = [command for command, _ in self._stack]
         return transaction(commands, watched=self._watched) if self._atomic else pipeline(commands)
 
 
-def execute(pipe: Pipe, attempt: Callable[[], T], *, atomic: bool) -> T:
-    """Execute what is queued, `atomic` between MULTI and EXEC."""
-    queue = _Queue(pipe, atomic=atomic)
-    if pipe.trail is not None:
-        pipe.trail.queued = queue.describe
-
-    def once() -> T:
-        queue.restore(pipe)
-        return attempt()
-
-    with noting(pipe.trail):
-        if pipe.watching:
-            return watch.run(pipe.settings, _loop(pipe), queue.describe, once, ends=True)
-        return drive.run(pipe.settings, _Queue.describe, queue, once)
-
-
-def at_once(pipe: Pipe, attempt: Callable[[], T], command: Command) -> T:
-    """Execute a command at once: WATCH, and those that follow it."""
-    queue = _Queue(pipe, atomic=True)
-    if pipe.trail is not None:
-        pipe.trail.at_once.append(command)
-
-    def once() -> T:
-        queue.restore(pipe)
-        return attempt()
-
-    with noting(pipe.trail):
-        if pipe.watching:
-            return watch.run(pipe.settings, _loop(pipe), partial(_immediate, command), once)
-        return drive.run(pipe.settings, _immediate, command, once)
-
-
-async def aexecute(pipe: Pipe, attempt: Callable[[], Awaitable[T]], *, atomic: bool) -> T:
-    """Do the same for asyncio."""
-    queue = _Queue(pipe, atomic=atomic)
-    if pipe.trail is not None:
-        pipe.trail.queued = queue.describe
-
-    async def once() -> T:
-        queue.restore(pipe)
-        return await attempt()
-
-    with noting(pipe.trail):
-        if pipe.watching:
-            return await watch.arun(pipe.settings, _loop(pipe), queue.describe, once, ends=True)
-        return await adrive.run(pipe.settings, _Queue.describe, queue, once)
-
-
-async def aat_once(pipe: Pipe, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
-    """Do the same for asyncio."""
-    queue = _Queue(pipe, atomic=True)
-    if pipe.trail is not None:
-        pipe.trail.at_once.append(command)
-
-    async def once() -> T:
-        queue.restore(pipe)
-        return await attempt()
-
-    with noting(pipe.trail):
-        if pipe.watching:
-            return await watch.arun(pipe.settings, _loop(pipe), partial(_immediate, command), once)
-        return await adrive.run(pipe.settings, _immediate, command, once)
-
-
 def unwatch(connection: Any) -> None:
-    """Lift a WATCH. A connection that does not do so is closed, which lifts it, too."""
-    if not is_open(connection):
+    """Lift a WATCH; if that fails, close the connection, which lifts it, too. None and closed ones stay as they are."""
+    if connection is None or not is_open(connection):
         return  # it would be opened again only for this
     try:
         connection.send_command("UNWATCH")
@@ -160,7 +136,7 @@ def unwatch(connection: Any) -> None:
 
 async def aunwatch(connection: Any) -> None:
     """Do the same for asyncio."""
-    if not is_open(connection):
+    if connection is None or not is_open(connection):
         return
     try:
         await connection.send_command("UNWATCH")
@@ -175,15 +151,3 @@ def is_open(connection: Any) -> bool:
     """Return whether a connection is open, and so may still hold a WATCH."""
     is_connected: object = getattr(connection, "is_connected", None)  # the sync one of valkey-py lacks it
     return is_connected if isinstance(is_connected, bool) else getattr(connection, "_sock", None) is not None
-
-
-def _immediate(command: Command) -> Work:
-    return single(command, at_once=True)
-
-
-def _loop(pipe: Pipe) -> watch.Loop | None:
-    if pipe.trail is not None:
-        return None
-    if pipe.loop is None:
-        pipe.loop = watch.Loop(pipe.conflict)
-    return pipe.loop

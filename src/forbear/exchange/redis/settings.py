@@ -1,4 +1,4 @@
-"""How a client was set up: its policy, and that nothing else retries. It knows no library."""
+"""The retry settings of one client, and the checks that nothing else retries beside them."""
 
 from collections.abc import Mapping
 
@@ -14,11 +14,12 @@ _RETRIES = (
 )  # fmt: skip
 
 
-class Settings:
-    """The set-up of one client.
+class RedisSettings:
+    """The retry settings of one client.
 
     `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without one.
-    `tables` says that the policy judges errors as the service does; any other has the last word on them.
+    `tables` is true if the policy judges errors as the service does; any other policy overrules the tables on errors.
+    Raises TypeError for anything but a policy, and for a policy of an HTTP service.
     """
 
     __slots__ = ("limit", "policy", "tables")
@@ -37,7 +38,10 @@ class Settings:
 
     @property
     def may_repeat(self) -> bool:
-        """Whether the policy leaves it to the table; that of the service says no only of functions."""
+        """Return whether the policy permits repeating what the tables call repeatable.
+
+        `repeatable` of the service's own policy speaks of decorated functions only.
+        """
         return self.policy is not None and (self.tables or self.policy.repeatable)
 
 
@@ -47,11 +51,11 @@ def _first_limit(policy: Policy | None) -> float | None:
     return min(policy.attempt_timeout, policy.limits.timeout)
 
 
-ONCE = Settings(None)
+ONCE = RedisSettings(None)
 
 
 def refuse_retries(options: Mapping[str, object]) -> None:
-    """Refuse options of the library's own retries: they know no command, and both together would multiply."""
+    """Raise TypeError for options of the library's own retries: they repeat any command, and both would multiply."""
     for name in _RETRIES:
         if options.get(name):
             raise TypeError(
@@ -60,8 +64,11 @@ def refuse_retries(options: Mapping[str, object]) -> None:
             )
 
 
-def refuse_pool(options: Mapping[str, object], limit: float | None = None) -> None:
-    """Refuse a connection pool that retries by itself, or whose sockets wait longer than `limit` seconds."""
+def check_pool(options: Mapping[str, object], limit: float | None) -> None:
+    """Raise ValueError for a connection pool that retries by itself, or whose sockets wait longer than `limit` seconds.
+
+    `options` are those of the pool's connections.
+    """
     retry: object = options.get("retry")
     if options.get("retry_on_error") or options.get("retry_on_timeout") or getattr(retry, "_retries", 0):
         raise ValueError(
@@ -78,8 +85,8 @@ def refuse_pool(options: Mapping[str, object], limit: float | None = None) -> No
                 )
 
 
-def shorten(options: dict[str, object], limit: float | None) -> None:
-    """Hand the attempt timeout to the sockets, where they are not to give up earlier anyway."""
+def limit_sockets(options: dict[str, object], limit: float | None) -> None:
+    """Set the timeouts of the sockets to `limit` seconds where they are longer; None changes nothing."""
     if limit is not None:
         for name in ("socket_timeout", "socket_connect_timeout"):
             own = options.get(name)

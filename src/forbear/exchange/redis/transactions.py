@@ -1,69 +1,99 @@
-"""`transaction(func, *keys)` of the clients, sync and asyncio: the whole cycle from WATCH on, again and again.
+"""`transaction(func, *keys)` of the clients, sync and asyncio: repeat the whole cycle from WATCH on.
 
 A conflict runs the cycle again, under the backoff and the limits of the policy. So does a failure before anything was
-executed. Once the outcome of EXEC is unknown, the error comes out: the change may have been applied.
+executed. Once the outcome of EXEC is unknown, the error is raised: the change may have been applied.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from dataclasses import replace
 from inspect import isawaitable
 from typing import Any
 
 from forbear.core.verdict import PERMANENT, Kind, Verdict
-from forbear.exchange.redis.call import Call
-from forbear.exchange.redis.pipelines import Trail
-from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.loops import CommandRun
+from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
-from forbear.exchange.redis.work import Work
+from forbear.exchange.redis.work import Work, judge_together
 from forbear.policy import Policy
+from forbear.services.redis.words import Command
 
 _TRANSACTION = Work("transaction", repeatable=False, unsafe="")
 
 
+class Trail:
+    """Record what one cycle of a transaction has sent: commands at once, as under WATCH, and what EXEC was to execute.
+
+    `queued` returns the description of the latter, None before EXEC. `failed` tells a failure of the pipeline from one
+    of the caller's function.
+    """
+
+    __slots__ = ("at_once", "failed", "queued")
+
+    def __init__(self) -> None:
+        self.at_once: list[Command] = []
+        self.queued: Callable[[], Work] | None = None
+        self.failed = False
+
+    @property
+    def harmless(self) -> bool:
+        """Return whether all that was sent at once may be sent again."""
+        return all(judgement.repeatable for judgement in judge_together(self.at_once, at_once=True))
+
+
+@contextmanager
+def recording_failure(trail: Trail | None) -> Generator[None]:
+    """Record in the trail that a command which the block sends has failed."""
+    try:
+        yield
+    except Exception:
+        if trail is not None:
+            trail.failed = True
+        raise
+
+
 def transact(
-    settings: Settings,
+    settings: RedisSettings,
     policy: Policy,
     pipe: Any,
     func: Callable[[Any], Any],
     watches: tuple[Any, ...],
-    *,
-    value_from_callable: bool = False,
-    watch_delay: float | None = None,
+    **options: Any,
 ) -> Any:
-    """Run the cycle until it is through; `pipe` sends everything once."""
-    cycle = _Cycle(settings, policy, watch_delay)
+    """Run the cycle until it succeeds, and return what EXEC returned; `pipe` must send everything once.
+
+    `options` are those of `TransactionRun`.
+    """
+    run = TransactionRun(settings, policy, **options)
     while True:
-        cycle.trail = pipe.trail = Trail()
+        run.trail = pipe.state.trail = Trail()
         try:
             if watches:
                 pipe.watch(*watches)
             value = func(pipe)
             executed = pipe.execute()
         except Exception as error:
-            delay = cycle.failed(error)
+            delay = run.failed(error)
             if delay is None:
                 raise
         else:
-            cycle.succeeded()
-            return value if value_from_callable else executed
+            return run.succeeded(value, executed)
         pipe.reset()
-        cycle.runtime.sleep(delay)
+        run.runtime.sleep(delay)
 
 
 async def atransact(
-    settings: Settings,
+    settings: RedisSettings,
     policy: Policy,
     pipe: Any,
     func: Callable[[Any], Any],
     watches: tuple[Any, ...],
-    *,
-    value_from_callable: bool = False,
-    watch_delay: float | None = None,
+    **options: Any,
 ) -> Any:
-    """The same for asyncio; `func` may be async or not."""
-    cycle = _Cycle(settings, policy, watch_delay)
+    """Do the same for asyncio; `func` may be async or not."""
+    run = TransactionRun(settings, policy, **options)
     while True:
-        cycle.trail = pipe.trail = Trail()
+        run.trail = pipe.state.trail = Trail()
         try:
             if watches:
                 await pipe.watch(*watches)
@@ -72,43 +102,56 @@ async def atransact(
                 value = await value
             executed = await pipe.execute()
         except Exception as error:
-            delay = cycle.failed(error)
+            delay = run.failed(error)
             if delay is None:
                 raise
         else:
-            cycle.succeeded()
-            return value if value_from_callable else executed
+            return run.succeeded(value, executed)
         await pipe.reset()
-        await cycle.runtime.asleep(delay)
+        await run.runtime.asleep(delay)
 
 
-class _Cycle:
-    """What both loops share: what the cycle under way has sent, and what a failure means there."""
+class TransactionRun:
+    """The state of both loops: the trail of the cycle under way, and the run that counts and limits the cycles.
 
-    def __init__(self, settings: Settings, policy: Policy, watch_delay: float | None) -> None:
+    `value_from_callable` returns the value of the caller's function instead of that of EXEC. `watch_delay` (seconds)
+    replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing.
+    """
+
+    def __init__(
+        self,
+        settings: RedisSettings,
+        policy: Policy,
+        *,
+        value_from_callable: bool = False,
+        watch_delay: float | None = None,
+        max_tries: int | None = None,
+    ) -> None:
         self.trail = Trail()
-        self._call = Call(settings, policy, _TRANSACTION)
-        self.runtime = self._call.runtime
+        self._run = CommandRun(settings, policy.with_attempts(max_tries) if max_tries else policy, _TRANSACTION)
+        self.runtime = self._run.runtime
+        self._value_from_callable = value_from_callable
         self._delay = watch_delay or None
 
-    def succeeded(self) -> None:
-        """Tell the budget and the listener."""
-        self._call.succeeded()
+    def succeeded(self, value: Any, executed: Any) -> Any:
+        """Tell the budget and the listener of a success, and return what the caller wants of the two values."""
+        self._run.succeeded()
+        return value if self._value_from_callable else executed
 
     def failed(self, error: Exception) -> float | None:
-        """Seconds to wait before the next cycle, None to let the error out."""
+        """Return the seconds to wait before the next cycle, None to raise the error."""
         trail = self.trail
         if not trail.failed:
-            return self._call.after(PERMANENT, error)  # of the function, whatever else it called
+            return self._run.after(PERMANENT, error)  # the caller's function failed by itself
         sent = _TRANSACTION if trail.queued is None else trail.queued()
         # A loss before EXEC leaves nothing behind but what was sent at once.
         repeatable = trail.harmless and (trail.queued is None or sent.repeatable)
         work = replace(sent, repeatable=repeatable, watched=False)
-        verdict = self._call.judged(error, verdict_of(error, work))
-        return self._call.after(self._of_cycle(verdict), error, work)
+        verdict = self._run.policy_verdict(error, verdict_of(error, work))
+        return self._run.after(self._of_cycle(verdict), error, work)
 
     def _of_cycle(self, verdict: Verdict) -> Verdict:
-        """What a failure means where the whole cycle may be repeated."""
+        """Return the verdict on the whole cycle, which may be repeated after a conflict."""
         if verdict.kind is Kind.CONFLICT:
             return verdict.replace(kind=Kind.NOT_EXECUTED, delay=self._delay)
         if verdict.kind is Kind.NOT_EXECUTED and not self.trail.harmless:

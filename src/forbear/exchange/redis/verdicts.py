@@ -1,38 +1,39 @@
-"""Judge what an error of a client library means for what was sent. It knows no policy.
+"""Turn an error of a client library into the verdict on what was sent.
 
-The service says what responses and errors mean by themselves. Here it is added when an error arose, what the client can
-do about a response, that of several commands one may have been executed before another was refused, and that a script
-may answer with any error.
+The service knows what error responses and exceptions mean by themselves. This module adds what depends on the attempt:
+in which phase the error arose, whether the client can follow a response, whether one of several commands may have been
+executed before another was refused, and whether a script answered.
 """
 
 from dataclasses import replace
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.redis.origin import Origin, behind, decisive, is_unreadable, origin
+from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
 from forbear.exchange.redis.work import Work
-from forbear.services.redis.failures import is_conflict, reply_of, verdict_of_exception
-from forbear.services.redis.replies import needs_reconnect, verdict_of_reply
+from forbear.services.redis.errors import is_conflict, needs_reconnect, reply_of, verdict_of_exception, verdict_of_reply
 
-# The client cannot do what these ask for: go elsewhere, or load a script that only its caller has.
+# The client cannot follow these: they ask it to go elsewhere, or to load a script that only its caller has.
 _FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")
-_DEMOTED = "The previous master is now a slave"  # what remains of a READONLY where Sentinel manages the connection
-# Raised as soon as they are read, where the others wait for what EXEC says; the last two on clusters only.
+# The text of the error that replaces READONLY where Sentinel manages the connection.
+_DEMOTED = "The previous master is now a slave"
+# Raised as soon as they are read, while other errors wait for the response to EXEC; the last two on clusters only.
 _RAISED_AT_ONCE = ("BusyLoadingError", "ClusterDownError", "MasterDownError")
 
 
 def verdict_of(error: BaseException, work: Work) -> Verdict:
-    """Return what an error means for `work`, by what happened to the commands that were sent.
+    """Return the verdict on `work` after an error, by what happened to the commands that were sent.
 
     Where the client failed again while it cleaned up, the first failure counts.
     """
-    verdict = _alone(error, work)
+    verdict = _verdict_of_one(error, work)
     first = _first(error)
     if first is not error and not (verdict.kind is Kind.PERMANENT and work.repeatable):
-        # A cancelled command tells nothing; a redirection was followed by the client itself.
-        verdict = _alone(first, replace(work, redirected=True)) if isinstance(first, Exception) else TRANSIENT
+        # A cancelled command says nothing about its outcome; a redirection was followed by the client itself.
+        redirected = replace(work, redirected=True)
+        verdict = _verdict_of_one(first, redirected) if isinstance(first, Exception) else TRANSIENT
     if verdict.kind is Kind.NOT_EXECUTED:
         # A script may answer with any error after it wrote, unless EXEC says that nothing was executed.
-        if work.scripted and origin(first) is not Origin.BEFORE and not _is_aborted(first):
+        if work.scripted and phase_of(first) is not Phase.BEFORE and not _is_aborted(first):
             return verdict.replace(kind=Kind.TRANSIENT)
         if work.watched:
             return CONFLICT
@@ -44,11 +45,22 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
 def failure_of(error: Exception) -> Exception:
     """Return the failure of what was sent, where the library raises another error in its place.
 
-    The libraries raise the same WatchError for a connection that is lost under WATCH as for a conflict, and the loops
-    of their users then apply a change again that may have been applied. They also clean up, which may fail, too.
+    The libraries raise the same WatchError for a connection that is lost under WATCH as for a conflict. A caller's loop
+    would then apply a change again that may have been applied. Cleaning up may fail as well and hide the failure.
     """
     first = _first(error)
     return first if isinstance(first, Exception) else error
+
+
+def is_watch_error(error: BaseException) -> bool:
+    """Return whether an error is the libraries' WatchError, after which callers begin again with WATCH."""
+    return any(cls.__name__ == "WatchError" for cls in type(error).__mro__)
+
+
+def is_demoted(error: BaseException) -> bool:
+    """Return whether the server says that it is a primary no longer, so that only another connection helps."""
+    response = reply_of(error)
+    return response is not None and needs_reconnect(response)
 
 
 def _first(error: BaseException) -> BaseException:
@@ -58,49 +70,39 @@ def _first(error: BaseException) -> BaseException:
     return first
 
 
-def is_watch_error(error: BaseException) -> bool:
-    """Return whether an error is the one by which the libraries say: begin again with WATCH."""
-    return any(cls.__name__ == "WatchError" for cls in type(error).__mro__)
-
-
-def is_demoted(error: BaseException) -> bool:
-    """Return whether the server says that it is no primary any more, so that only another connection helps."""
-    reply = reply_of(error)
-    return reply is not None and needs_reconnect(reply)
-
-
-def _alone(error: BaseException, work: Work) -> Verdict:
+def _verdict_of_one(error: BaseException, work: Work) -> Verdict:
+    """Return the verdict after one error, whatever errors it hides."""
     if is_watch_error(error):
         return CONFLICT
     verdict = verdict_of_exception(error)
-    came = origin(error)
-    if came is Origin.BEFORE:
+    phase = phase_of(error)
+    if phase is Phase.BEFORE:
         if verdict.kind is Kind.PERMANENT or _is_untrusted(error):
             return PERMANENT
         return verdict.replace(kind=Kind.NOT_EXECUTED)
-    if came is Origin.CLEANUP:
+    if phase is Phase.CLEANUP:
         return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED else verdict
-    reply = reply_of(error)
-    if reply is not None:
-        return _replied(error, reply, verdict, work)
+    response = reply_of(error)
+    if response is not None:
+        return _verdict_of_response(error, response, verdict, work)
     if str(error) == _DEMOTED:
         return NOT_EXECUTED if work.atomic else TRANSIENT
     if is_unreadable(error):
         return TRANSIENT
     if verdict.throttled:
-        return verdict  # too many clients: the server said so and hung up, whatever was sent
-    return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and came is Origin.AFTER else verdict
+        return verdict  # too many clients: the server refused the connection and closed it
+    return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and phase is Phase.AFTER else verdict
 
 
-def _replied(error: BaseException, reply: str, verdict: Verdict, work: Work) -> Verdict:
-    """Return what an error response means, which may be one of several."""
-    # Refused before EXEC, so nothing of the transaction was executed; of EXEC itself no server says LOADING.
-    at_once = type(error).__name__ in _RAISED_AT_ONCE and origin(error) is Origin.AFTER
+def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, work: Work) -> Verdict:
+    """Return the verdict after an error response, which may be one of several."""
+    # Refused before EXEC, so nothing of the transaction was executed; no server answers EXEC itself with LOADING.
+    at_once = type(error).__name__ in _RAISED_AT_ONCE and phase_of(error) is Phase.AFTER
     if _is_aborted(error) or (work.atomic and at_once):
-        verdict = verdict_of_reply(reply)
+        verdict = verdict_of_reply(response)
     elif verdict.kind is Kind.NOT_EXECUTED and not work.atomic:
         return verdict.replace(kind=Kind.TRANSIENT)
-    if verdict.kind is Kind.NOT_EXECUTED and reply.startswith(_FOR_THE_CALLER) and not work.redirected:
+    if verdict.kind is Kind.NOT_EXECUTED and response.startswith(_FOR_THE_CALLER) and not work.redirected:
         return PERMANENT
     return verdict
 

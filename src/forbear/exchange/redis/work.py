@@ -1,26 +1,61 @@
-"""What an attempt sends: one command, several together, or what keeps a subscription. It sends nothing itself."""
+"""Describe what an attempt sends (one command, several together, a subscription) and whether it may be sent twice.
+
+`promised` is where callers vouch for commands that the tables cannot judge.
+"""
 
 from collections.abc import Sequence, Sized
+from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import get_args
 
-from forbear.exchange.redis import promises
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import classify
-from forbear.services.redis.table import CommandJudgement, Promise
+from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
 from forbear.services.redis.words import Command
 
 _CYCLE: frozenset[Promise] = frozenset({"cycle"})
 
+_promised: ContextVar[frozenset[Promise]] = ContextVar("forbear_promised", default=frozenset())
+
+
+class promised:  # noqa: N801 - used like a function
+    """`with promised("idempotent"):` vouches for the commands that the block sends, in this thread or task.
+
+    A promise is one of those of `forbear.services.redis.PROMISES`: "idempotent" makes a script repeatable, "drift" an
+    expiry that may come a little later. Nested blocks add up. ValueError for an unknown promise.
+    """
+
+    __slots__ = ("_promises", "_token")
+
+    _token: Token[frozenset[Promise]]
+
+    def __init__(self, *promises: Promise) -> None:
+        for promise in promises:
+            if promise not in get_args(Promise):
+                known = "; ".join(f'"{name}" ({text})' for name, text in PROMISES.items())
+                raise ValueError(f"`promises` must be of these: {known}; got {promise!r}")
+        self._promises = frozenset(promises)
+
+    def __enter__(self) -> None:
+        self._token = _promised.set(_promised.get() | self._promises)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        _promised.reset(self._token)
+
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What one run sends, over and over where that is allowed.
+    """The description of what every attempt of one run sends.
 
     `operation` names it in reports and events, `repeatable` says whether it may be executed twice and `unsafe` why not.
-    An error reply to a part of it holds for all of it if it is `atomic`. `redirected` marks work whose next attempt
-    goes where a redirection says, and `watched` what must not be sent again without the WATCH that came before it. The
-    `nodes` are those of a cluster that it has been sent to so far. `scripted` marks work with a script, whose error
-    responses prove nothing.
+    `texts` are parts of error responses (in lower case) by which a later attempt shows that an earlier one had worked.
+    If the work is `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
+    attempt follows a redirection. `watched` work must not be sent again without the WATCH before it. `nodes` are the
+    nodes of a cluster that it was sent to so far. `scripted` work contains a script, whose error responses prove
+    nothing.
     """
 
     operation: str
@@ -34,17 +69,17 @@ class Work:
     scripted: bool = False
 
     def is_maybe_done(self, text: str) -> bool:
-        """Whether an error reply to a later attempt may mean that an earlier one had worked."""
+        """Return whether an error response to a later attempt may mean that an earlier one had worked."""
         lowered = text.lower()
         return any(part in lowered for part in self.texts)
 
 
 SUBSCRIPTION = Work("SUBSCRIBE", repeatable=True, unsafe="")
-"""Subscribing and waiting for messages, which executes nothing; what is published in the meantime is lost."""
+"""Subscribing and waiting for messages. It executes nothing, so it may be repeated."""
 
 
 def single(command: Command, *, at_once: bool = False, nodes: Sized = ()) -> Work:
-    """Describe one command; `at_once` says that a pipeline sends it at once: WATCH, or what follows it."""
+    """Describe one command; `at_once` if a pipeline sends it without queueing it: WATCH, or a command under WATCH."""
     judgement = classify(command, promised=_promises(at_once=at_once))
     return Work(
         judgement.operation or "unknown command",
@@ -57,38 +92,41 @@ def single(command: Command, *, at_once: bool = False, nodes: Sized = ()) -> Wor
 
 
 def pipeline(commands: Sequence[Command]) -> Work:
-    """Commands that are sent together and executed one by one."""
-    judged = judge_together(commands)
-    unsafe = next((f"the pipeline with {_why_not(judgement)}" for judgement in judged if not judgement.repeatable), "")
-    scripted = any(judgement.scripted for judgement in judged)
-    return Work("pipeline", not unsafe, unsafe, atomic=len(judged) == 1, scripted=scripted)
+    """Describe commands that are sent together and executed one by one."""
+    judgements = judge_together(commands)
+    unsafe = next((f"the pipeline with {_why_not(one)}" for one in judgements if not one.repeatable), "")
+    scripted = any(one.scripted for one in judgements)
+    return Work("pipeline", not unsafe, unsafe, atomic=len(judgements) == 1, scripted=scripted)
 
 
-def several(commands: Sequence[Command]) -> Work:
-    """A pipeline of which one node may execute its part where another is not reached, and nobody says which."""
+def scattered_pipeline(commands: Sequence[Command]) -> Work:
+    """Describe a pipeline on a cluster where one node may execute its part while another is not reached.
+
+    The library does not say which, so a failure of several commands never proves that none was executed.
+    """
     work = pipeline(commands)
     return work if len(commands) == 1 else replace(work, nodes=commands)
 
 
 def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool = False) -> Work:
-    """Describe commands between MULTI and EXEC; after a WATCH they are not repeated without it."""
-    judgement = classify_transaction(commands, watched=watched, promised=promises.given())
+    """Describe commands between MULTI and EXEC; after a WATCH (`watched`) they are not repeated without it."""
+    judgement = classify_transaction(commands, watched=watched, promised=_promised.get())
+    judgements = judge_together(commands)
     unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
-    judged = judge_together(commands)
     if not watched:
-        unsafe = next((f"the transaction with {_why_not(one)}" for one in judged if not one.repeatable), unsafe)
-    scripted = any(one.scripted for one in judged)
+        unsafe = next((f"the transaction with {_why_not(one)}" for one in judgements if not one.repeatable), unsafe)
+    scripted = any(one.scripted for one in judgements)
     return Work("transaction", judgement.repeatable, unsafe, redirected=redirected, watched=watched, scripted=scripted)
 
 
 def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tuple[CommandJudgement, ...]:
-    """The judgements on commands in each other's company; `at_once` on those that a pipeline sends under WATCH."""
+    """Return the judgement of each command, given the others; `at_once` if a pipeline sends them under WATCH."""
     return classify_many(commands, promised=_promises(at_once=at_once))
 
 
 def _promises(*, at_once: bool) -> frozenset[Promise]:
     # A WATCH dies with its connection, and what was read under it is read again.
-    return promises.given() | _CYCLE if at_once else promises.given()
+    return _promised.get() | _CYCLE if at_once else _promised.get()
 
 
 def _why_not(judgement: CommandJudgement) -> str:

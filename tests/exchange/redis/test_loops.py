@@ -2,8 +2,8 @@
 
 import pytest
 
-from forbear.exchange.redis.call import Call, without_arguments
-from forbear.exchange.redis.settings import Settings
+from forbear.exchange.redis.loops import CommandRun, without_arguments
+from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.work import single
 from forbear.services import redis as service
 from forbear.testing import virtual_time
@@ -46,8 +46,8 @@ def test_in_linear_time(unit: str, before: str, after: str) -> None:
 def test_a_huge_error_is_cut() -> None:
     """Of an error response of a megabyte the run keeps a part."""
     with virtual_time(seed=1):
-        call = Call(Settings(service.policy), service.policy, single(("GET", "k")))
-        while call.failed(ConnectionError("x" * 1_000_000)) is not None:
+        run = CommandRun(RedisSettings(service.policy), service.policy, single(("GET", "k")))
+        while run.failed(ConnectionError("x" * 1_000_000)) is not None:
             pass
-    assert call.report is not None
-    assert max(len(attempt.text) for attempt in call.report.attempts) <= 500
+    assert run.report is not None
+    assert max(len(attempt.text) for attempt in run.report.attempts) <= 500

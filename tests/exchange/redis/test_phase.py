@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forbear.exchange.redis.origin import Origin, behind, decisive, is_unreadable, origin
+from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
 
 
 class Broken(Exception):
@@ -37,31 +37,31 @@ def caught(function: Callable[[], None]) -> Broken:
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        (("get_connection",), Origin.BEFORE),
-        (("get_connection", "connect", "on_connect", "send_packed_command"), Origin.BEFORE),
-        (("send_command", "send_packed_command", "connect_check_health", "read_response"), Origin.BEFORE),
-        (("send_packed_command", "connect"), Origin.BEFORE),
-        (("send_packed_command", "check_health", "send_packed_command"), Origin.BEFORE),
-        (("execute_command", "initialize", "get_connection"), Origin.BEFORE),
-        (("send_packed_command",), Origin.AFTER),
-        (("send_packed_command", "sendall"), Origin.AFTER),
-        (("parse_response", "read_response"), Origin.AFTER),
-        (("connect", "send_packed_command", "check_health"), Origin.CLEANUP),  # anew, once the response is there
-        (("_execute_command", "initialize", "get_connection"), Origin.CLEANUP),  # the nodes, after a loss
-        (("execute", "reset", "send_packed_command", "connect"), Origin.CLEANUP),
-        (("execute_command", "release", "disconnect"), Origin.CLEANUP),
-        (("execute_command", "something_new"), Origin.UNKNOWN),
-        ((), Origin.UNKNOWN),
+        (("get_connection",), Phase.BEFORE),
+        (("get_connection", "connect", "on_connect", "send_packed_command"), Phase.BEFORE),
+        (("send_command", "send_packed_command", "connect_check_health", "read_response"), Phase.BEFORE),
+        (("send_packed_command", "connect"), Phase.BEFORE),
+        (("send_packed_command", "check_health", "send_packed_command"), Phase.BEFORE),
+        (("execute_command", "initialize", "get_connection"), Phase.BEFORE),
+        (("send_packed_command",), Phase.AFTER),
+        (("send_packed_command", "sendall"), Phase.AFTER),
+        (("parse_response", "read_response"), Phase.AFTER),
+        (("connect", "send_packed_command", "check_health"), Phase.CLEANUP),  # anew, once the response is there
+        (("_execute_command", "initialize", "get_connection"), Phase.CLEANUP),  # the nodes, after a loss
+        (("execute", "reset", "send_packed_command", "connect"), Phase.CLEANUP),
+        (("execute_command", "release", "disconnect"), Phase.CLEANUP),
+        (("execute_command", "something_new"), Phase.UNKNOWN),
+        ((), Phase.UNKNOWN),
     ],
 )
-def test_the_first_function_that_decides(names: tuple[str, ...], expected: Origin) -> None:
+def test_the_first_function_that_decides(names: tuple[str, ...], expected: Phase) -> None:
     """What comes after it changes nothing."""
-    assert origin(caught(through(*names))) is expected
+    assert phase_of(caught(through(*names))) is expected
 
 
 def test_an_error_that_was_never_raised() -> None:
     """Such as one among replies: it has come through no function."""
-    assert origin(Broken()) is Origin.UNKNOWN
+    assert phase_of(Broken()) is Phase.UNKNOWN
 
 
 def test_what_is_behind_an_error() -> None:

@@ -1,0 +1,127 @@
+"""The asyncio clients of both libraries, their pipelines and subscriptions, as mixins."""
+
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import Any, Generic, cast
+
+from forbear.clients._redis.base import ClientBase, P, PipelineBase, PubSubBase, S
+from forbear.clients._redis.library import LibraryTransactions
+from forbear.exchange.redis import blocking, loops, pipelines
+from forbear.exchange.redis.settings import ONCE, RedisSettings
+from forbear.exchange.redis.transactions import atransact
+from forbear.exchange.redis.verdicts import is_demoted
+from forbear.exchange.redis.work import single
+from forbear.run.switch import is_off
+
+
+class AsyncTransactionsMixin(LibraryTransactions):
+    """`transaction()` of asyncio clients."""
+
+    settings: RedisSettings
+    _pipeline: Callable[..., Any]
+
+    async def transaction(
+        self,
+        func: Callable[[Any], Any],
+        *watches: Any,
+        shard_hint: Any = None,
+        value_from_callable: bool = False,
+        watch_delay: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Run `func(pipeline)` and EXEC under WATCH, and the whole cycle again after a conflict.
+
+        The policy limits the cycles and the waits between them. `watch_delay` (seconds) replaces its backoff, and
+        `max_tries` of valkey-py its attempts. If it is unknown whether EXEC was executed, the error is raised. Without
+        a policy the library's own loop runs the cycles.
+        """
+        options |= {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
+        policy = self.settings.policy
+        if policy is None or is_off():
+            return await super().transaction(func, *watches, shard_hint=shard_hint, **options)
+        async with self._pipeline(ONCE, True, shard_hint) as pipe:
+            return await atransact(self.settings, policy, pipe, func, watches, **options)
+
+
+class AsyncClientMixin(ClientBase[P, S], AsyncTransactionsMixin, Generic[P, S]):
+    """An asyncio client for one server."""
+
+    _interrupts = True
+
+    # A plain function: another coroutine around that of the loop would cost time.
+    def execute_command(self, *args: Any, **options: Any) -> Coroutine[Any, Any, Any]:
+        """Send a command as often as its policy allows; await the response."""
+        send = super().execute_command
+        return loops.asend(self.settings, single, args, send, args, options, blocked_for=blocking.blocked_for)
+
+    async def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
+        try:
+            if command_name not in blocking.NAMES:
+                return await super()._send_command_parse_response(conn, command_name, *args, **options)
+            with blocking.alonger_timeout(conn, args):
+                return await super()._send_command_parse_response(conn, command_name, *args, **options)
+        except Exception as error:
+            if is_demoted(error):
+                await conn.disconnect()
+            raise
+
+
+class AsyncPipelineMixin(PipelineBase):
+    """An asyncio pipeline for one server."""
+
+    async def execute(self, raise_on_error: bool = True) -> list[Any]:
+        """Send what is queued as often as its policy allows and return the responses."""
+        atomic: bool = cast(Any, self).is_transaction
+        responses: list[Any] = await pipelines.queued(
+            self, partial(super().execute, raise_on_error), atomic=atomic
+        ).asend()
+        return responses
+
+    async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command at once: WATCH, or a command under WATCH."""
+        attempt = partial(super().immediate_execute_command, *args, **options)
+        return await pipelines.at_once(self, attempt, args).asend()
+
+    async def reset(self) -> Any:  # the name of a command, too
+        """Drop the queue and the WATCH, and give the connection back, even if the server fails."""
+        try:
+            if self.watching:
+                await pipelines.aunwatch(self.connection)
+        finally:
+            self.watching = False
+            await super().reset()
+
+    async def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
+        return await self._sent(connection, super()._execute_transaction, commands, raise_on_error)
+
+    async def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
+        return await self._sent(connection, super()._execute_pipeline, commands, raise_on_error)
+
+    async def _sent(self, connection: Any, send: Callable[..., Awaitable[list[Any]]], *args: Any) -> list[Any]:
+        try:
+            return await send(connection, *args)
+        except Exception as error:
+            if is_demoted(error):
+                await connection.disconnect()
+            raise
+
+
+class AsyncPubSubMixin(PubSubBase):
+    """Asyncio subscriptions to one server."""
+
+    async def execute_command(self, *args: Any) -> Any:
+        """Subscribe or unsubscribe."""
+        attempt = partial(super().execute_command, *args)
+        return await attempt() if self._resubscribing else await loops.alisten(self.settings, attempt)
+
+    async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
+        """Wait for a message."""
+        return await loops.alisten(self.settings, partial(super().parse_response, block, timeout))
+
+    async def on_connect(self, connection: Any) -> None:
+        """Subscribe again on a new connection, as a part of connecting."""
+        self._resubscribing = True
+        try:
+            await super().on_connect(connection)
+        finally:
+            self._resubscribing = False

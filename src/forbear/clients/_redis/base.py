@@ -1,0 +1,118 @@
+"""The shared parts of sync and asyncio clients: their setup, and how they make pipelines and subscriptions."""
+
+from collections.abc import Callable
+from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+
+from forbear.clients._redis.library import LibraryClient, LibraryPipeline, LibraryPubSub
+from forbear.exchange.redis.pipelines import PipelineState
+from forbear.exchange.redis.settings import (
+    ONCE,
+    RECOMMENDED,
+    RedisSettings,
+    check_pool,
+    limit_sockets,
+    refuse_retries,
+)
+from forbear.policy import Policy
+
+
+class PipelineBase(LibraryPipeline):
+    """A pipeline for one server; `_conflict` is the library's WatchError."""
+
+    _conflict: ClassVar[type[Exception]]
+
+    def __init__(self, *args: Any, settings: RedisSettings = ONCE, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.state = PipelineState(settings, self._conflict)
+
+
+class PubSubBase(LibraryPubSub):
+    """Subscriptions to one server; `_resubscribing` is true while the library connects again."""
+
+    settings: RedisSettings = ONCE
+    _resubscribing = False
+
+
+P = TypeVar("P", bound=PipelineBase)
+S = TypeVar("S", bound=PubSubBase)
+
+
+class Setup:
+    """The settings of a client for one server or a cluster.
+
+    `_once` returns the options by which the library sends everything once. A client `_interrupts` its attempts at the
+    attempt timeout, or has sockets that give up by then.
+    """
+
+    settings: RedisSettings
+    _interrupts: ClassVar[bool]
+    _once: Callable[[], dict[str, Any]]
+
+    def _set_up(self, policy: Policy | None, options: dict[str, Any]) -> None:
+        """Adopt the policy, and switch off the library's own retries in the options of the constructor."""
+        self.settings = RedisSettings(policy)
+        refuse_retries(options)
+        if options.get("connection_pool") is None:
+            limit_sockets(options, self._socket_limit(self.settings))
+            options |= self._once()
+
+    @classmethod
+    def _socket_limit(cls, settings: RedisSettings) -> float | None:
+        return None if cls._interrupts else settings.limit
+
+
+class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run time the last is `object`
+    """A client for one server, which makes pipelines of class P and subscriptions of class S."""
+
+    _pipeline_class: type[P]
+    _pubsub_class: type[S]
+
+    def __init__(self, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> None:
+        self._set_up(policy, kwargs)
+        super().__init__(*args, **kwargs)
+        self._check_pool()
+
+    @classmethod
+    def from_url(cls, url: str, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> Self:
+        """Return a client for a URL, as the library's own `from_url` makes it."""
+        refuse_retries(kwargs)
+        limit_sockets(kwargs, cls._socket_limit(RedisSettings(policy)))
+        return cast(Self, super().from_url(url, *args, **kwargs))._under(policy)
+
+    @classmethod
+    def from_pool(cls, connection_pool: Any, *, policy: Policy | None = RECOMMENDED) -> Self:
+        """Return a client that owns its pool, as the library's own `from_pool` and Sentinel make it."""
+        return cast(Self, super().from_pool(connection_pool))._under(policy)
+
+    def _under(self, policy: Policy | None) -> Self:
+        self.settings = RedisSettings(policy)
+        self._check_pool()
+        return self
+
+    def _check_pool(self) -> None:
+        check_pool(cast(Any, self).connection_pool.connection_kwargs, self._socket_limit(self.settings))
+
+    def client(self) -> Self:
+        """Return a client with one connection of its own from the same pool."""
+        pool = cast(Any, self).connection_pool
+        return type(self)(connection_pool=pool, single_connection_client=True, policy=self.settings.policy)
+
+    def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> P:
+        """Return a pipeline whose commands are repeated together, if all of them may be."""
+        return self._pipeline(self.settings, transaction, shard_hint)
+
+    def _pipeline(self, settings: RedisSettings, transaction: bool, shard_hint: Any) -> P:
+        own = cast(Any, self)
+        return self._pipeline_class(
+            own.connection_pool, own.response_callbacks, transaction, shard_hint, settings=settings
+        )
+
+    def pubsub(self, **kwargs: Any) -> S:
+        """Return subscriptions that are restored when their connection breaks."""
+        own = cast(Any, self)
+        dispatcher = getattr(self, "_event_dispatcher", None)  # valkey-py has none
+        if dispatcher is not None:
+            kwargs.setdefault("event_dispatcher", dispatcher)
+        subscriptions = self._pubsub_class(own.connection_pool, **kwargs)
+        subscriptions.settings = self.settings
+        return subscriptions

@@ -1,0 +1,122 @@
+"""The sync clients of both libraries, their pipelines and subscriptions, as mixins."""
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, Generic, cast
+
+from forbear.clients._redis.base import ClientBase, P, PipelineBase, PubSubBase, S
+from forbear.clients._redis.library import LibraryTransactions
+from forbear.exchange.redis import blocking, loops, pipelines
+from forbear.exchange.redis.settings import ONCE, RedisSettings
+from forbear.exchange.redis.transactions import transact
+from forbear.exchange.redis.verdicts import is_demoted
+from forbear.exchange.redis.work import single
+from forbear.run.switch import is_off
+
+
+class TransactionsMixin(LibraryTransactions):
+    """`transaction()` of sync clients."""
+
+    settings: RedisSettings
+    _pipeline: Callable[..., Any]
+
+    def transaction(
+        self,
+        func: Callable[[Any], Any],
+        *watches: Any,
+        shard_hint: Any = None,
+        value_from_callable: bool = False,
+        watch_delay: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Run `func(pipeline)` and EXEC under WATCH, and the whole cycle again after a conflict.
+
+        The policy limits the cycles and the waits between them. `watch_delay` (seconds) replaces its backoff, and
+        `max_tries` of valkey-py its attempts. If it is unknown whether EXEC was executed, the error is raised. Without
+        a policy the library's own loop runs the cycles.
+        """
+        options |= {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
+        policy = self.settings.policy
+        if policy is None or is_off():
+            return super().transaction(func, *watches, shard_hint=shard_hint, **options)
+        with self._pipeline(ONCE, True, shard_hint) as pipe:
+            return transact(self.settings, policy, pipe, func, watches, **options)
+
+
+class ClientMixin(ClientBase[P, S], TransactionsMixin, Generic[P, S]):
+    """A sync client for one server."""
+
+    _interrupts = False
+
+    def execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command as often as its policy allows and return the response."""
+        return loops.send(self.settings, single, args, super().execute_command, args, options)
+
+    def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
+        try:
+            if command_name not in blocking.NAMES:
+                return super()._send_command_parse_response(conn, command_name, *args, **options)
+            with blocking.longer_timeout(conn, args):
+                return super()._send_command_parse_response(conn, command_name, *args, **options)
+        except Exception as error:
+            if is_demoted(error):
+                conn.disconnect()
+            raise
+
+
+class PipelineMixin(PipelineBase):
+    """A sync pipeline for one server."""
+
+    def execute(self, raise_on_error: bool = True) -> list[Any]:
+        """Send what is queued as often as its policy allows and return the responses."""
+        atomic: bool = cast(Any, self).transaction  # the name of a method of clients, too
+        responses: list[Any] = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=atomic).send()
+        return responses
+
+    def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
+        """Send a command at once: WATCH, or a command under WATCH."""
+        return pipelines.at_once(self, partial(super().immediate_execute_command, *args, **options), args).send()
+
+    def reset(self) -> Any:  # the name of a command, too
+        """Drop the queue and the WATCH, and give the connection back, even if the server fails."""
+        try:
+            if self.watching:
+                pipelines.unwatch(self.connection)
+        finally:
+            self.watching = False
+            super().reset()
+
+    def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
+        return self._sent(connection, super()._execute_transaction, commands, raise_on_error)
+
+    def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
+        return self._sent(connection, super()._execute_pipeline, commands, raise_on_error)
+
+    def _sent(self, connection: Any, send: Callable[..., list[Any]], *args: Any) -> list[Any]:
+        try:
+            return send(connection, *args)
+        except Exception as error:
+            if is_demoted(error):
+                connection.disconnect()
+            raise
+
+
+class PubSubMixin(PubSubBase):
+    """Sync subscriptions to one server."""
+
+    def execute_command(self, *args: Any) -> Any:
+        """Subscribe or unsubscribe."""
+        attempt = partial(super().execute_command, *args)
+        return attempt() if self._resubscribing else loops.listen(self.settings, attempt)
+
+    def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
+        """Wait for a message."""
+        return loops.listen(self.settings, partial(super().parse_response, block, timeout))
+
+    def on_connect(self, connection: Any) -> None:
+        """Subscribe again on a new connection, as a part of connecting."""
+        self._resubscribing = True
+        try:
+            super().on_connect(connection)
+        finally:
+            self._resubscribing = False

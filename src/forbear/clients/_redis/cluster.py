@@ -1,0 +1,65 @@
+"""The cluster clients of both libraries, sync and asyncio, as mixins."""
+
+from typing import Any, ClassVar
+
+from forbear.clients._redis.base import Setup
+from forbear.clients._redis.library import LibraryCluster
+from forbear.exchange.redis import cluster
+from forbear.exchange.redis.settings import RECOMMENDED
+from forbear.policy import Policy
+
+
+class ClusterBase(Setup, LibraryCluster):
+    """A client for a cluster; `_lost` are the library's errors of a connection that failed."""
+
+    _lost: ClassVar[tuple[type[Exception], ...]]
+
+    def __init__(self, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> None:
+        self._set_up(policy, kwargs)
+        super().__init__(*args, **kwargs)
+
+
+class ClusterMixin(ClusterBase):
+    """A sync client for a cluster."""
+
+    _interrupts = False
+
+    def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        """Send a command as often as its policy allows and return the response."""
+        send = super().execute_command
+
+        def attempt() -> Any:
+            try:
+                return send(*args, **kwargs)
+            except self._lost:
+                self.replace_default_node()  # it may be what is down
+                raise
+
+        return cluster.send(self.settings, attempt, args)
+
+    def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
+        cluster.visited(target_node)
+        return super()._execute_command(target_node, *args, **kwargs)
+
+
+class AsyncClusterMixin(ClusterBase):
+    """An asyncio client for a cluster."""
+
+    _interrupts = True
+
+    async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
+        """Send a command as often as its policy allows and return the response."""
+        send = super().execute_command
+
+        async def attempt() -> Any:
+            try:
+                return await send(*args, **kwargs)
+            except self._lost:
+                self.replace_default_node()  # it may be what is down
+                raise
+
+        return await cluster.asend(self.settings, attempt, args)
+
+    async def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
+        cluster.visited(target_node)
+        return await super()._execute_command(target_node, *args, **kwargs)

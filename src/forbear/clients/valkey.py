@@ -1,0 +1,183 @@
+"""Retries inside valkey-py, as subclasses of its clients: sync and asyncio, standalone, Sentinel and cluster."""
+
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
+# valkey-py says the types of only some of what it does.
+
+try:
+    import valkey
+except ImportError as error:
+    raise ImportError(
+        'forbear.clients.valkey needs valkey-py; install it with: pip install "forbear[valkey]"'
+    ) from error
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from valkey import client as _sync
+from valkey import cluster as _sync_cluster
+from valkey.asyncio import client as _async
+from valkey.asyncio import cluster as _async_cluster
+from valkey.asyncio.retry import Retry as AsyncRetry
+from valkey.backoff import NoBackoff
+from valkey.exceptions import ConnectionError, TimeoutError, WatchError
+from valkey.retry import Retry
+
+from forbear.clients._redis.aio import AsyncClientMixin, AsyncPipelineMixin, AsyncPubSubMixin
+from forbear.clients._redis.client import ClientMixin, PipelineMixin, PubSubMixin
+from forbear.clients._redis.cluster import AsyncClusterMixin, ClusterMixin
+from forbear.exchange.redis import cluster
+from forbear.exchange.redis.settings import ONCE, RedisSettings
+from forbear.exchange.redis.work import promised
+
+__all__ = [
+    "AsyncPipeline",
+    "AsyncPubSub",
+    "AsyncValkey",
+    "AsyncValkeyCluster",
+    "Pipeline",
+    "PubSub",
+    "Valkey",
+    "ValkeyCluster",
+    "promised",
+]
+
+
+class Pipeline(PipelineMixin, _sync.Pipeline):
+    """A pipeline of a `Valkey`. A loss under WATCH that may hide an EXEC is raised as it is, not as WatchError."""
+
+    _conflict = WatchError
+
+
+class PubSub(PubSubMixin, _sync.PubSub):
+    """Subscriptions of a `Valkey`. Messages that are published while it connects again are lost."""
+
+
+# The ignored rules: the library says less of its types than it could, and where we return Self it names its own class.
+
+
+class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[reportIncompatibleMethodOverride]
+    """A `valkey.Valkey` that retries what may be repeated: `Valkey(host="localhost")` takes all the same arguments.
+
+    `policy` and the rules are those of `forbear.clients.redis.Redis`.
+    """
+
+    _pipeline_class = Pipeline
+    _pubsub_class = PubSub
+
+    @staticmethod
+    def _once() -> dict[str, Any]:
+        return {"retry": Retry(NoBackoff(), 0)}
+
+
+class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
+    """A pipeline of an `AsyncValkey`. A loss under WATCH that may hide an EXEC is raised as it is, no WatchError."""
+
+    _conflict = WatchError
+
+
+class AsyncPubSub(AsyncPubSubMixin, _async.PubSub):
+    """Subscriptions of an `AsyncValkey`. Messages that are published while it connects again are lost."""
+
+
+class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMethodOverride]
+    AsyncClientMixin[AsyncPipeline, AsyncPubSub], _async.Valkey
+):
+    """A `valkey.asyncio.Valkey` that retries as `Valkey` does: `AsyncValkey(host="localhost")` takes all its arguments.
+
+    The policy's `attempt_timeout` (seconds) cuts an attempt short, whatever it is waiting for.
+    """
+
+    _pipeline_class = AsyncPipeline
+    _pubsub_class = AsyncPubSub
+
+    @staticmethod
+    def _once() -> dict[str, Any]:
+        return {"retry": AsyncRetry(NoBackoff(), 0)}
+
+
+class ClusterPipeline(_sync_cluster.ClusterPipeline):
+    """Commands that go to their nodes together, and by themselves where that fails."""
+
+    settings: RedisSettings = ONCE
+
+    def send_cluster_commands(
+        self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
+    ) -> list[Any]:
+        """Send what is queued as often as its policy allows and return the responses."""
+        send_all: Callable[..., Any] = super()._send_cluster_commands
+        send_one: Callable[..., Any] = partial(_sync_cluster.ValkeyCluster.execute_command, self)
+        return cluster.execute(self.settings, stack, send_all, send_one, raise_on_error=raise_on_error)
+
+
+class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
+    """A `valkey.ValkeyCluster` that retries as `Valkey` does and takes all the same arguments.
+
+    The library follows redirections and learns the nodes anew; whether a command is sent again is decided by the table.
+    A command for several nodes counts as executed once one of them has it.
+    """
+
+    _lost = (ConnectionError, TimeoutError)
+
+    @staticmethod
+    def _once() -> dict[str, Any]:
+        return {"cluster_error_retry_attempts": 0}
+
+    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> ClusterPipeline:
+        """Return a pipeline of which only commands that may be repeated are sent again.
+
+        The library has no transactions on clusters and raises its own error for them.
+        """
+        if transaction or shard_hint:
+            refuse: Callable[..., Any] = super().pipeline
+            refuse(transaction, shard_hint)
+        startup_nodes: Any = self.nodes_manager.startup_nodes
+        make: Callable[..., ClusterPipeline] = ClusterPipeline
+        pipe = make(
+            nodes_manager=self.nodes_manager,
+            commands_parser=self.commands_parser,
+            startup_nodes=startup_nodes,
+            result_callbacks=self.result_callbacks,
+            cluster_response_callbacks=self.cluster_response_callbacks,
+            cluster_error_retry_attempts=0,
+            read_from_replicas=self.read_from_replicas,
+            reinitialize_steps=self.reinitialize_steps,
+            lock=self._lock,
+        )
+        pipe.settings = self.settings
+        return pipe
+
+
+class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
+    """Commands that go to their nodes together, and by themselves where that fails."""
+
+    def __init__(self, client: "AsyncValkeyCluster") -> None:
+        super().__init__(client)
+        self._settings = client.settings
+
+    async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
+        """Send what is queued as often as its policy allows and return the responses."""
+        queue, self._command_stack = self._command_stack, []
+        return await cluster.aexecute(self._settings, queue, self._client, self._execute, raise_on_error=raise_on_error)
+
+
+class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # type: ignore[misc]
+    """A `valkey.asyncio.ValkeyCluster` that retries as `ValkeyCluster` does and takes all the same arguments."""
+
+    _lost = (ConnectionError, TimeoutError)
+
+    @staticmethod
+    def _once() -> dict[str, Any]:
+        return {"cluster_error_retry_attempts": 0, "connection_error_retry_attempts": 0}
+
+    def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> AsyncClusterPipeline:
+        """Return a pipeline of which only commands that may be repeated are sent again.
+
+        The library has no transactions on clusters and raises its own error for them.
+        """
+        if transaction or shard_hint:
+            refuse: Callable[..., Any] = super().pipeline
+            refuse(transaction, shard_hint)
+        make: Any = AsyncClusterPipeline  # which lacks a part of a protocol, for all that type checkers see
+        pipe: AsyncClusterPipeline = make(self)
+        return pipe

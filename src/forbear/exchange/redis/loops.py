@@ -1,0 +1,256 @@
+"""Send a command as often as its policy allows, sync and asyncio; `CommandRun` is the state of one run."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, TypeVar
+
+from forbear.core.report import Report, reports_made, text_of
+from forbear.core.verdict import Kind, Verdict
+from forbear.exchange.redis.settings import RedisSettings
+from forbear.exchange.redis.verdicts import verdict_of
+from forbear.exchange.redis.work import SUBSCRIPTION, Work
+from forbear.policy import Policy
+from forbear.run.errors import AttemptTimeout
+from forbear.run.runtime import Runtime, current_runtime
+from forbear.run.state import Run
+
+S = TypeVar("S")
+T = TypeVar("T")
+
+_COMMAND, _CAUSED = "Command # ", ") of pipeline caused error: "
+"""The texts around the command that both libraries quote in errors of pipelines; its arguments may be secrets."""
+
+_LONGEST_NAME = 100
+_LONGEST_TEXT = 4096
+_NONE: Mapping[str, Any] = {}
+
+
+def _never(sent: object) -> float:
+    return 0.0
+
+
+def send(
+    settings: RedisSettings,
+    describe: Callable[[S], Work],
+    sent: S,
+    attempt: Callable[..., T],
+    args: tuple[Any, ...] = (),
+    options: Mapping[str, Any] = _NONE,
+) -> T:
+    """Call `attempt(*args, **options)` as often as the policy allows and return what it returns.
+
+    `describe(sent)` returns the description of what is sent; it is called only after an attempt has failed. The
+    arguments of the attempt come separately, since a partial for each command would cost time.
+    """
+    policy = settings.policy
+    if policy is None:
+        return attempt(*args, **options)
+    runtime = current_runtime()
+    started, reports = runtime.monotonic(), reports_made[0]
+    run = None  # nearly every command ends without a state
+    while True:
+        try:
+            value = attempt(*args, **options)
+        except Exception as error:
+            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
+            delay = run.failed(error)
+            if delay is None:
+                raise
+        else:
+            if run is None and not policy.judges_values:
+                if policy.budget is not None:
+                    policy.budget.put(retried=False)
+                return value
+            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
+            delay = run.returned(value)
+            if delay is None:
+                return value
+        runtime.sleep(delay)
+
+
+async def asend(
+    settings: RedisSettings,
+    describe: Callable[[S], Work],
+    sent: S,
+    attempt: Callable[..., Awaitable[T]],
+    args: tuple[Any, ...] = (),
+    options: Mapping[str, Any] = _NONE,
+    blocked_for: Callable[[S], float | None] = _never,
+) -> T:
+    """Do the same for asyncio, each attempt within the attempt timeout.
+
+    `blocked_for(sent)` returns the seconds that the server may block the command, which are added to the attempt
+    timeout; None for no limit.
+    """
+    policy = settings.policy
+    if policy is None:
+        return await attempt(*args, **options)
+    runtime = current_runtime()
+    started, reports = runtime.monotonic(), reports_made[0]
+    run = None
+    while True:
+        try:
+            limit = settings.limit if run is None else run.attempt_limit()
+            blocked = None if limit is None else blocked_for(sent)
+            if limit is None or blocked is None:
+                value = await attempt(*args, **options)
+            else:
+                async with runtime.within(limit + blocked):
+                    value = await attempt(*args, **options)
+        except Exception as error:
+            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
+            delay = run.failed(error)
+            if delay is None:
+                raise
+        else:
+            if run is None and not policy.judges_values:
+                if policy.budget is not None:
+                    policy.budget.put(retried=False)
+                return value
+            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
+            delay = run.returned(value)
+            if delay is None:
+                return value
+        await runtime.asleep(delay)
+
+
+def listen(settings: RedisSettings, attempt: Callable[[], T]) -> T:
+    """Subscribe or wait for a message as often as the policy allows; time counts from the first failure.
+
+    The libraries connect and subscribe again when a connection breaks, and then raise the error all the same. Messages
+    that were published in the meantime are lost, as always with Redis.
+    """
+    policy, run = settings.policy, None
+    while True:
+        try:
+            value = attempt()
+        except Exception as error:
+            if policy is None:
+                raise
+            run = run or CommandRun(settings, policy, SUBSCRIPTION)
+            delay = run.failed(error)
+            if delay is None:
+                raise
+        else:
+            if run is not None:
+                run.succeeded()
+            return value
+        run.runtime.sleep(delay)
+
+
+async def alisten(settings: RedisSettings, attempt: Callable[[], Awaitable[T]]) -> T:
+    """Do the same for asyncio."""
+    policy, run = settings.policy, None
+    while True:
+        try:
+            value = await attempt()
+        except Exception as error:
+            if policy is None:
+                raise
+            run = run or CommandRun(settings, policy, SUBSCRIPTION)
+            delay = run.failed(error)
+            if delay is None:
+                raise
+        else:
+            if run is not None:
+                run.succeeded()
+            return value
+        await run.runtime.asleep(delay)
+
+
+class CommandRun:
+    """One run of a command, or of several sent together, under a policy.
+
+    The loops make it after a failure, or to let the policy see a value. `started` is the time before the first attempt
+    and `reports` the number of reports made by then (default: now).
+    """
+
+    __slots__ = ("_policy", "_run", "_settings", "_work", "runtime")
+
+    def __init__(
+        self,
+        settings: RedisSettings,
+        policy: Policy,
+        work: Work,
+        runtime: Runtime | None = None,
+        started: float | None = None,
+        reports: int | None = None,
+    ) -> None:
+        self.runtime: Runtime = current_runtime() if runtime is None else runtime
+        self._settings = settings
+        self._policy = policy
+        self._work = work
+        started = self.runtime.monotonic() if started is None else started
+        self._run = Run(policy, policy.name or work.operation, self.runtime, started, reports)
+
+    @property
+    def report(self) -> Report | None:
+        """Return the report once the run has given up, None before."""
+        return self._run.report
+
+    def failed(self, error: Exception) -> float | None:
+        """Return the seconds to wait before the next attempt, None to raise `error`."""
+        return self.after(self.policy_verdict(error, verdict_of(error, self._work)), error)
+
+    def policy_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
+        """Return the policy's verdict on an error, which overrules `verdict` unless that is a conflict.
+
+        The service's own policy leaves `verdict` as it is. Any policy may call an error transient of which the client
+        proves that nothing was executed; the proof stays.
+        """
+        if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
+            return verdict
+        own = self._policy.judge_error(error)
+        if own.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
+            return verdict.replace(retry_after=own.retry_after, delay=own.delay, throttled=own.throttled)
+        return own
+
+    def after(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
+        """Return the seconds to wait after `error` with its `verdict`, None to give up.
+
+        `work` replaces the description of the run for this failure.
+        """
+        work = work or self._work
+        text = without_arguments(text_of(error))[:_LONGEST_TEXT]
+        return self._run.after(
+            verdict,
+            error,
+            type(error).__qualname__,
+            text,
+            repeatable=work.repeatable and self._settings.may_repeat,
+            maybe_done=work.is_maybe_done(text),
+            unsafe=work.unsafe or None,
+        )
+
+    def succeeded(self) -> None:
+        """Tell the budget and the listener of a success."""
+        self._run.succeeded()
+
+    def returned(self, value: object) -> float | None:
+        """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value."""
+        verdict = self._policy.judge_value(value)
+        if verdict is None:
+            self._run.succeeded()
+            return None
+        kind = type(value).__qualname__
+        return self._run.after(
+            verdict,
+            None,
+            kind,
+            f"on_result refused a value of type {kind}",
+            repeatable=self._work.repeatable and self._settings.may_repeat,
+            unsafe=self._work.unsafe or None,
+        )
+
+    def attempt_limit(self) -> float | None:
+        """Return the seconds that the attempt which starts now may take, None without an attempt timeout."""
+        return self._run.attempt_limit()
+
+
+def without_arguments(text: str) -> str:
+    """Return the text of an error without the arguments of commands that the libraries put into it, in linear time."""
+    start, end = text.find(_COMMAND), text.rfind(_CAUSED)
+    opened = text.find("(", start) + 1
+    if start < 0 or not 0 < opened <= end:
+        return text
+    name = text[opened : min(end, opened + _LONGEST_NAME)].split(maxsplit=1)[:1]
+    return text[:opened] + "".join(name) + text[end:]
