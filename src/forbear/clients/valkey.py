@@ -151,14 +151,11 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
 class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
     """Commands that go to their nodes together, and by themselves where that fails."""
 
-    def __init__(self, client: "AsyncValkeyCluster") -> None:
-        super().__init__(client)
-        self._settings = client.settings
-
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the responses."""
         queue, self._command_stack = self._command_stack, []
-        return await cluster.aexecute(self._settings, queue, self._client, self._execute, raise_on_error=raise_on_error)
+        client: Any = self._client  # an AsyncValkeyCluster
+        return await cluster.aexecute(client.settings, queue, client, self._execute, raise_on_error=raise_on_error)
 
 
 class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # type: ignore[misc]

@@ -91,13 +91,7 @@ class AsyncPipelineMixin(PipelineBase):
             self.watching = False
             await super().reset()
 
-    async def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
-        return await self._sent(connection, super()._execute_transaction, commands, raise_on_error)
-
-    async def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
-        return await self._sent(connection, super()._execute_pipeline, commands, raise_on_error)
-
-    async def _sent(self, connection: Any, send: Callable[..., Awaitable[list[Any]]], *args: Any) -> list[Any]:
+    async def _sent(self, send: Callable[..., Awaitable[Any]], connection: Any, *args: Any) -> Any:
         try:
             return await send(connection, *args)
         except Exception as error:

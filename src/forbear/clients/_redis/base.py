@@ -17,13 +17,24 @@ from forbear.policy import Policy
 
 
 class PipelineBase(LibraryPipeline):
-    """A pipeline for one server; `_conflict` is the library's WatchError."""
+    """A pipeline for one server.
+
+    `_conflict` is the library's WatchError. `_sent` calls a function of the library, and disconnects if the server is
+    a primary no longer; for asyncio it returns an awaitable.
+    """
 
     _conflict: ClassVar[type[Exception]]
+    _sent: Callable[..., Any]
 
     def __init__(self, *args: Any, settings: RedisSettings = ONCE, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.state = PipelineState(settings, self._conflict)
+
+    def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:
+        return self._sent(super()._execute_transaction, connection, commands, raise_on_error)
+
+    def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:
+        return self._sent(super()._execute_pipeline, connection, commands, raise_on_error)
 
 
 class PubSubBase(LibraryPubSub):

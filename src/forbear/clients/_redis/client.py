@@ -86,13 +86,7 @@ class PipelineMixin(PipelineBase):
             self.watching = False
             super().reset()
 
-    def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
-        return self._sent(connection, super()._execute_transaction, commands, raise_on_error)
-
-    def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> list[Any]:
-        return self._sent(connection, super()._execute_pipeline, commands, raise_on_error)
-
-    def _sent(self, connection: Any, send: Callable[..., list[Any]], *args: Any) -> list[Any]:
+    def _sent(self, send: Callable[..., Any], connection: Any, *args: Any) -> Any:
         try:
             return send(connection, *args)
         except Exception as error:

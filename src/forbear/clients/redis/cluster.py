@@ -5,7 +5,7 @@
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import redis.asyncio.cluster
 import redis.cluster
@@ -73,20 +73,25 @@ class AsyncRedisCluster(  # type: ignore[misc]
         return _with_strategy(pipe, settings, _AsyncTransaction if transaction else _AsyncPipeline)
 
 
-def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any, PipelineState], object]) -> P:
+def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any], object]) -> P:
     """Return the pipeline, which executes from now on by `strategy`."""
     changed: Any = pipe
     changed.state = PipelineState(settings, WatchError)
-    changed._execution_strategy = strategy(pipe, changed.state)
+    changed._execution_strategy = strategy(pipe)
     return pipe
 
 
-class _Pipeline(redis.cluster.PipelineStrategy):
-    """Commands that go to their nodes together, and by themselves where that fails."""
+class _Strategy:
+    """How a pipeline executes; its state is that of the pipeline."""
 
-    def __init__(self, pipe: Any, state: PipelineState) -> None:
-        super().__init__(pipe)
-        self._state = state
+    @property
+    def _state(self) -> PipelineState:
+        state: PipelineState = cast(Any, self)._pipe.state
+        return state
+
+
+class _Pipeline(_Strategy, redis.cluster.PipelineStrategy):
+    """Commands that go to their nodes together, and by themselves where that fails."""
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
@@ -97,12 +102,8 @@ class _Pipeline(redis.cluster.PipelineStrategy):
         )
 
 
-class _AsyncPipeline(redis.asyncio.cluster.PipelineStrategy):
-    """The same for asyncio."""
-
-    def __init__(self, pipe: Any, state: PipelineState) -> None:
-        super().__init__(pipe)
-        self._state = state
+class _AsyncPipeline(_Strategy, redis.asyncio.cluster.PipelineStrategy):
+    """Commands of an asyncio pipeline that go to their nodes together, and by themselves where that fails."""
 
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
         queue, self._command_queue = self._command_queue, []
@@ -110,13 +111,12 @@ class _AsyncPipeline(redis.asyncio.cluster.PipelineStrategy):
         return await cluster.aexecute(self._state.settings, queue, client, self._execute, raise_on_error=raise_on_error)
 
 
-class _TransactionBase:
+class _TransactionBase(_Strategy):
     """Commands between MULTI and EXEC on one node, and those before them under WATCH.
 
     `_attempt_at_once` and `_attempt` send them by the library's own function; for asyncio they return awaitables.
     """
 
-    _state: PipelineState
     _watching: bool
     _attempt_at_once: Callable[..., Any]
     _attempt: Callable[..., Any]
@@ -132,10 +132,6 @@ class _TransactionBase:
 
 class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
     """A transaction of a sync client."""
-
-    def __init__(self, pipe: Any, state: PipelineState) -> None:
-        super().__init__(pipe)
-        self._state = state
 
     def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         return self._at_once(super()._immediate_execute_command, args, options).send()
@@ -173,10 +169,6 @@ class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
 
 class _AsyncTransaction(_TransactionBase, redis.asyncio.cluster.TransactionStrategy):
     """A transaction of an asyncio client."""
-
-    def __init__(self, pipe: Any, state: PipelineState) -> None:
-        super().__init__(pipe)
-        self._state = state
 
     async def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         return await self._at_once(super()._immediate_execute_command, args, options).asend()

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from operator import call
 from typing import Any, Protocol
 
 from forbear.exchange.redis import loops
@@ -59,17 +60,14 @@ class Sending:
         with recording_failure(self.state.trail):
             if self.watched:
                 return self._step().send(self.attempt)
-            return loops.send(self.state.settings, Sending._describe, self, self.attempt)
+            return loops.send(self.state.settings, call, self.describe, self.attempt)
 
     async def asend(self) -> Any:
         """Do the same for asyncio."""
         with recording_failure(self.state.trail):
             if self.watched:
                 return await self._step().asend(self.attempt)
-            return await loops.asend(self.state.settings, Sending._describe, self, self.attempt)
-
-    def _describe(self) -> Work:
-        return self.describe()
+            return await loops.asend(self.state.settings, call, self.describe, self.attempt)
 
     def _step(self) -> WatchStep:
         loop = self.state.loop if self.state.trail is None else None
