@@ -155,10 +155,13 @@ def test_a_policy_for_http_is_refused(flavour: Flavour) -> None:
 
 
 def test_a_pool_that_retries_is_refused(flavour: Flavour) -> None:
-    """Its connections would repeat any command beneath forbear."""
-    pool = flavour.stock(retry_on_timeout=True).connection_pool if flavour.name.startswith("valkey") else None
+    """Its connections would repeat any command beneath forbear, however the client is made of it."""
+    valkeys = {"retry_on_timeout": True} if flavour.name.startswith("valkey") else {}
+    pool = flavour.stock(**valkeys).connection_pool
     with pytest.raises(ValueError, match="`connection_pool` must not retry by itself"):
-        flavour.ours(connection_pool=pool or flavour.stock().connection_pool)
+        flavour.ours(connection_pool=pool)
+    with pytest.raises(ValueError, match="`connection_pool` must not retry by itself"):
+        flavour.ours.from_pool(pool)
 
 
 def test_a_port_that_is_closed(flavour: Flavour) -> None:

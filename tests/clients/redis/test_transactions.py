@@ -1,5 +1,8 @@
 """WATCH loops and `transaction()` with two writers and lost replies: a change is applied once, or its writer told."""
 
+import asyncio
+from functools import partial
+from inspect import isawaitable
 from typing import Any
 
 import pytest
@@ -7,6 +10,7 @@ import redis
 
 import forbear
 from forbear.core.report import report
+from forbear.exchange.redis.pipelines import is_open
 from tests.clients.redis.flavours import AT_ONCE, Flavour, Session
 from tests.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once, proxy
 
@@ -284,3 +288,60 @@ def test_update_over_a_pipeline(server: redis.Redis, path: str) -> None:
         )
     assert stored == "1:me"
     assert seen.executed.count("EXEC") == 1
+
+
+def test_an_interrupted_cleanup_gives_the_connection_back(
+    flavour: Flavour, path: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever interrupts the UNWATCH gets the interruption, and the pool gets the connection, closed."""
+
+    def interrupted(*args: object) -> None:
+        raise KeyboardInterrupt
+
+    async def steps(client: Any) -> Any:
+        pipe = client.pipeline()
+        await when_ready(pipe.watch("k"))
+        connection = pipe.connection
+        with monkeypatch.context() as patch:
+            patch.setattr(connection, "send_command", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                await when_ready(pipe.reset())
+        assert not pipe.watching
+        assert pipe.connection is None
+        assert not is_open(connection)
+
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        if flavour.is_async:
+            session.run(steps)
+        else:
+            asyncio.run(steps(session.client))
+        assert session("get", "k") is None
+
+
+async def when_ready(value: Any) -> Any:
+    """Return the value of a sync client, or that of an asyncio client once it is there."""
+    return await value if isawaitable(value) else value
+
+
+def test_transactions_with_options_of_the_library(flavour: Flavour, path: str, server: redis.Redis) -> None:
+    """`value_from_callable` returns the function's value; `max_tries` of valkey-py limits the cycles."""
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        assert "Pipeline" in session("transaction", repr, value_from_callable=True)
+        if flavour.name.startswith("valkey"):
+            with pytest.raises(flavour.errors.WatchError) as caught:
+                session("transaction", partial(conflicting, server), "k", max_tries=2)
+            assert len(attempts_of(caught.value)) == 2
+
+
+def conflicting(server: redis.Redis, pipe: Any) -> None:
+    """Queue a write, while another writer changes the watched key."""
+    server.incr("k")
+    pipe.multi()
+    pipe.incr("k")
+
+
+def attempts_of(error: BaseException) -> Any:
+    """Return the attempts that the report of an error lists."""
+    made = report(error)
+    assert made is not None
+    return made.attempts
