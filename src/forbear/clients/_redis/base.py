@@ -105,8 +105,11 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
 
     def client(self) -> Self:
         """Return a client with one connection of its own from the same pool."""
-        pool = cast(Any, self).connection_pool
-        return type(self)(connection_pool=pool, single_connection_client=True, policy=self.settings.policy)
+        return type(self)(
+            connection_pool=cast(Any, self).connection_pool,
+            single_connection_client=True,
+            policy=self.settings.policy,
+        )
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> P:
         """Return a pipeline whose commands are repeated together, if all of them may be."""
@@ -120,10 +123,9 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
 
     def pubsub(self, **kwargs: Any) -> S:
         """Return subscriptions that are restored when their connection breaks."""
-        own = cast(Any, self)
         dispatcher = getattr(self, "_event_dispatcher", None)  # valkey-py has none
         if dispatcher is not None:
             kwargs.setdefault("event_dispatcher", dispatcher)
-        subscriptions = self._pubsub_class(own.connection_pool, **kwargs)
+        subscriptions = self._pubsub_class(cast(Any, self).connection_pool, **kwargs)
         subscriptions.settings = self.settings
         return subscriptions

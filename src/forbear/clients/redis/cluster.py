@@ -86,8 +86,7 @@ class _Strategy:
 
     @property
     def _state(self) -> PipelineState:
-        state: PipelineState = cast(Any, self)._pipe.state
-        return state
+        return cast(PipelineState, cast(Any, self)._pipe.state)
 
 
 class _Pipeline(_Strategy, redis.cluster.PipelineStrategy):
@@ -143,8 +142,7 @@ class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
         try:
             return send(*args, **options)
         except Exception:
-            connection: Any = self._transaction_connection
-            if connection is None or not is_open(connection):  # the WATCH is gone with it
+            if not is_open(self._transaction_connection):  # the WATCH is gone with it
                 self.reset()
             raise
 
@@ -182,8 +180,7 @@ class _AsyncTransaction(_TransactionBase, redis.asyncio.cluster.TransactionStrat
         try:
             return await send(*args, **options)
         except Exception:
-            connection: Any = self._transaction_connection
-            if connection is None or not is_open(connection):
+            if not is_open(self._transaction_connection):
                 await self.reset()
             raise
 

@@ -139,8 +139,10 @@ def mend(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[
     """Send the failed commands again where that is allowed, and replace their errors by the responses."""
     repair = _repair(settings, stack)
     if repair is None:
-        return
+        return None
     run, delay, again = repair
+    if delay is None:
+        return _annotate(stack, run)
     run.runtime.sleep(delay)
     for queued in again:
         try:
@@ -148,8 +150,8 @@ def mend(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[
         except Exception as error:
             queued.result = error
             if report(error) is not None:
-                return  # the policy's limits are reached: the other commands keep their errors
-    run.succeeded()
+                return None  # the policy's limits are reached: the other commands keep their errors
+    return run.succeeded()
 
 
 async def amend(
@@ -158,8 +160,10 @@ async def amend(
     """Do the same for asyncio."""
     repair = _repair(settings, stack)
     if repair is None:
-        return
+        return None
     run, delay, again = repair
+    if delay is None:
+        return _annotate(stack, run)
     await run.runtime.asleep(delay)
     for queued in again:
         try:
@@ -167,8 +171,8 @@ async def amend(
         except Exception as error:
             queued.result = error
             if report(error) is not None:
-                return
-    run.succeeded()
+                return None
+    return run.succeeded()
 
 
 class _Failure(NamedTuple):
@@ -179,11 +183,10 @@ class _Failure(NamedTuple):
     harmful: bool
 
 
-def _repair(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRun, float, list[Queued]] | None:
-    """Return the run, the seconds to wait and the commands to send again after that; None to send nothing again.
+def _repair(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRun, float | None, list[Queued]] | None:
+    """Return the run, the seconds to wait and the commands to send again after that; None if nothing could be repaired.
 
-    One harmful command is enough to send nothing again. All errors are then annotated with the reason, for the first of
-    them is raised, whichever was decisive.
+    The seconds are None if the run gives up. One harmful command is enough for that.
     """
     if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
         return None
@@ -195,13 +198,15 @@ def _repair(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRu
         return None
     decisive = harmful or failures[0]
     delay = run.after(decisive.verdict, decisive.queued.result, replace(work, repeatable=harmful is None))
-    if delay is not None:
-        return run, delay, [failure.queued for failure in failures]
+    return run, delay, [failure.queued for failure in failures]
+
+
+def _annotate(stack: Sequence[Queued], run: CommandRun) -> None:
+    """Let every error tell why nothing is sent again: the first is raised, whichever was decisive."""
     for queued in stack:
         error = queued.result
         if run.report is not None and isinstance(error, Exception) and report(error) is None:
             attach(error, run.report)
-    return None
 
 
 def _failures(run: CommandRun, stack: Sequence[Queued]) -> Iterator[_Failure]:

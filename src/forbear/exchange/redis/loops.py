@@ -24,10 +24,6 @@ _LONGEST_TEXT = 4096
 _NONE: Mapping[str, Any] = {}
 
 
-def _never(sent: object) -> float:
-    return 0.0
-
-
 def send(
     settings: RedisSettings,
     describe: Callable[[S], Work],
@@ -74,7 +70,7 @@ async def asend(
     attempt: Callable[..., Awaitable[T]],
     args: tuple[Any, ...] = (),
     options: Mapping[str, Any] = _NONE,
-    blocked_for: Callable[[S], float | None] = _never,
+    blocked_for: Callable[[S], float | None] = lambda _: 0.0,
 ) -> T:
     """Do the same for asyncio, each attempt within the attempt timeout.
 

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from forbear.exchange.redis import loops
 from forbear.exchange.redis.settings import RedisSettings
-from forbear.exchange.redis.transactions import Trail, recording_failure
+from forbear.exchange.redis.transactions import TransactionCycle, recording_failure
 from forbear.exchange.redis.watch import WatchLoop, WatchStep
 from forbear.exchange.redis.work import Work, pipeline, single, transaction
 from forbear.services.redis.words import Command
@@ -17,27 +17,27 @@ from forbear.services.redis.words import Command
 class PipelineState:
     """What forbear keeps for one pipeline; `conflict` is the library's WatchError.
 
-    `loop` is the loop under WATCH that the caller may run with the pipeline. `trail` is there only while forbear itself
-    repeats a transaction.
+    `loop` is the loop under WATCH that the caller may run with the pipeline. `cycle` is the cycle under way while
+    forbear itself repeats a transaction, None otherwise.
     """
 
-    __slots__ = ("loop", "settings", "trail")
+    __slots__ = ("loop", "settings", "cycle")
 
     def __init__(self, settings: RedisSettings, conflict: type[Exception]) -> None:
         self.settings = settings
         self.loop = WatchLoop(conflict)
-        self.trail: Trail | None = None
+        self.cycle: TransactionCycle | None = None
 
     def queued(self, describe: Callable[[], Work], attempt: Callable[[], Any], *, watched: bool) -> "Sending":
         """Return the sending of what the pipeline has queued."""
-        if self.trail is not None:
-            self.trail.queued = describe
+        if self.cycle is not None:
+            self.cycle.queued = describe
         return Sending(self, describe, attempt, watched, ends=True)
 
     def at_once(self, command: Command, attempt: Callable[[], Any], *, watched: bool) -> "Sending":
         """Return the sending of a command that the pipeline does not queue: WATCH, or a command under WATCH."""
-        if self.trail is not None:
-            self.trail.at_once.append(command)
+        if self.cycle is not None:
+            self.cycle.at_once.append(command)
         return Sending(self, partial(single, command, at_once=True), attempt, watched, ends=False)
 
 
@@ -57,20 +57,20 @@ class Sending:
 
     def send(self) -> Any:
         """Send it as often as the policy allows and return the responses."""
-        with recording_failure(self.state.trail):
+        with recording_failure(self.state.cycle):
             if self.watched:
                 return self._step().send(self.attempt)
             return loops.send(self.state.settings, call, self.describe, self.attempt)
 
     async def asend(self) -> Any:
         """Do the same for asyncio."""
-        with recording_failure(self.state.trail):
+        with recording_failure(self.state.cycle):
             if self.watched:
                 return await self._step().asend(self.attempt)
             return await loops.asend(self.state.settings, call, self.describe, self.attempt)
 
     def _step(self) -> WatchStep:
-        loop = self.state.loop if self.state.trail is None else None
+        loop = self.state.loop if self.state.cycle is None else None
         return WatchStep(self.state.settings, loop, self.describe, ends=self.ends)
 
 
@@ -121,7 +121,7 @@ class _Queue:
 
 def unwatch(connection: Any) -> None:
     """Lift a WATCH; if that fails, close the connection, which lifts it, too. None and closed ones stay as they are."""
-    if connection is None or not is_open(connection):
+    if not is_open(connection):
         return  # it would be opened again only for this
     try:
         connection.send_command("UNWATCH")
@@ -134,7 +134,7 @@ def unwatch(connection: Any) -> None:
 
 async def aunwatch(connection: Any) -> None:
     """Do the same for asyncio."""
-    if connection is None or not is_open(connection):
+    if not is_open(connection):
         return
     try:
         await connection.send_command("UNWATCH")
@@ -146,6 +146,6 @@ async def aunwatch(connection: Any) -> None:
 
 
 def is_open(connection: Any) -> bool:
-    """Return whether a connection is open, and so may still hold a WATCH."""
+    """Return whether a connection is open, and so may still hold a WATCH; None is none."""
     is_connected: object = getattr(connection, "is_connected", None)  # the sync one of valkey-py lacks it
     return is_connected if isinstance(is_connected, bool) else getattr(connection, "_sock", None) is not None

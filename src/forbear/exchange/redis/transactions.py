@@ -21,11 +21,12 @@ from forbear.services.redis.words import Command
 _TRANSACTION = Work("transaction", repeatable=False, unsafe="")
 
 
-class Trail:
-    """Record what one cycle of a transaction has sent: commands at once, as under WATCH, and what EXEC was to execute.
+class TransactionCycle:
+    """One cycle of a transaction that forbear repeats, and what it has sent so far.
 
-    `queued` returns the description of the latter, None before EXEC. `failed` tells a failure of the pipeline from one
-    of the caller's function.
+    `at_once` lists the commands that were not queued: WATCH, and those under it. `queued` returns the description of
+    what EXEC executes, None before EXEC is sent. `failed` is true once something that was sent has failed; otherwise an
+    error is that of the caller's function.
     """
 
     __slots__ = ("at_once", "failed", "queued")
@@ -42,13 +43,13 @@ class Trail:
 
 
 @contextmanager
-def recording_failure(trail: Trail | None) -> Generator[None]:
-    """Record in the trail that a command which the block sends has failed."""
+def recording_failure(cycle: TransactionCycle | None) -> Generator[None]:
+    """Record in the cycle that what the block sends has failed; None records nothing."""
     try:
         yield
     except Exception:
-        if trail is not None:
-            trail.failed = True
+        if cycle is not None:
+            cycle.failed = True
         raise
 
 
@@ -66,7 +67,7 @@ def transact(
     """
     run = TransactionRun(settings, policy, **options)
     while True:
-        run.trail = pipe.state.trail = Trail()
+        run.cycle = pipe.state.cycle = TransactionCycle()
         try:
             if watches:
                 pipe.watch(*watches)
@@ -93,7 +94,7 @@ async def atransact(
     """Do the same for asyncio; `func` may be async or not."""
     run = TransactionRun(settings, policy, **options)
     while True:
-        run.trail = pipe.state.trail = Trail()
+        run.cycle = pipe.state.cycle = TransactionCycle()
         try:
             if watches:
                 await pipe.watch(*watches)
@@ -112,7 +113,7 @@ async def atransact(
 
 
 class TransactionRun:
-    """The state of both loops: the trail of the cycle under way, and the run that counts and limits the cycles.
+    """The state of both loops: the cycle under way, and the run that counts and limits the cycles.
 
     `value_from_callable` returns the value of the caller's function instead of that of EXEC. `watch_delay` (seconds)
     replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing.
@@ -127,7 +128,7 @@ class TransactionRun:
         watch_delay: float | None = None,
         max_tries: int | None = None,
     ) -> None:
-        self.trail = Trail()
+        self.cycle = TransactionCycle()
         self._run = CommandRun(settings, policy.with_attempts(max_tries) if max_tries else policy, _TRANSACTION)
         self.runtime = self._run.runtime
         self._value_from_callable = value_from_callable
@@ -140,12 +141,12 @@ class TransactionRun:
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait before the next cycle, None to raise the error."""
-        trail = self.trail
-        if not trail.failed:
+        cycle = self.cycle
+        if not cycle.failed:
             return self._run.after(PERMANENT, error)  # the caller's function failed by itself
-        sent = _TRANSACTION if trail.queued is None else trail.queued()
+        sent = _TRANSACTION if cycle.queued is None else cycle.queued()
         # A loss before EXEC leaves nothing behind but what was sent at once.
-        repeatable = trail.harmless and (trail.queued is None or sent.repeatable)
+        repeatable = cycle.harmless and (cycle.queued is None or sent.repeatable)
         work = replace(sent, repeatable=repeatable, watched=False)
         verdict = self._run.policy_verdict(error, verdict_of(error, work))
         return self._run.after(self._of_cycle(verdict), error, work)
@@ -154,6 +155,6 @@ class TransactionRun:
         """Return the verdict on the whole cycle, which may be repeated after a conflict."""
         if verdict.kind is Kind.CONFLICT:
             return verdict.replace(kind=Kind.NOT_EXECUTED, delay=self._delay)
-        if verdict.kind is Kind.NOT_EXECUTED and not self.trail.harmless:
+        if verdict.kind is Kind.NOT_EXECUTED and not self.cycle.harmless:
             return verdict.replace(kind=Kind.TRANSIENT)
         return verdict

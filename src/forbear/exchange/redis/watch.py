@@ -37,10 +37,10 @@ class WatchLoop:
         self.conflict = conflict
         self.run: CommandRun | None = None
 
-    def take_run(self) -> CommandRun | None:
-        """Return the run of the cycles that broke off before this one, and forget it."""
-        run, self.run = self.run, None
-        return run
+    def begin_again(self, run: CommandRun | None) -> Exception:
+        """Return the library's WatchError, after which the caller's loop begins again; `run` goes on with it."""
+        self.run = run
+        return self.conflict(BEGIN_AGAIN)
 
 
 class WatchStep:
@@ -61,6 +61,7 @@ class WatchStep:
         self._ends = ends
         self._started = self.runtime.monotonic()
         self._reports = reports_made[0]
+        self._run: CommandRun | None = None
 
     def send(self, attempt: Callable[[], T]) -> T:
         """Make the attempt once."""
@@ -70,14 +71,15 @@ class WatchStep:
                 value = attempt()
             except Exception as error:
                 raised, delay = self._failed(error)
-                if raised is error:
+                if delay is None and raised is error:
                     raise
             else:
                 self._succeeded(value)
                 return value
-            if delay is not None:
-                self.runtime.sleep(delay)
-            raise raised
+            if delay is None or self._loop is None:
+                raise raised
+            self.runtime.sleep(delay)
+            raise self._loop.begin_again(self._run) from raised
         finally:
             del raised  # or this frame and the error would keep each other alive
 
@@ -90,14 +92,15 @@ class WatchStep:
                     value = await attempt()
             except Exception as error:
                 raised, delay = self._failed(error)
-                if raised is error:
+                if delay is None and raised is error:
                     raise
             else:
                 self._succeeded(value)
                 return value
-            if delay is not None:
-                await self.runtime.asleep(delay)
-            raise raised
+            if delay is None or self._loop is None:
+                raise raised
+            await self.runtime.asleep(delay)
+            raise self._loop.begin_again(self._run) from raised
         finally:
             del raised
 
@@ -106,35 +109,35 @@ class WatchStep:
         return nullcontext() if limit is None else self.runtime.within(limit)
 
     def _succeeded(self, value: object) -> None:
-        """Tell the budget and the listener of a success; a cycle that reached its end was not broken off."""
-        run = self._loop.take_run() if self._ends and self._loop is not None else None
+        """Tell the budget and the listener of a success, after EXEC also of the cycles that failed before it."""
+        run = self._take_run() if self._ends else None
         if self._policy is None:
             return
         if self._policy.judges_values:
             work = replace(self._describe(), repeatable=False)
-            (run or self._run(self._policy, work)).returned(value)
+            (run or self._new_run(self._policy, work)).returned(value)
         elif run is not None:
             run.succeeded()
         elif self._policy.budget is not None:
             self._policy.budget.put(retried=False)
 
     def _failed(self, error: Exception) -> tuple[Exception, float | None]:
-        """Return the exception to raise, and the seconds to wait before that, None for no wait."""
+        """Return the exception to raise, and the seconds to wait if the caller's loop may begin again instead."""
         if str(error) == BEGIN_AGAIN:
             return error, None  # of a step within this one, as where scripts are loaded first
         failure = failure_of(error)
         work = replace(self._describe(), watched=False)
-        earlier = None if self._loop is None else self._loop.take_run()
+        earlier = self._take_run()
         if is_watch_error(failure):  # a conflict: another client was quicker
             if self._policy is not None:
-                self._run(self._policy, work).after(CONFLICT, failure)
+                self._new_run(self._policy, work).after(CONFLICT, failure)
             return error, None
         verdict = verdict_of(failure, work)
         harmless = verdict.kind is Kind.NOT_EXECUTED or (verdict.kind is Kind.TRANSIENT and work.repeatable)
         as_in_library = harmless and self._loop is not None and is_watch_error(error)
         if self._policy is None:
             return (error if as_in_library else failure), None
-        run = earlier or self._run(self._policy, work)
+        self._run = run = earlier or self._new_run(self._policy, work)
         verdict = run.policy_verdict(failure, verdict)
         if verdict.kind is Kind.PERMANENT and as_in_library:
             return error, None  # a policy for some errors only: no reason to end the caller's loop
@@ -142,12 +145,14 @@ class WatchStep:
             run.after(verdict, failure, work)
             return failure, None
         delay = run.after(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
-        if delay is None or self._loop is None:
-            return failure, None
-        self._loop.run = run
-        again = self._loop.conflict(BEGIN_AGAIN)
-        again.__cause__ = failure
-        return again, delay
+        return failure, delay
 
-    def _run(self, policy: Policy, work: Work) -> CommandRun:
+    def _take_run(self) -> CommandRun | None:
+        """Return the run of the cycles that failed before this one, and forget it."""
+        if self._loop is None:
+            return None
+        run, self._loop.run = self._loop.run, None
+        return run
+
+    def _new_run(self, policy: Policy, work: Work) -> CommandRun:
         return CommandRun(self._settings, policy, work, self.runtime, self._started, self._reports)
