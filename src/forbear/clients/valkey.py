@@ -53,7 +53,7 @@ class PubSub(PubSubMixin, _sync.PubSub):
     """Subscriptions of a `Valkey`. Messages that are published while it connects again are lost."""
 
 
-# The ignored rules: the library says less of its types than it could, and where we return Self it names its own class.
+# The library names its own class where the mixins return Self, and declares `command_info` of asyncio clients twice.
 
 
 class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[reportIncompatibleMethodOverride]

@@ -31,7 +31,7 @@ class TransactionsMixin(LibraryTransactions):
     ) -> Any:
         """Run `func(pipeline)` and EXEC under WATCH, and the whole cycle again after a conflict.
 
-        The policy limits the cycles and the waits between them. `watch_delay` (seconds) replaces its backoff, and
+        The policy limits the cycles and sets the waits between them. `watch_delay` (seconds) replaces its backoff, and
         `max_tries` of valkey-py its attempts. If it is unknown whether EXEC was executed, the error is raised. Without
         a policy the library's own loop runs the cycles.
         """
