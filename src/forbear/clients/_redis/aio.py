@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, P, PipelineBase, PubSubBase, S
-from forbear.clients._redis.library import LibraryTransactions
+from forbear.clients._redis.library import LibraryClient, LibraryTransactions
 from forbear.exchange.redis import blocking, loops, pipelines
 from forbear.exchange.redis.settings import ONCE, RedisSettings
 from forbear.exchange.redis.transactions import atransact
@@ -43,10 +43,10 @@ class AsyncTransactionsMixin(LibraryTransactions):
             return await atransact(self.settings, policy, pipe, func, watches, **options)
 
 
-class AsyncClientMixin(ClientBase[P, S], AsyncTransactionsMixin, Generic[P, S]):
-    """An asyncio client for one server."""
+class AsyncCommandsMixin(LibraryClient):
+    """Sends commands to one server. It is the last of the mixins, since each class that `super()` passes costs time."""
 
-    _interrupts = True
+    settings: RedisSettings
 
     # A plain function: another coroutine around that of the loop would cost time.
     def execute_command(self, *args: Any, **options: Any) -> Coroutine[Any, Any, Any]:
@@ -66,16 +66,21 @@ class AsyncClientMixin(ClientBase[P, S], AsyncTransactionsMixin, Generic[P, S]):
             raise
 
 
+class AsyncClientMixin(ClientBase[P, S], AsyncTransactionsMixin, AsyncCommandsMixin, Generic[P, S]):
+    """An asyncio client for one server."""
+
+    _interrupts = True
+
+
 class AsyncPipelineMixin(PipelineBase):
     """An asyncio pipeline for one server."""
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the responses."""
-        atomic: bool = cast(Any, self).is_transaction
-        responses: list[Any] = await pipelines.queued(
-            self, partial(super().execute, raise_on_error), atomic=atomic
-        ).asend()
-        return responses
+        sending = pipelines.queued(
+            self, partial(super().execute, raise_on_error), atomic=cast(Any, self).is_transaction
+        )
+        return cast(list[Any], await sending.asend())
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, or a command under WATCH."""

@@ -5,7 +5,7 @@ from functools import partial
 from typing import Any, Generic, cast
 
 from forbear.clients._redis.base import ClientBase, P, PipelineBase, PubSubBase, S
-from forbear.clients._redis.library import LibraryTransactions
+from forbear.clients._redis.library import LibraryClient, LibraryTransactions
 from forbear.exchange.redis import blocking, loops, pipelines
 from forbear.exchange.redis.settings import ONCE, RedisSettings
 from forbear.exchange.redis.transactions import transact
@@ -43,10 +43,10 @@ class TransactionsMixin(LibraryTransactions):
             return transact(self.settings, policy, pipe, func, watches, **options)
 
 
-class ClientMixin(ClientBase[P, S], TransactionsMixin, Generic[P, S]):
-    """A sync client for one server."""
+class CommandsMixin(LibraryClient):
+    """Sends commands to one server. It is the last of the mixins, since each class that `super()` passes costs time."""
 
-    _interrupts = False
+    settings: RedisSettings
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command as often as its policy allows and return the response."""
@@ -64,14 +64,20 @@ class ClientMixin(ClientBase[P, S], TransactionsMixin, Generic[P, S]):
             raise
 
 
+class ClientMixin(ClientBase[P, S], TransactionsMixin, CommandsMixin, Generic[P, S]):
+    """A sync client for one server."""
+
+    _interrupts = False
+
+
 class PipelineMixin(PipelineBase):
     """A sync pipeline for one server."""
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the responses."""
-        atomic: bool = cast(Any, self).transaction  # the name of a method of clients, too
-        responses: list[Any] = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=atomic).send()
-        return responses
+        # To type checkers `transaction` is a method of clients.
+        sending = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=cast(Any, self).transaction)
+        return cast(list[Any], sending.send())
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, or a command under WATCH."""

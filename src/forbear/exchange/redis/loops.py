@@ -175,8 +175,13 @@ class CommandRun:
         self._settings = settings
         self._policy = policy
         self._work = work
-        started = self.runtime.monotonic() if started is None else started
-        self._run = Run(policy, policy.name or work.operation, self.runtime, started, reports)
+        self._run = Run(
+            policy,
+            policy.name or work.operation,
+            self.runtime,
+            self.runtime.monotonic() if started is None else started,
+            reports,
+        )
 
     @property
     def report(self) -> Report | None:

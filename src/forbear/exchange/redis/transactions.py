@@ -141,13 +141,12 @@ class TransactionRun:
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait before the next cycle, None to raise the error."""
-        cycle = self.cycle
-        if not cycle.failed:
+        if not self.cycle.failed:
             return self._run.after(PERMANENT, error)  # the caller's function failed by itself
-        sent = _TRANSACTION if cycle.queued is None else cycle.queued()
+        queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued()
         # A loss before EXEC leaves nothing behind but what was sent at once.
-        repeatable = cycle.harmless and (cycle.queued is None or sent.repeatable)
-        work = replace(sent, repeatable=repeatable, watched=False)
+        repeatable = self.cycle.harmless and (self.cycle.queued is None or queued.repeatable)
+        work = replace(queued, repeatable=repeatable, watched=False)
         verdict = self._run.policy_verdict(error, verdict_of(error, work))
         return self._run.after(self._of_cycle(verdict), error, work)
 
