@@ -1,4 +1,4 @@
-"""Both libraries, sync and asyncio, behind one face, so that every test runs on all four."""
+"""Both libraries, sync and asyncio, behind one interface, so that every test runs on all four."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
@@ -37,11 +37,11 @@ class Session:
         self._runner = runner
 
     def __call__(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """What a method of the client returns."""
+        """Return what a method of the client returns."""
         return self.run(lambda client: getattr(client, name)(*args, **kwargs))
 
     def run(self, function: Callable[[Any], Any]) -> Any:
-        """What `function` makes of the client, awaited if need be."""
+        """Call `function` with the client, and return its value, awaited where it is awaitable."""
         if self._runner is None:
             return function(self.client)
 
@@ -52,7 +52,7 @@ class Session:
         return self._runner.run(awaited(), context=copy_context())
 
     def execute(self, commands: list[tuple[Any, ...]], **kwargs: Any) -> Any:
-        """What a pipeline of these commands returns."""
+        """Execute these commands in a pipeline, and return the responses."""
 
         def run(client: Any) -> Any:
             pipe = client.pipeline(**kwargs)
@@ -105,7 +105,7 @@ class Flavour(NamedTuple):
 
 
 def no_retry(errors: Any, library: Any) -> Callable[[], Any]:
-    """What makes a `retry` of a library that repeats nothing."""
+    """Return a function that makes a `retry` object of a library which repeats nothing."""
     return lambda: library.retry.Retry(errors.backoff.NoBackoff(), 0)
 
 

@@ -20,7 +20,7 @@ HERE, THERE = "{b}", "{a}"
 
 @contextmanager
 def running_cluster() -> Generator[tuple[int, ...]]:
-    """The ports of the nodes, once each knows all slots; it takes about two seconds."""
+    """Run a cluster and yield the ports of its nodes once each knows all slots, which takes about two seconds."""
     with ExitStack() as stack:
         ports = tuple(stack.enter_context(_node()) for _ in SLOTS)
         clients = [stack.enter_context(redis.Redis(port=port, decode_responses=True)) for port in ports]
@@ -36,7 +36,7 @@ def running_cluster() -> Generator[tuple[int, ...]]:
 
 @contextmanager
 def proxied(ports: tuple[int, ...], *scripts: Script) -> Generator[tuple[list[Seen], dict[str, Any]]]:
-    """What went through a proxy to each node, and the options by which a client goes there."""
+    """Yield what goes through a proxy to each node, and the options by which a client goes there."""
     with ExitStack() as stack:
         seen = [stack.enter_context(proxy(port, script)) for port, script in zip(ports, scripts, strict=True)]
         through = {port: there.port for port, there in zip(ports, seen, strict=True)}

@@ -1,4 +1,4 @@
-"""A proxy on loopback that knows the protocol of Redis, so that each command can be given its own fate."""
+"""A proxy on loopback that knows the protocol of Redis, so that a test decides what happens to each command."""
 
 import socket
 import threading
@@ -11,7 +11,7 @@ from tests.clients.listen import listening
 
 Command = tuple[bytes, ...]
 Fate = bytes | str
-"""What becomes of a command: one of the words below, or an error reply that is given without asking the server."""
+"""What happens to a command: one of the words below, or an error response sent without asking the server."""
 
 FORWARD, LOSE, CUT, HANG = "forward", "lose", "cut", "hang"
 """Executed and answered. Executed, and the connection cut before the answer. Cut before it is executed. No answer."""
@@ -20,7 +20,7 @@ Script = Callable[[Command], Fate]
 
 
 class Seen:
-    """The names of the commands that came (`asked`) and were `executed`, and how many connections there were."""
+    """The names of the commands that arrived (`asked`) and were `executed`, and the number of connections."""
 
     def __init__(self) -> None:
         self.connections = 0
@@ -30,12 +30,12 @@ class Seen:
 
 
 def once(**fates: Fate) -> Script:
-    """These commands meet their fate the first time and get through from then on."""
+    """Return a script that applies a fate to each of these commands once, and then forwards them."""
     return in_turn(**{name: [fate] for name, fate in fates.items()})
 
 
 def in_turn(**fates: Sequence[Fate]) -> Script:
-    """Each of these commands meets its fates in turn and gets through from then on."""
+    """Return a script that applies the fates of each of these commands in turn, and then forwards them."""
     left = {name.encode(): list(some) for name, some in fates.items()}
 
     def script(command: Command) -> Fate:
@@ -46,7 +46,7 @@ def in_turn(**fates: Sequence[Fate]) -> Script:
 
 
 def at_random(rate: float, seed: int, *names: bytes) -> Script:
-    """The replies to these commands are lost at this rate."""
+    """Return a script that loses the responses to these commands at this rate."""
     dice, lock = Random(seed), threading.Lock()
 
     def script(command: Command) -> Fate:
@@ -58,7 +58,7 @@ def at_random(rate: float, seed: int, *names: bytes) -> Script:
 
 @contextmanager
 def proxy(target: str | int, script: Script) -> Generator[Seen]:
-    """Forwards to a Unix socket or a port, one command after the other."""
+    """Run a proxy to a Unix socket or a port, which forwards one command after the other."""
     seen = Seen()
 
     def talk(client: socket.socket) -> None:
@@ -106,7 +106,7 @@ def _packed(*command: bytes) -> bytes:
 
 
 def _command(stream: BufferedReader) -> Command:
-    """The next command of a client, empty at the end."""
+    """Return the next command of a client, an empty one at the end."""
     line = stream.readline()
     if not line:
         return ()
@@ -118,7 +118,7 @@ def _command(stream: BufferedReader) -> Command:
 
 
 def _reply(stream: BufferedReader) -> bytes:
-    """The next reply of a server, as it came."""
+    """Return the next response of a server, byte by byte as it arrived."""
     line = stream.readline()
     size = int(line[1:]) if line[:1] in b"$*%~>" else 0
     if line[:1] == b"$":

@@ -51,7 +51,7 @@ def open_with(flavour: Flavour, options: dict[str, Any], **kwargs: Any) -> Gener
 
 
 def value(nodes: tuple[int, ...], key: str) -> int:
-    """What the cluster has, past every proxy."""
+    """Return the value that the cluster has, read past every proxy."""
     with redis.RedisCluster(host="127.0.0.1", port=nodes[0]) as client:
         return int(client.get(key) or 0)
 
@@ -59,7 +59,7 @@ def value(nodes: tuple[int, ...], key: str) -> int:
 @pytest.mark.parametrize("key", [HERE, THERE])
 @pytest.mark.parametrize("fate", [LOSE, CUT])
 def test_single_commands(cluster: Flavour, nodes: tuple[int, ...], key: str, fate: Fate) -> None:
-    """What is safe is repeated after a loss on either node, what is not comes out."""
+    """After a loss on either node a safe command is repeated, and the error of an unsafe one is raised."""
     script = in_turn(GET=[fate, fate], INCRBY=[fate])
     with proxied(nodes, script, script) as (_, options), open_with(cluster, options) as session:
         assert session("get", key) is None
@@ -90,7 +90,7 @@ def test_a_node_that_cannot_be_reached(cluster: Flavour, nodes: tuple[int, ...])
 
 
 def test_a_command_for_several_nodes(cluster: Flavour, nodes: tuple[int, ...]) -> None:
-    """What one of them refused another may have executed, so only a safe one is repeated."""
+    """One node may have executed what another refused, so only a safe command is repeated."""
     with (
         proxied(nodes, once(), in_turn(EVAL=[LOADING], DBSIZE=[LOADING])) as (seen, options),
         open_with(cluster, options) as session,
@@ -103,7 +103,7 @@ def test_a_command_for_several_nodes(cluster: Flavour, nodes: tuple[int, ...]) -
 
 @pytest.mark.parametrize("fate", [LOSE, CUT, TRYAGAIN], ids=["lose", "cut", "TRYAGAIN"])
 def test_a_pipeline_of_safe_commands(cluster: Flavour, nodes: tuple[int, ...], fate: Fate) -> None:
-    """What broke on one node is sent again by itself."""
+    """A command that failed on one node is sent again by itself."""
     commands: list[tuple[Any, ...]] = [("SET", HERE, 1), ("SET", THERE, 2), ("GET", HERE), ("GET", THERE)]
     with proxied(nodes, once(), in_turn(GET=[fate, fate])) as (seen, options), open_with(cluster, options) as session:
         assert session.execute(commands) == [True, True, b"1", b"2"]
@@ -112,7 +112,7 @@ def test_a_pipeline_of_safe_commands(cluster: Flavour, nodes: tuple[int, ...], f
 
 @pytest.mark.parametrize("raising", [True, False])
 def test_a_pipeline_with_an_unsafe_command(cluster: Flavour, nodes: tuple[int, ...], raising: bool) -> None:
-    """Its loss comes out, and nothing is executed twice."""
+    """The error of its loss is raised, and nothing is executed twice."""
 
     def run(client: Any) -> Any:
         return client.pipeline().incr(HERE).incr(THERE).get(HERE).execute(raise_on_error=raising)
@@ -150,7 +150,7 @@ def test_a_pipeline_whose_commands_were_not_executed(cluster: Flavour, nodes: tu
 
 
 def test_patience_has_an_end_in_a_pipeline(cluster: Flavour, nodes: tuple[int, ...]) -> None:
-    """Once one command was given up, the others keep their errors."""
+    """Once forbear gives up on one command, the others keep their errors."""
     with (
         proxied(nodes, once(), in_turn(GET=[LOADING] * 9)) as (seen, options),
         open_with(cluster, options, policy=AT_ONCE.with_attempts(2)) as session,
@@ -174,7 +174,7 @@ def test_an_empty_pipeline_and_one_without_a_policy(cluster: Flavour, nodes: tup
 
 
 def test_the_library_alone_executes_a_pipeline_twice(nodes: tuple[int, ...]) -> None:
-    """It sends again by itself what was lost, with its retries off, too."""
+    """The library sends lost commands again, even with its retries off."""
     with (
         proxied(nodes, once(INCRBY=LOSE), once()) as (_, options),
         redis.RedisCluster(**options, retry=no_retry(redis, redis)()) as client,
@@ -185,7 +185,7 @@ def test_the_library_alone_executes_a_pipeline_twice(nodes: tuple[int, ...]) -> 
 
 @pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
 def test_transactions(flavour: Flavour, nodes: tuple[int, ...]) -> None:
-    """A conflict runs the cycle again, a lost EXEC comes out, a refused one is repeated."""
+    """A conflict runs the cycle again, a lost EXEC is raised, and a refused one is repeated."""
     turns = [lambda: value_set(nodes, 10)]
 
     def run(pipe: Any) -> Any:
@@ -220,7 +220,7 @@ def test_transactions(flavour: Flavour, nodes: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
 def test_a_transaction_that_watches_nothing(flavour: Flavour, nodes: tuple[int, ...]) -> None:
-    """It is repeated where it was not begun, and otherwise only if all of it may be."""
+    """It is repeated if it was not begun, and otherwise only if every command may be repeated."""
     aborted = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
     script = in_turn(INCRBY=[LOADING], SET=[LOSE], EXEC=["forward", aborted])
     with proxied(nodes, script, once()) as (seen, options), open_with(flavour, options) as session:
@@ -230,7 +230,7 @@ def test_a_transaction_that_watches_nothing(flavour: Flavour, nodes: tuple[int, 
 
 
 def count(cluster: Flavour, nodes: tuple[int, ...], times: int) -> None:
-    """Increment a counter on either node so many times, one by one and in pipelines, while replies get lost."""
+    """Increment a counter on either node so many times, one by one and in pipelines, while responses get lost."""
     weather = [at_random(0.01, seed, b"INCRBY", b"GET", b"SET") for seed in (1, 2)]
     done = lost = 0
     with proxied(nodes, *weather) as (_, options), open_with(cluster, options, policy=HARMLESS) as session:
@@ -248,7 +248,7 @@ def count(cluster: Flavour, nodes: tuple[int, ...], times: int) -> None:
 
 
 def test_counting(cluster: Flavour, nodes: tuple[int, ...]) -> None:
-    """The counters never exceed what was asked for, and what is safe always succeeds."""
+    """The counters never exceed the number of increments, and safe commands always succeed."""
     count(cluster, nodes, 200)
 
 

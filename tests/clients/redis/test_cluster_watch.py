@@ -1,4 +1,4 @@
-"""WATCH, EXEC and scripts on a real cluster: what is lost or refused there is executed once."""
+"""WATCH, EXEC and scripts on a real cluster: a lost or refused command is executed at most once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -90,7 +90,7 @@ def lost_exec(later: Fate) -> Script:
 @CHANGES
 @pytest.mark.parametrize("later", sampled([REFUSALS["LOADING"], HANG, REFUSALS["BUSY"], REFUSALS["TRYAGAIN"]], 1))
 def test_a_lost_exec(flavour: Flavour, nodes: tuple[int, ...], change: Change, later: Fate) -> None:
-    """The client then looks for the nodes anew, and what fails there says nothing of EXEC."""
+    """The client then asks for the nodes again, and a failure of that says nothing about EXEC."""
     options = {"socket_timeout": 1 if later == HANG else 10, "client_name": "me", "reinitialize_steps": 1}
     with (
         proxied(nodes, lost_exec(later), once(CLUSTER=later)) as (seen, there),

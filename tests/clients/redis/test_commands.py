@@ -1,4 +1,4 @@
-"""Single commands through a proxy that gives each its fate: what is repeated, what is not, and what comes out."""
+"""Single commands through a proxy that breaks some of them: which are repeated, and which errors are raised."""
 
 import socket
 import threading
@@ -38,19 +38,21 @@ FINAL = [
 
 
 def reason(error: BaseException) -> forbear.Reason | None:
-    """Why forbear gave up, None where it had no part in it."""
+    """Return why forbear gave up, None if it had no part in the error."""
     found = report(error)
     return None if found is None else found.reason
 
 
 def code(reply: bytes) -> str:
-    """The word that an error reply begins with."""
+    """Return the word that an error response begins with."""
     return reply.decode().split()[0]
 
 
 @pytest.mark.parametrize("command", SAFE, ids=lambda command: command[0])
-def test_a_safe_command_is_repeated_after_a_lost_reply(flavour: Flavour, path: str, command: tuple[str, ...]) -> None:
-    """Its reply lost three times, it still comes back."""
+def test_a_safe_command_is_repeated_after_a_lost_response(
+    flavour: Flavour, path: str, command: tuple[str, ...]
+) -> None:
+    """Its response is lost three times, and the caller still gets it."""
     with proxy(path, in_turn(**{command[0]: [LOSE] * 3})) as seen, flavour.connect(seen.port) as session:
         session("execute_command", *command)
     assert seen.executed.count(command[0]) == 4
@@ -58,7 +60,7 @@ def test_a_safe_command_is_repeated_after_a_lost_reply(flavour: Flavour, path: s
 
 @pytest.mark.parametrize("command", UNSAFE, ids=" ".join)
 def test_an_unsafe_command_is_executed_once(flavour: Flavour, path: str, command: tuple[str, ...]) -> None:
-    """After a lost reply the error comes out, and says why it was not repeated."""
+    """After a lost response the error is raised, and says why the command was not repeated."""
     with (
         proxy(path, once(**{command[0]: LOSE})) as seen,
         flavour.connect(seen.port) as session,
@@ -71,7 +73,7 @@ def test_an_unsafe_command_is_executed_once(flavour: Flavour, path: str, command
 
 
 def test_a_lost_request_counts_as_executed(flavour: Flavour, path: str) -> None:
-    """Nobody on this side can tell a lost request from a lost reply."""
+    """The client cannot tell a lost request from a lost response."""
     with proxy(path, once(INCRBY=CUT, GET=CUT)) as seen, flavour.connect(seen.port) as session:
         with pytest.raises(flavour.errors.ConnectionError):
             session("incr", "k")
@@ -79,8 +81,8 @@ def test_a_lost_request_counts_as_executed(flavour: Flavour, path: str) -> None:
     assert seen.asked.count("INCRBY") == 1
 
 
-def test_a_reply_that_does_not_come(flavour: Flavour, path: str) -> None:
-    """A timeout is as good as a lost reply."""
+def test_a_response_that_does_not_arrive(flavour: Flavour, path: str) -> None:
+    """A timeout has the effect of a lost response."""
     with proxy(path, once(INCRBY=HANG, GET=HANG)) as seen, flavour.connect(seen.port, socket_timeout=0.1) as session:
         assert session("get", "k") is None
         with pytest.raises(flavour.errors.TimeoutError) as caught:
@@ -90,15 +92,15 @@ def test_a_reply_that_does_not_come(flavour: Flavour, path: str) -> None:
 
 @pytest.mark.parametrize("reply", NOT_EXECUTED, ids=code)
 def test_what_was_not_executed_is_repeated_whatever_it_is(flavour: Flavour, path: str, reply: bytes) -> None:
-    """The server says that it did not even begin."""
+    """The server says that it did not begin to execute the command."""
     with proxy(path, in_turn(INCRBY=[reply, reply])) as seen, flavour.connect(seen.port) as session:
         assert session("incr", "k") == 1
     assert seen.asked.count("INCRBY") == 3
 
 
 @pytest.mark.parametrize("reply", FINAL, ids=code)
-def test_what_is_final_comes_out_as_it_is(flavour: Flavour, path: str, reply: bytes) -> None:
-    """Another attempt would be told the same, and a redirection is not for a client of one server to follow."""
+def test_final_errors_are_raised_unchanged(flavour: Flavour, path: str, reply: bytes) -> None:
+    """Another attempt would fail in the same way, and a client of one server does not follow redirections."""
     with (
         proxy(path, once(GET=reply)) as seen,
         flavour.connect(seen.port) as session,
@@ -110,7 +112,7 @@ def test_what_is_final_comes_out_as_it_is(flavour: Flavour, path: str, reply: by
 
 
 def test_a_refused_connection_is_tried_again(flavour: Flavour, path: str) -> None:
-    """Nothing was sent, so any command is; the error names all attempts."""
+    """Nothing was sent, so any command is repeated; the report lists all attempts."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with (
@@ -154,7 +156,7 @@ def test_a_health_check_that_fails(flavour: Flavour, path: str) -> None:
 
 
 def test_an_error_that_the_caller_is_handling_proves_nothing(flavour: Flavour, path: str) -> None:
-    """Python notes it on what is raised meanwhile; a refused connection of before is no word on this command."""
+    """Python notes it as the new error's context; an earlier refused connection proves nothing about this command."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with proxy(path, once(INCRBY=LOSE)) as seen, flavour.connect(seen.port) as session:
@@ -200,7 +202,7 @@ def test_scripts(flavour: Flavour, server: redis.Redis, path: str) -> None:
     assert seen.asked.count("EVALSHA") == 4
 
 
-def test_a_script_that_is_not_known_comes_out(flavour: Flavour, path: str) -> None:
+def test_an_unknown_script_is_an_error(flavour: Flavour, path: str) -> None:
     """Only the caller has its text; asking again and again would not bring it."""
     with (
         proxy(path, once()) as seen,
@@ -212,7 +214,7 @@ def test_a_script_that_is_not_known_comes_out(flavour: Flavour, path: str) -> No
 
 
 def test_an_error_that_an_earlier_attempt_explains(flavour: Flavour, path: str) -> None:
-    """The group exists after all, probably since the attempt whose reply was lost."""
+    """The group exists after all, probably since the attempt whose response was lost."""
     with (
         proxy(path, in_turn(XGROUP=[LOSE])) as seen,
         flavour.connect(seen.port) as session,

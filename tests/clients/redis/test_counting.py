@@ -1,4 +1,4 @@
-"""Counting through a proxy that drops one reply in a hundred: the counter never exceeds what was asked for.
+"""Count through a proxy that drops one response in a hundred: the counter never exceeds the number of increments.
 
 `make test` counts to a few hundred in each way, `make soak` to a hundred thousand.
 """
@@ -19,19 +19,19 @@ Step = Callable[[Session, int], Any]
 
 
 def single(session: Session, number: int) -> int:
-    """One INCR; how much it was to add."""
+    """Send one INCR, and return how much it adds."""
     session("incr", "counter")
     return 1
 
 
 def plain(session: Session, number: int) -> int:
-    """A plain pipeline with two of them."""
+    """Send a plain pipeline with two of them."""
     session.execute([("INCRBY", "counter", 1), ("SET", f"k{number}", "v"), ("INCRBY", "counter", 1)], transaction=False)
     return 2
 
 
 def transaction(session: Session, number: int) -> int:
-    """A transaction with two of them."""
+    """Send a transaction with two of them."""
     session.execute([("INCRBY", "counter", 1), ("INCRBY", "counter", 1)], transaction=True)
     return 2
 
@@ -40,12 +40,12 @@ STEPS: dict[str, tuple[Step, int]] = {"single": (single, 1), "plain": (plain, 2)
 
 
 def drops(seed: int) -> Script:
-    """The weather: replies to these are lost."""
+    """Return the proxy's script, which loses responses to these commands."""
     return at_random(RATE, seed, b"INCRBY", b"EXEC", b"GET", b"SET")
 
 
 def count(session: Session, errors: Any, name: str, times: int) -> tuple[int, int]:
-    """Increments that were acknowledged and those that were lost; GET and SET in between have to succeed."""
+    """Return how many increments were acknowledged and how many were lost; GET and SET in between must succeed."""
     step, amount = STEPS[name]
     done = lost = 0
     for number in range(times):
@@ -81,7 +81,7 @@ def test_counting_to_a_hundred_thousand(flavour: Flavour, server: redis.Redis, p
 
 
 def test_the_library_alone_counts_too_far(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """Its own retries repeat every lost INCR, so the counter exceeds what was asked for."""
+    """Its own retries repeat every lost INCR, so the counter exceeds the number of increments."""
     with proxy(path, drops(seed=7)) as seen:
         # valkey-py repeats nothing unless it is told to, and then anything.
         own = {} if flavour.errors is redis else {"retry_on_error": [flavour.errors.ConnectionError]}
@@ -91,7 +91,7 @@ def test_the_library_alone_counts_too_far(flavour: Flavour, server: redis.Redis,
     assert int(str(server.get("counter"), "ascii")) > 300  # type: ignore[arg-type]
 
 
-def test_clear_weather(flavour: Flavour, server: redis.Redis, path: str) -> None:
+def test_without_losses(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """Without losses nothing is repeated at all."""
     with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
         assert count(session, flavour.errors, "plain", 20) == (40, 0)

@@ -1,4 +1,4 @@
-"""A server that lies, says too much or makes no sense: each command ends, is not repeated in vain, and costs little."""
+"""A server that lies, says too much or makes no sense: each command ends soon, with few attempts and little memory."""
 
 import gc
 import socket
@@ -76,7 +76,7 @@ class Hostile:
         self._answer = answer
 
     def talk(self, connection: socket.socket) -> None:
-        """Greet as servers do, and answer what is a caller's own."""
+        """Answer a client's greeting as servers do, and the caller's commands with the test's answer."""
         with connection.makefile("rb") as stream:
             while line := stream.readline():
                 words = [stream.read(int(stream.readline()[1:]) + 2)[:-2] for _ in range(int(line[1:]))]
@@ -90,7 +90,7 @@ class Hostile:
 
 @contextmanager
 def hostile(answer: Answer) -> Generator[Hostile]:
-    """A server that answers like this."""
+    """Run a server that answers like this."""
     server = Hostile(answer)
     with listening(server.talk) as port:
         server.port = port
@@ -119,7 +119,7 @@ def test_a_response_that_cannot_be_read(flavour: Flavour, answer: str) -> None:
 
 @pytest.mark.parametrize("answer", sampled(REFUSING, 1))
 def test_a_refusal_of_any_size(flavour: Flavour, answer: str) -> None:
-    """It is repeated within the limits, and what is kept of it is short."""
+    """It is repeated within the limits, and only a short part of its text is kept."""
     policy = AT_ONCE.with_attempts(3)
     with (
         hostile(REFUSING[answer]) as server,
@@ -133,7 +133,7 @@ def test_a_refusal_of_any_size(flavour: Flavour, answer: str) -> None:
 
 @pytest.mark.parametrize("answer", [b"*0\r\n", b"*3\r\n:1\r\n:2\r\n:3\r\n", b"+OK\r\n", b":1\r\n", b"*-1\r\n"])
 def test_an_exec_that_answers_nonsense(flavour: Flavour, answer: bytes) -> None:
-    """Of a transaction with INCR nothing is sent twice, whatever EXEC says."""
+    """A transaction with INCR is sent once, whatever EXEC answers."""
     queued = [b"+QUEUED\r\n", answer]
 
     def say(connection: socket.socket) -> None:
@@ -150,7 +150,7 @@ def test_an_exec_that_answers_nonsense(flavour: Flavour, answer: bytes) -> None:
 
 @pytest.mark.parametrize("flavour", sampled(FLAVOURS, 1), ids=lambda flavour: flavour.name)
 def test_memory(flavour: Flavour) -> None:
-    """Of a refusal of 32 KB, a hundred times over, next to nothing is left."""
+    """A refusal of 32 KB, a hundred times over, leaves almost no memory allocated."""
     policy = AT_ONCE.with_attempts(100)
     with (
         hostile(says(b"-LOADING " + b"x" * 32 * KB + b"\r\n")) as server,
@@ -166,7 +166,7 @@ def test_memory(flavour: Flavour) -> None:
 
 @contextmanager
 def traced() -> Generator[list[int]]:
-    """The bytes that the block allocated and did not give back."""
+    """Measure the bytes that the block allocated and did not give back."""
     left: list[int] = []
     tracemalloc.start()
     try:
@@ -178,7 +178,7 @@ def traced() -> Generator[list[int]]:
 
 
 def assert_small(error: BaseException) -> None:
-    """Look at what an error carries of ours."""
+    """Check that what forbear adds to an error is small."""
     found = report(error)
     assert found is not None
     assert all(len(attempt.text) <= 500 for attempt in found.attempts)

@@ -21,7 +21,7 @@ def _no_collector() -> Iterator[None]:
 
 
 def failing(session: Session, errors: Any, steps: Any) -> "weakref.ref[BaseException]":
-    """What is left of the error that `steps` ends with."""
+    """Return a weak reference to the error that `steps` ends with."""
     try:
         steps(session)
     except errors.ConnectionError as error:
@@ -51,7 +51,7 @@ def test_no_error_is_kept(flavour: Flavour, path: str, steps: Any) -> None:
 
 
 def test_no_lost_exec_is_kept(path: str) -> None:
-    """Nor is the error that stood behind the library's WatchError."""
+    """The error behind the library's WatchError is not kept either."""
     flavour = FLAVOURS[0]
     with proxy(path, in_turn(EXEC=[LOSE])) as seen, flavour.connect(seen.port) as session:
         left = failing(session, flavour.errors, add_one)

@@ -60,7 +60,7 @@ def losing(path: str, flavour: Flavour, later: str) -> Generator[tuple[Any, Any]
 
 @pytest.fixture
 def _cleanup(request: pytest.FixtureRequest, flavour: Flavour, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have the pipelines clean up by themselves, or as the library does, whose failures must not deceive anyone."""
+    """Let pipelines clean up by forbear's `reset` or by the library's, whose failures must not hide the outcome."""
     if request.param:
         clean_up_as_the_library(flavour, monkeypatch)
 
@@ -71,7 +71,7 @@ def _cleans_up(flavour: Flavour) -> bool:
 
 
 def clean_up_as_the_library(flavour: Flavour, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take our own way of cleaning up away."""
+    """Remove forbear's own `reset` from the pipelines."""
     monkeypatch.delattr(AsyncPipelineMixin if flavour.is_async else PipelineMixin, "reset")
 
 
@@ -101,7 +101,7 @@ def test_the_change_is_applied_once(flavour: Flavour, server: redis.Redis, path:
 
 
 def _reasons(error: BaseException | None) -> Iterator[forbear.Reason]:
-    """Why the runs gave up whose reports an error carries, or those that it hides."""
+    """Return why the runs gave up whose reports an error carries, or the errors that it hides."""
     while error is not None:
         found = report(error)
         if found is not None:
@@ -111,7 +111,7 @@ def _reasons(error: BaseException | None) -> Iterator[forbear.Reason]:
 
 @pytest.mark.parametrize("later", sampled(["gone", "LOADING", "TRYAGAIN"], 1))
 def test_update_asks_for_its_own_write(flavour: Flavour, server: redis.Redis, path: str, later: str) -> None:
-    """With `mine` the change is found, and not made again."""
+    """With `mine` forbear finds the change, and does not make it again."""
     server.set("k", "0:")
     asked: list[bytes] = []
 
@@ -183,7 +183,7 @@ def test_an_attempt_that_is_cut_short_while_it_cleans_up(
 
 @pytest.mark.parametrize("later", sampled(["BUSY", "NOPERM", "gone"], 1))
 def test_a_watch_that_is_not_lifted(flavour: Flavour, server: redis.Redis, path: str, later: str) -> None:
-    """The connection is closed instead, so no later transaction fails for it; an error of the caller's stays."""
+    """The connection is closed instead, so no later transaction fails because of it; the caller's own error is kept."""
 
     def script(command: Command) -> Fate:
         return LATER[later] if command[0] == b"UNWATCH" else FORWARD

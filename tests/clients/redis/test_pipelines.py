@@ -17,7 +17,7 @@ KINDS = pytest.mark.parametrize("transaction", [True, False], ids=["transaction"
 
 @KINDS
 def test_safe_commands_are_repeated_together(flavour: Flavour, path: str, transaction: bool) -> None:
-    """The reply to one is lost; all are sent again, and their replies come out in order."""
+    """The response to one is lost; all are sent again, and their responses are returned in order."""
     commands: list[tuple[Any, ...]] = [("SET", "a", "1"), ("GET", "a"), ("SADD", "s", "x")]
     with proxy(path, in_turn(SADD=[LOSE, CUT])) as seen, flavour.connect(seen.port) as session:
         ok, value, added = session.execute(commands, transaction=transaction)
@@ -29,7 +29,7 @@ def test_safe_commands_are_repeated_together(flavour: Flavour, path: str, transa
 @KINDS
 @pytest.mark.parametrize("fate", [LOSE, CUT])
 def test_one_unsafe_command_makes_all_unsafe(flavour: Flavour, path: str, transaction: bool, fate: str) -> None:
-    """Whether it was executed is unknown, wherever the connection broke."""
+    """Its outcome is unknown, wherever the connection broke."""
     commands: list[tuple[Any, ...]] = [("INCRBY", "k", 1), ("GET", "k"), ("SET", "a", "1")]
     with proxy(path, once(SET=fate)) as seen, flavour.connect(seen.port) as session:
         with pytest.raises(flavour.errors.ConnectionError) as caught:
@@ -69,14 +69,14 @@ def test_a_refusal_of_the_only_command(flavour: Flavour, path: str) -> None:
 
 @KINDS
 def test_a_connection_that_breaks_before_anything_is_sent(flavour: Flavour, path: str, transaction: bool) -> None:
-    """Then any pipeline may follow."""
+    """Any pipeline is sent again then."""
     with proxy(path, once(CLIENT=CUT)) as seen, flavour.connect(seen.port, client_name="me") as session:
         assert session.execute([("INCRBY", "k", 1), ("INCRBY", "k", 1)], transaction=transaction) == [1, 2]
 
 
 @KINDS
 def test_reports_leave_out_the_arguments(flavour: Flavour, path: str, transaction: bool) -> None:
-    """The libraries write them into the error; the value of a SET is nothing to be logged."""
+    """The libraries write the arguments into the error; the value of a SET must not be logged."""
     heard: list[forbear.Event] = []
     policy = AT_ONCE.with_attempts(2).with_on_event(heard.append)
     with (
@@ -92,8 +92,8 @@ def test_reports_leave_out_the_arguments(flavour: Flavour, path: str, transactio
     assert "hunter2" not in str([event.text for event in heard if isinstance(event, forbear.Failed)])
 
 
-def test_errors_among_the_replies(flavour: Flavour, path: str) -> None:
-    """What the caller asked to have among the replies is not repeated."""
+def test_errors_among_the_responses(flavour: Flavour, path: str) -> None:
+    """An error that the caller wants among the responses is not repeated."""
     with proxy(path, once(INCRBY=READONLY)) as seen, flavour.connect(seen.port) as session:
 
         def run(client: Any) -> Any:

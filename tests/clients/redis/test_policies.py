@@ -14,7 +14,7 @@ from tests.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
 
 
 def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> None:
-    """It says which errors are worth another attempt; the table says for which commands."""
+    """The policy decides which errors are retried; the table decides for which commands."""
     policy = forbear.retry(on=flavour.errors.ConnectionError, attempts=3, backoff=forbear.Constant(0))
     with proxy(path, in_turn(GET=[LOSE], INCRBY=[LOSE], CLIENT=[LOSE])) as seen:
         with flavour.connect(seen.port, policy=policy, client_name="me") as session:
@@ -32,7 +32,7 @@ def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> No
 
 
 def test_a_policy_for_other_errors_lets_these_out(flavour: Flavour, path: str) -> None:
-    """What it does not name is final."""
+    """An error that the policy does not name is final."""
     policy = forbear.retry(on=KeyError)
     with (
         proxy(path, once(GET=LOSE)) as seen,
@@ -44,7 +44,7 @@ def test_a_policy_for_other_errors_lets_these_out(flavour: Flavour, path: str) -
 
 
 def test_results_are_judged(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """`on_result` asks again until the value is there."""
+    """`on_result` repeats the command until the value is there."""
 
     def appear(event: forbear.Event) -> None:
         if isinstance(event, forbear.Scheduled):
@@ -59,7 +59,7 @@ def test_results_are_judged(flavour: Flavour, server: redis.Redis, path: str) ->
 
 
 def test_events_and_budget(flavour: Flavour, path: str) -> None:
-    """Every failure, wait and end is told, and each retry costs a token."""
+    """The listener hears of every failure, wait and end, and each retry costs a token."""
     events: list[forbear.Event] = []
     budget = forbear.Budget(forbear.TokenBucket(capacity=3, deposit=0))
     policy = AT_ONCE.with_on_event(events.append).with_budget(budget)
@@ -90,7 +90,7 @@ def test_a_recovery_is_told(flavour: Flavour, path: str) -> None:
 
 
 def test_the_time_of_an_attempt_is_limited(flavour: Flavour, path: str) -> None:
-    """Reads are repeated after the attempt timeout, other commands come out."""
+    """Reads are repeated after the attempt timeout; the timeout of another command is raised."""
     policy = AT_ONCE.with_attempt_timeout(0.2)
     with proxy(path, once(GET=HANG, INCRBY=HANG)) as seen, flavour.connect(seen.port, policy=policy) as session:
         assert session("get", "k") is None
@@ -121,8 +121,8 @@ def test_blocking_commands_take_their_time(flavour: Flavour, path: str) -> None:
     assert seen.connections == 1
 
 
-def test_what_a_blocking_command_took_is_not_taken_twice(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """The element went with the lost reply; another attempt would lose the next one."""
+def test_a_blocking_command_takes_one_element(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """The element was lost with the response; another attempt would lose the next one."""
     server.rpush("l", "a", "b")
     with (
         proxy(path, once(BLPOP=LOSE)) as seen,
@@ -177,7 +177,7 @@ def test_a_port_that_is_closed(flavour: Flavour) -> None:
 
 
 def test_an_error_that_the_client_lets_out_is_the_callers(flavour: Flavour, path: str) -> None:
-    """A policy around the client repeats what it wants to, after a retry within, too; not what was given up on."""
+    """A policy around the client repeats what it wants to, even after an inner retry, but not an exhausted one."""
     want = forbear.retry(on=flavour.errors.ResponseError, attempts=4, backoff=forbear.Constant(0))
     refuse = b"-ERR not yet\r\n"
     with (

@@ -1,4 +1,4 @@
-"""Subscriptions over connections that break: they are taken up again."""
+"""Subscriptions over connections that break are restored."""
 
 import socket
 from inspect import isawaitable
@@ -14,12 +14,12 @@ from tests.clients.redis.flavours import AT_ONCE, Flavour
 
 
 async def done(value: Any) -> Any:
-    """What a sync or an async method returned."""
+    """Return the value of a sync or an async method."""
     return await value if isawaitable(value) else value
 
 
 async def heard(pubsub: Any, server: redis.Redis, text: bytes) -> bool:
-    """Whether `text` arrives, which is published until the server has the subscription."""
+    """Return whether `text` arrives; it is published until the server has the subscription."""
     for _ in range(100):
         server.publish("c", text)
         found = await done(pubsub.get_message(ignore_subscribe_messages=True, timeout=0.1))
@@ -29,7 +29,7 @@ async def heard(pubsub: Any, server: redis.Redis, text: bytes) -> bool:
 
 
 def test_a_subscription_outlives_its_connection(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """The next message that is published after the break arrives; what breaks is told."""
+    """The next message that is published after the break arrives, and the listener hears of the break."""
     cut = False
     events: list[forbear.Event] = []
 
@@ -82,8 +82,8 @@ def test_a_server_that_is_gone(flavour: Flavour) -> None:
     assert (found.operation, len(found.attempts)) == ("SUBSCRIBE", 3)
 
 
-def test_without_a_policy_a_break_comes_out(flavour: Flavour, server: redis.Redis) -> None:
-    """Sent once means subscribed once."""
+def test_without_a_policy_a_break_is_raised(flavour: Flavour, server: redis.Redis) -> None:
+    """A client that sends everything once subscribes once."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     with (

@@ -1,4 +1,4 @@
-"""Scripts that write and then answer with an error that else proves that nothing was executed: they run once."""
+"""Scripts that write and then answer with an error that otherwise proves that nothing was executed run once."""
 
 from collections.abc import Callable
 from typing import Any
@@ -64,7 +64,7 @@ WAYS: dict[str, Way] = {
 @pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("error", sampled(ERRORS, 3), ids=lambda error: "-".join(error.split()[:2]))
 def test_a_script_that_wrote_runs_once(flavour: Flavour, server: redis.Redis, path: str, way: str, error: str) -> None:
-    """Whatever error it returns; nobody can tell it from the server's own."""
+    """It runs once whatever error it returns, since the client cannot tell it from the server's own."""
     with (
         proxy(path, once()) as seen,
         flavour.connect(seen.port) as session,
@@ -110,7 +110,7 @@ def test_what_proves_it_is_still_repeated(flavour: Flavour, path: str, command: 
 
 
 def test_an_unknown_command_proves_nothing(flavour: Flavour, path: str) -> None:
-    """It may run anything."""
+    """An unknown command may run anything, so no error of it proves that nothing was executed."""
     with (
         proxy(path, once(RUN=b"-TRYAGAIN later\r\n")) as seen,
         flavour.connect(seen.port) as session,

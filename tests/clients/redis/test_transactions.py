@@ -1,4 +1,4 @@
-"""WATCH loops and `transaction()` with two writers and lost replies: a change is applied once, or its writer told."""
+"""WATCH loops and `transaction()` with two writers and lost responses: a change is applied once, or it is an error."""
 
 import asyncio
 from functools import partial
@@ -70,8 +70,8 @@ def loop(session: Session, errors: Any) -> Any:
     return session.run(arun if hasattr(session.client, "aclose") else run)
 
 
-def test_a_lost_exec_comes_out_of_transaction(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """Nobody knows whether the change was applied, so it is not applied again."""
+def test_transaction_raises_a_lost_exec(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """It is unknown whether the change was applied, so it is not applied again."""
     with (
         proxy(path, once(EXEC=LOSE)) as seen,
         flavour.connect(seen.port) as session,
@@ -86,8 +86,8 @@ def test_a_lost_exec_comes_out_of_transaction(flavour: Flavour, server: redis.Re
     assert caught.value.__notes__ == [found.note]
 
 
-def test_a_lost_exec_comes_out_of_a_loop(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """It is no WatchError, or the loop would apply the change twice."""
+def test_a_loop_gets_a_lost_exec(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """The loop gets no WatchError, or it would apply the change twice."""
     with (
         proxy(path, once(EXEC=LOSE)) as seen,
         flavour.connect(seen.port) as session,
@@ -99,7 +99,7 @@ def test_a_lost_exec_comes_out_of_a_loop(flavour: Flavour, server: redis.Redis, 
 
 @pytest.mark.parametrize("policy", [AT_ONCE, None], ids=["policy", "none"])
 def test_a_lost_exec_without_a_policy(flavour: Flavour, server: redis.Redis, path: str, policy: Any) -> None:
-    """That holds for a client that sends everything once, too."""
+    """A client that sends everything once raises the loss as well."""
     with (
         proxy(path, once(EXEC=LOSE)) as seen,
         flavour.connect(seen.port, policy=policy) as session,
@@ -129,7 +129,7 @@ def test_a_conflict_runs_the_cycle_again(flavour: Flavour, server: redis.Redis, 
 
 
 def test_a_conflict_then_a_lost_exec(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """Two writers and a lost reply: each change is applied once."""
+    """With two writers and a lost response each change is applied once."""
     with (
         proxy(path, in_turn(EXEC=["forward", LOSE])) as seen,
         flavour.connect(seen.port) as session,
@@ -142,7 +142,7 @@ def test_a_conflict_then_a_lost_exec(flavour: Flavour, server: redis.Redis, path
 @pytest.mark.parametrize("command", ["WATCH", "GET", "MULTI", "SET"])
 @pytest.mark.parametrize("fate", [LOSE, CUT])
 def test_a_loss_before_exec(flavour: Flavour, server: redis.Redis, path: str, command: str, fate: Fate) -> None:
-    """Before EXEC is sent nothing is executed; once it is on its way with the rest, nobody knows."""
+    """Before EXEC is sent nothing is executed; once it is sent with the rest, the outcome is unknown."""
     with proxy(path, once(**{command: fate})) as seen, flavour.connect(seen.port) as session:
         if command in ("WATCH", "GET"):
             assert add_one(session) == [True]
@@ -163,7 +163,7 @@ def test_a_loop_goes_on_after_a_loss_before_exec(
 
 
 def test_a_write_at_once_under_watch(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """It was executed at once, so its loss, too, is for the caller to hear of."""
+    """It was executed at once, so its loss is raised as well."""
 
     def run(pipe: Any) -> Any:
         return pipe.incr("other")
@@ -194,7 +194,7 @@ def test_a_transaction_that_watches_nothing(flavour: Flavour, server: redis.Redi
 
 
 def test_conflicts_without_end(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """The policy's limits hold: the WatchError comes out, with what was tried."""
+    """The policy's limits hold: the WatchError is raised, with a report of the attempts."""
 
     def run(pipe: Any) -> Any:
         server.incr("k")
@@ -215,7 +215,7 @@ def test_conflicts_without_end(flavour: Flavour, server: redis.Redis, path: str)
 
 
 def test_the_value_of_the_function(flavour: Flavour, path: str) -> None:
-    """`value_from_callable` hands it out, as in the library."""
+    """`value_from_callable` returns it, as in the library."""
 
     def run(pipe: Any) -> str:
         return "value"
@@ -224,8 +224,8 @@ def test_the_value_of_the_function(flavour: Flavour, path: str) -> None:
         assert session("transaction", run, "k", value_from_callable=True) == "value"
 
 
-def test_an_error_of_the_function_comes_out(flavour: Flavour, path: str) -> None:
-    """It is the caller's business."""
+def test_an_error_of_the_function_is_raised(flavour: Flavour, path: str) -> None:
+    """It is raised unchanged."""
 
     def run(pipe: Any) -> Any:
         raise KeyError("k")
@@ -239,8 +239,8 @@ def test_an_error_of_the_function_comes_out(flavour: Flavour, path: str) -> None
     assert report(caught.value) is None
 
 
-def test_a_loss_elsewhere_in_the_function_comes_out(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """What the function sends by another client is not repeated for the sake of this transaction."""
+def test_a_loss_elsewhere_in_the_function_is_raised(flavour: Flavour, server: redis.Redis, path: str) -> None:
+    """A command that the function sends by another client is not repeated because of this transaction."""
     with (
         proxy(path, once(INCRBY=LOSE)) as seen,
         flavour.connect(seen.port, policy=None) as other,

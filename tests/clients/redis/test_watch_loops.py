@@ -40,7 +40,7 @@ def test_a_refusal_begins_the_cycle_again(
 
 
 def test_a_loop_without_an_end_is_ended(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """The limits of the policy hold for a row of cycles that break off; then the refusal itself is raised."""
+    """The policy limits the cycles in a row that fail; after them the refusal itself is raised."""
 
     def script(command: Command) -> Fate:
         return REFUSALS["LOADING"] if command[0] == b"SET" else FORWARD
@@ -63,7 +63,7 @@ def test_a_loop_without_an_end_is_ended(flavour: Flavour, server: redis.Redis, p
 
 
 def test_a_cycle_that_is_through_ends_the_row(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """Each change has the attempts of the policy for itself; the listener hears of the recovery."""
+    """Each change has all attempts of the policy; the listener hears of the recovery."""
     heard: list[forbear.Event] = []
     policy = AT_ONCE.with_attempts(2).with_on_event(heard.append)
     refused: list[Fate] = [REFUSALS["NOREPLICAS"], FORWARD]
@@ -75,7 +75,7 @@ def test_a_cycle_that_is_through_ends_the_row(flavour: Flavour, server: redis.Re
 
 
 def test_a_conflict_is_not_held_back(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """Somebody else was quicker: the loop of the caller goes on at once, as often as it likes."""
+    """Another client was quicker: the caller's loop goes on at once, as often as it likes."""
     left = [3]
 
     def script(command: Command) -> Fate:
@@ -92,7 +92,7 @@ def test_a_conflict_is_not_held_back(flavour: Flavour, server: redis.Redis, path
 
 @pytest.mark.parametrize("off", [True, False], ids=["disabled", "no-policy"])
 def test_without_a_policy_the_library_has_its_way(flavour: Flavour, server: redis.Redis, path: str, off: bool) -> None:
-    """LOADING is a WatchError then, and its other refusals are what they are."""
+    """LOADING is a WatchError then, and other refusals are raised unchanged."""
     options = {} if off else {"policy": None}
     with (
         proxy(path, in_turn(SET=[REFUSALS["LOADING"], FORWARD, REFUSALS["READONLY"]])) as seen,
@@ -119,7 +119,7 @@ def test_without_a_policy_the_library_has_its_way(flavour: Flavour, server: redi
 def test_a_write_at_once_is_no_reason_to_begin_again(
     flavour: Flavour, server: redis.Redis, path: str, fate: Fate
 ) -> None:
-    """INCR under WATCH is executed at once; its loss is for the caller to hear of."""
+    """INCR under WATCH is executed at once, so the caller gets its loss."""
 
     def run(client: Any) -> Any:
         with client.pipeline() as pipe:

@@ -1,4 +1,4 @@
-"""How long commands may be blocked, read off their arguments."""
+"""Test how long commands may block, by their arguments."""
 
 from typing import Any
 
@@ -30,5 +30,5 @@ from forbear.exchange.redis.blocking import blocked_for
     ids=str,
 )
 def test_blocked_for(command: tuple[Any, ...], seconds: float | None) -> None:
-    """0 of a blocking command is for ever; what makes no sense is refused by the server at once."""
+    """A timeout of 0 is no limit; the server refuses nonsense at once, so that blocks for 0 seconds."""
     assert blocked_for(command) == seconds

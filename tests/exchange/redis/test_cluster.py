@@ -1,4 +1,4 @@
-"""Pipelines on a cluster that came back broken: what of them is sent again, and what the errors say if nothing is."""
+"""Test which failed commands of a cluster's pipeline are sent again, and what the errors say if none are."""
 
 import asyncio
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from forbear.testing import virtual_time
 
 @dataclass
 class Queued:
-    """A command and what came of it."""
+    """A command of a pipeline, and its response or error."""
 
     args: tuple[Any, ...]
     position: int
@@ -25,12 +25,12 @@ class Queued:
 
 
 def broken(*commands: tuple[Any, ...]) -> list[Queued]:
-    """Commands to as many nodes, none of which answered."""
+    """Return commands to as many nodes, none of which answered."""
     return [Queued(command, place, redis.ConnectionError("lost")) for place, command in enumerate(commands)]
 
 
 def mended(stack: list[Queued], *, is_async: bool) -> list[Queued]:
-    """What is sent again; it all works."""
+    """Return the commands that are sent again, all with success."""
     again: list[Queued] = []
 
     def send(queued: cluster.Queued) -> str:
@@ -50,8 +50,8 @@ def mended(stack: list[Queued], *, is_async: bool) -> list[Queued]:
 
 
 @pytest.mark.parametrize("is_async", [False, True])
-def test_whichever_error_comes_out_tells_that_nothing_is_sent_again(is_async: bool) -> None:
-    """The first one does, be it of a harmless command; a policy around the client must not repeat the others."""
+def test_every_error_tells_that_nothing_is_sent_again(is_async: bool) -> None:
+    """Every error carries the report, even of a harmless command: a policy around the client must repeat none."""
     stack = broken(("GET", "a"), ("INCRBY", "b", 1))
     assert mended(stack, is_async=is_async) == []
     with pytest.raises(redis.ConnectionError) as caught:
@@ -63,7 +63,7 @@ def test_whichever_error_comes_out_tells_that_nothing_is_sent_again(is_async: bo
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_what_may_be_repeated_is(is_async: bool) -> None:
-    """Each command by itself."""
+    """Each command is sent again by itself."""
     stack = broken(("GET", "a"), ("SET", "b", "1"))
     assert mended(stack, is_async=is_async) == stack
     assert [queued.result for queued in stack] == ["done", "done"]

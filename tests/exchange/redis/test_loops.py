@@ -28,7 +28,7 @@ CAUSED = ") of pipeline caused error: "
     ],
 )
 def test_arguments_are_left_out(text: str, expected: str) -> None:
-    """Whatever stands in them; the name of the command stays."""
+    """The arguments are left out whatever they contain; the name of the command stays."""
     assert without_arguments(text) == expected
 
 
@@ -39,12 +39,12 @@ def test_arguments_are_left_out(text: str, expected: str) -> None:
 @pytest.mark.parametrize("before", ["", "Command # 1 ("])
 @pytest.mark.parametrize("after", ["", CAUSED])
 def test_in_linear_time(unit: str, before: str, after: str) -> None:
-    """Whatever a server or an argument says, over and over."""
+    """The time is linear in the length of the text, whatever it repeats."""
     assert grows_linearly(lambda size: before + unit * size + after, without_arguments, 2_000)
 
 
 def test_a_huge_error_is_cut() -> None:
-    """Of an error response of a megabyte the run keeps a part."""
+    """The run keeps only the beginning of an error response of a megabyte."""
     with virtual_time(seed=1):
         run = CommandRun(RedisSettings(service.policy), service.policy, single(("GET", "k")))
         while run.failed(ConnectionError("x" * 1_000_000)) is not None:

@@ -1,4 +1,4 @@
-"""When an error arose, told by functions of the same names as those of the libraries."""
+"""Test phases of errors that pass through functions named as those of the libraries."""
 
 from collections.abc import Callable
 
@@ -14,7 +14,7 @@ class Broken(Exception):
 def through(
     *names: str, kind: Callable[[], BaseException] = Broken, last: Callable[[], None] | None = None
 ) -> Callable[[], None]:
-    """A function that calls functions of these names, each in the one before; then `last`, or it raises `kind`."""
+    """Return a function that calls functions of these names, nested; the innermost calls `last` or raises `kind`."""
 
     def fail() -> None:
         raise kind()
@@ -28,7 +28,7 @@ def through(
 
 
 def caught(function: Callable[[], None]) -> Broken:
-    """What the function raises."""
+    """Return the error that the function raises."""
     with pytest.raises(Broken) as found:
         function()
     return found.value
@@ -55,17 +55,17 @@ def caught(function: Callable[[], None]) -> Broken:
     ],
 )
 def test_the_first_function_that_decides(names: tuple[str, ...], expected: Phase) -> None:
-    """What comes after it changes nothing."""
+    """The functions after it change nothing."""
     assert phase_of(caught(through(*names))) is expected
 
 
 def test_an_error_that_was_never_raised() -> None:
-    """Such as one among replies: it has come through no function."""
+    """An error among responses has passed through no function."""
     assert phase_of(Broken()) is Phase.UNKNOWN
 
 
 def test_what_is_behind_an_error() -> None:
-    """Only what was being handled on the error's own way, not what its caller was handling."""
+    """Only an error that the same call was handling counts, not one that the caller was handling."""
 
     def library() -> None:
         try:
@@ -88,7 +88,7 @@ class Cut(BaseException):
 
 
 def nested(*steps: tuple[tuple[str, ...], type[BaseException]]) -> BaseException:
-    """The error of a function whose first step fails, and then each that cleans up after the one before."""
+    """Return the error of a function whose first step fails, and then each step that cleans up after the one before."""
 
     def execute() -> None:
         (names, kind), *later = steps
@@ -135,7 +135,7 @@ LOOKING = ("initialize", "get_connection", "connect")
 )
 @pytest.mark.parametrize("kind", [Broken, Cut])
 def test_the_error_that_decides(steps: list[tuple[str, ...]], first: int, kind: type[BaseException]) -> None:
-    """Whatever failed while the library cleaned up, what happened to the command comes first."""
+    """The failure of the command counts, whatever failed while the library cleaned up."""
     kinds: list[type[BaseException]] = [type(f"Error{number}", (Broken,), {}) for number in range(len(steps))]
     kinds[-1] = type("Last", (kind,), {})
     error = nested(*zip(steps, kinds, strict=True))
@@ -143,7 +143,7 @@ def test_the_error_that_decides(steps: list[tuple[str, ...]], first: int, kind: 
 
 
 def test_an_error_within_a_failed_connection_does_not_decide() -> None:
-    """It is part of connecting, though its own traceback begins further in."""
+    """It is a part of connecting, though its own traceback begins deeper in the call."""
 
     def read() -> None:
         try:
