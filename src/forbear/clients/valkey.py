@@ -97,7 +97,7 @@ class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMe
 
 
 class ClusterPipeline(_sync_cluster.ClusterPipeline):
-    """Commands that go to their nodes together, and by themselves where that fails."""
+    """A pipeline whose commands go to their nodes together, and each by itself where that fails."""
 
     settings: RedisSettings = ONCE
 
@@ -113,7 +113,7 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
 class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     """A `valkey.ValkeyCluster` that retries as `Valkey` does and takes all the same arguments.
 
-    The library follows redirections and learns the nodes anew; whether a command is sent again is decided by the table.
+    The library follows redirections and learns the nodes again; whether a command is sent again is decided by the table.
     A command for several nodes counts as executed once one of them has it.
     """
 
@@ -149,7 +149,7 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
 
 
 class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
-    """Commands that go to their nodes together, and by themselves where that fails."""
+    """A pipeline whose commands go to their nodes together, and each by itself where that fails."""
 
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the responses."""

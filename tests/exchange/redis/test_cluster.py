@@ -9,7 +9,7 @@ import redis
 
 import forbear
 from forbear.exchange.redis import cluster
-from forbear.exchange.redis.cluster import amend, mend, raise_first
+from forbear.exchange.redis.cluster import arepair, raise_first, repair
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.services import redis as service
 from forbear.testing import virtual_time
@@ -29,7 +29,7 @@ def broken(*commands: tuple[Any, ...]) -> list[Queued]:
     return [Queued(command, place, redis.ConnectionError("lost")) for place, command in enumerate(commands)]
 
 
-def mended(stack: list[Queued], *, is_async: bool) -> list[Queued]:
+def repaired(stack: list[Queued], *, is_async: bool) -> list[Queued]:
     """Return the commands that are sent again, all with success."""
     again: list[Queued] = []
 
@@ -43,9 +43,9 @@ def mended(stack: list[Queued], *, is_async: bool) -> list[Queued]:
     settings = RedisSettings(service.policy)
     with virtual_time(seed=1):
         if is_async:
-            asyncio.run(amend(settings, stack, asend))
+            asyncio.run(arepair(settings, stack, asend))
         else:
-            mend(settings, stack, send)
+            repair(settings, stack, send)
     return again
 
 
@@ -53,7 +53,7 @@ def mended(stack: list[Queued], *, is_async: bool) -> list[Queued]:
 def test_every_error_tells_that_nothing_is_sent_again(is_async: bool) -> None:
     """Every error carries the report, even of a harmless command: a policy around the client must repeat none."""
     stack = broken(("GET", "a"), ("INCRBY", "b", 1))
-    assert mended(stack, is_async=is_async) == []
+    assert repaired(stack, is_async=is_async) == []
     with pytest.raises(redis.ConnectionError) as caught:
         raise_first(stack)
     report = forbear.report(caught.value)
@@ -65,5 +65,5 @@ def test_every_error_tells_that_nothing_is_sent_again(is_async: bool) -> None:
 def test_what_may_be_repeated_is(is_async: bool) -> None:
     """Each command is sent again by itself."""
     stack = broken(("GET", "a"), ("SET", "b", "1"))
-    assert mended(stack, is_async=is_async) == stack
+    assert repaired(stack, is_async=is_async) == stack
     assert [queued.result for queued in stack] == ["done", "done"]

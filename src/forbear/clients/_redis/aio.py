@@ -77,10 +77,10 @@ class AsyncPipelineMixin(PipelineBase):
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the responses."""
-        sending = pipelines.queued(
+        request = pipelines.queued(
             self, partial(super().execute, raise_on_error), atomic=cast(Any, self).is_transaction
         )
-        return cast(list[Any], await sending.asend())
+        return cast(list[Any], await request.asend())
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, or a command under WATCH."""

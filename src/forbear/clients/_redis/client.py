@@ -76,8 +76,8 @@ class PipelineMixin(PipelineBase):
     def execute(self, raise_on_error: bool = True) -> list[Any]:
         """Send what is queued as often as its policy allows and return the responses."""
         # To type checkers `transaction` is a method of clients.
-        sending = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=cast(Any, self).transaction)
-        return cast(list[Any], sending.send())
+        request = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=cast(Any, self).transaction)
+        return cast(list[Any], request.send())
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         """Send a command at once: WATCH, or a command under WATCH."""

@@ -18,7 +18,7 @@ from forbear.clients._redis.aio import AsyncTransactionsMixin
 from forbear.clients._redis.client import TransactionsMixin
 from forbear.clients._redis.cluster import AsyncClusterMixin, ClusterMixin
 from forbear.exchange.redis import cluster
-from forbear.exchange.redis.pipelines import PipelineState, Sending, aunwatch, is_open, unwatch
+from forbear.exchange.redis.pipelines import PipelineRequest, PipelineState, aunwatch, is_open, unwatch
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.work import transaction
 
@@ -38,7 +38,7 @@ def async_once() -> dict[str, Any]:
 class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
     """A `redis.RedisCluster` that retries as `Redis` does and takes all the same arguments.
 
-    The library follows redirections and learns the nodes anew; whether a command is sent again is decided by the table.
+    The library follows redirections and learns the nodes again; whether a command is sent again is decided by the table.
     A command for several nodes counts as executed once one of them has it.
     """
 
@@ -82,7 +82,7 @@ def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any], o
 
 
 class _Strategy:
-    """How a pipeline executes; its state is that of the pipeline."""
+    """The way in which a pipeline of a cluster executes; it reads its state off the pipeline."""
 
     @property
     def _state(self) -> PipelineState:
@@ -90,7 +90,7 @@ class _Strategy:
 
 
 class _Pipeline(_Strategy, redis.cluster.PipelineStrategy):
-    """Commands that go to their nodes together, and by themselves where that fails."""
+    """Sends commands to their nodes together, and each by itself where that fails."""
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
@@ -102,7 +102,7 @@ class _Pipeline(_Strategy, redis.cluster.PipelineStrategy):
 
 
 class _AsyncPipeline(_Strategy, redis.asyncio.cluster.PipelineStrategy):
-    """Commands of an asyncio pipeline that go to their nodes together, and by themselves where that fails."""
+    """Sends commands of an asyncio pipeline to their nodes together, and each by itself where that fails."""
 
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
         queue, self._command_queue = self._command_queue, []
@@ -111,19 +111,19 @@ class _AsyncPipeline(_Strategy, redis.asyncio.cluster.PipelineStrategy):
 
 
 class _TransactionBase(_Strategy):
-    """Commands between MULTI and EXEC on one node, and those before them under WATCH.
+    """Sends commands between MULTI and EXEC on one node, and those before them under WATCH.
 
-    `_attempt_at_once` and `_attempt` send them by the library's own function; for asyncio they return awaitables.
+    `_attempt_at_once` and `_attempt` make one attempt by a function of the library; for asyncio they return awaitables.
     """
 
     _watching: bool
     _attempt_at_once: Callable[..., Any]
     _attempt: Callable[..., Any]
 
-    def _at_once(self, send: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> Sending:
+    def _at_once(self, send: Callable[..., Any], args: tuple[Any, ...], options: dict[str, Any]) -> PipelineRequest:
         return self._state.at_once(args, partial(self._attempt_at_once, send, args, options), watched=True)
 
-    def _queued(self, send: Callable[..., Any], stack: Sequence[Any], raise_on_error: bool) -> Sending:
+    def _queued(self, send: Callable[..., Any], stack: Sequence[Any], raise_on_error: bool) -> PipelineRequest:
         commands = [queued.args for queued in stack]
         describe = partial(transaction, commands, watched=self._watching, redirected=True)
         return self._state.queued(describe, partial(self._attempt, send, stack, raise_on_error), watched=self._watching)

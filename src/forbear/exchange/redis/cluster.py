@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 _ALONE = Work("", repeatable=False, unsafe="", redirected=True)
 _TOGETHER = replace(_ALONE, atomic=False)
-_MAY_WORK_NEXT_TIME = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
+_WORTH_RETRYING = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
 class _Nodes(list[object]):
@@ -104,7 +104,7 @@ def execute(
     if not stack:
         return []
     loops.send(settings, pipeline, [queued.args for queued in stack], attempt)
-    mend(settings, stack, send_again)
+    repair(settings, stack, send_again)
     return _responses(stack, raise_on_error=raise_on_error)
 
 
@@ -131,16 +131,16 @@ async def aexecute(
     if not queue:
         return []
     await loops.asend(settings, scattered_pipeline, [queued.args for queued in queue], attempt)
-    await amend(settings, stack, send_again)
+    await arepair(settings, stack, send_again)
     return _responses(stack, raise_on_error=raise_on_error)
 
 
-def mend(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], object]) -> None:
+def repair(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], object]) -> None:
     """Send the failed commands again where that is allowed, and replace their errors by the responses."""
-    repair = _repair(settings, stack)
-    if repair is None:
+    plan = _plan(settings, stack)
+    if plan is None:
         return None
-    run, delay, again = repair
+    run, delay, again = plan
     if delay is None:
         return _annotate(stack, run)
     run.runtime.sleep(delay)
@@ -154,14 +154,14 @@ def mend(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[
     return run.succeeded()
 
 
-async def amend(
+async def arepair(
     settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], Awaitable[object]]
 ) -> None:
     """Do the same for asyncio."""
-    repair = _repair(settings, stack)
-    if repair is None:
+    plan = _plan(settings, stack)
+    if plan is None:
         return None
-    run, delay, again = repair
+    run, delay, again = plan
     if delay is None:
         return _annotate(stack, run)
     await run.runtime.asleep(delay)
@@ -183,7 +183,7 @@ class _Failure(NamedTuple):
     harmful: bool
 
 
-def _repair(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRun, float | None, list[Queued]] | None:
+def _plan(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRun, float | None, list[Queued]] | None:
     """Return the run, the seconds to wait and the commands to send again after that; None if nothing could be repaired.
 
     The seconds are None if the run gives up. One harmful command is enough for that.
@@ -192,7 +192,7 @@ def _repair(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRu
         return None
     work = pipeline([queued.args for queued in stack])
     run = CommandRun(settings, settings.policy, work)
-    failures = [failure for failure in _failures(run, stack) if failure.verdict.kind in _MAY_WORK_NEXT_TIME]
+    failures = [failure for failure in _failures(run, stack) if failure.verdict.kind in _WORTH_RETRYING]
     harmful = next((failure for failure in failures if failure.harmful), None)
     if not failures:
         return None

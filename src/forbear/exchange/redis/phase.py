@@ -1,7 +1,7 @@
 """Find out in which phase of a command an error arose, by the functions of the client library that it passed through.
 
-The libraries raise the same errors while they connect and while they wait for a response, and only in the first case is
-it certain that no command was sent. The traceback tells which it was. A function that a newer version has renamed is
+The libraries raise the same errors while they connect and while they wait for a response. Only in the first case it is
+certain that no command was sent. The traceback tells the two apart. A function that a newer version has renamed is
 not recognised, and a command counts as sent unless the traceback proves that it was not.
 
 The libraries also clean up after a failure, and that may fail, too: a second error then hides the first. `decisive`
@@ -31,8 +31,8 @@ class Phase(Enum):
 def phase_of(error: BaseException) -> Phase:
     """Return the phase in which an error arose; the first function in its traceback that decides counts.
 
-    A client connects when it takes a connection from a pool, or when a command finds its own closed, and then it also
-    checks the connection's health. It asks a cluster for its nodes before it sends a command, and again after a
+    A client connects when it takes a connection from a pool, or when a command finds its own closed. It also checks the
+    connection's health then. It asks a cluster for its nodes before it sends a command, and again after a
     failure. It renews some connections after the response has arrived, or to lift a WATCH.
     """
     return _phase(_frames(_innermost(error)))

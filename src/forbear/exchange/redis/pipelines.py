@@ -28,22 +28,22 @@ class PipelineState:
         self.loop = WatchLoop(conflict)
         self.cycle: TransactionCycle | None = None
 
-    def queued(self, describe: Callable[[], Work], attempt: Callable[[], Any], *, watched: bool) -> "Sending":
-        """Return the sending of what the pipeline has queued."""
+    def queued(self, describe: Callable[[], Work], attempt: Callable[[], Any], *, watched: bool) -> "PipelineRequest":
+        """Return the request for what the pipeline has queued."""
         if self.cycle is not None:
             self.cycle.queued = describe
-        return Sending(self, describe, attempt, watched, ends=True)
+        return PipelineRequest(self, describe, attempt, watched, ends=True)
 
-    def at_once(self, command: Command, attempt: Callable[[], Any], *, watched: bool) -> "Sending":
-        """Return the sending of a command that the pipeline does not queue: WATCH, or a command under WATCH."""
+    def at_once(self, command: Command, attempt: Callable[[], Any], *, watched: bool) -> "PipelineRequest":
+        """Return the request for a command that is not queued: WATCH, or a command under WATCH."""
         if self.cycle is not None:
             self.cycle.at_once.append(command)
-        return Sending(self, partial(single, command, at_once=True), attempt, watched, ends=False)
+        return PipelineRequest(self, partial(single, command, at_once=True), attempt, watched, ends=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Sending:
-    """One sending of a pipeline: `attempt` sends it, `describe` returns its description.
+class PipelineRequest:
+    """One request of a pipeline: `attempt` sends it, `describe` returns its description.
 
     Under WATCH (`watched`) it is sent once; `ends` says that EXEC is part of it. For asyncio `attempt` returns an
     awaitable.
@@ -84,14 +84,14 @@ class Pipe(Protocol):
     state: PipelineState
 
 
-def queued(pipe: Pipe, attempt: Callable[[], Any], *, atomic: bool) -> Sending:
-    """Return the sending of what `pipe` has queued, between MULTI and EXEC if `atomic`."""
+def queued(pipe: Pipe, attempt: Callable[[], Any], *, atomic: bool) -> PipelineRequest:
+    """Return the request for what `pipe` has queued, between MULTI and EXEC if `atomic`."""
     queue = _Queue(pipe, atomic=atomic)
     return pipe.state.queued(queue.describe, partial(queue.send, pipe, attempt), watched=pipe.watching)
 
 
-def at_once(pipe: Pipe, attempt: Callable[[], Any], command: Command) -> Sending:
-    """Return the sending of a command that `pipe` does not queue: WATCH, or a command under WATCH."""
+def at_once(pipe: Pipe, attempt: Callable[[], Any], command: Command) -> PipelineRequest:
+    """Return the request for a command that `pipe` does not queue: WATCH, or a command under WATCH."""
     queue = _Queue(pipe, atomic=True)
     return pipe.state.at_once(command, partial(queue.send, pipe, attempt), watched=pipe.watching)
 

@@ -1,8 +1,8 @@
 """Turn an error of a client library into the verdict on what was sent.
 
 The service knows what error responses and exceptions mean by themselves. This module adds what depends on the attempt:
-in which phase the error arose, whether the client can follow a response, whether one of several commands may have been
-executed before another was refused, and whether a script answered.
+the phase in which the error arose, and whether the client can follow the response. One of several commands may have
+been executed before another was refused, and a script may answer with any error after it wrote.
 """
 
 from dataclasses import replace
