@@ -113,7 +113,7 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
 class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     """A `valkey.ValkeyCluster` that retries as `Valkey` does and takes all the same arguments.
 
-    The library follows redirections and learns the nodes again; whether a command is sent again is decided by the table.
+    The library follows redirections and learns the nodes again. The table decides whether a command is sent again.
     A command for several nodes counts as executed once one of them has it.
     """
 

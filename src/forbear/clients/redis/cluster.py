@@ -38,7 +38,7 @@ def async_once() -> dict[str, Any]:
 class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
     """A `redis.RedisCluster` that retries as `Redis` does and takes all the same arguments.
 
-    The library follows redirections and learns the nodes again; whether a command is sent again is decided by the table.
+    The library follows redirections and learns the nodes again. The table decides whether a command is sent again.
     A command for several nodes counts as executed once one of them has it.
     """
 
