@@ -28,7 +28,7 @@ def server(running_server: str) -> Iterator[redis.Redis]:
 
 @pytest.fixture
 def path(server: redis.Redis, running_server: str) -> str:
-    """Where the server listens, once it is empty."""
+    """Return the path at which the server listens, once it is empty."""
     return running_server
 
 

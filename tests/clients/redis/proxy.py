@@ -11,7 +11,7 @@ from tests.clients.listen import listening
 
 Command = tuple[bytes, ...]
 Fate = bytes | str
-"""What happens to a command: one of the words below, or an error response sent without asking the server."""
+"""The fate of a command: one of the words below, or an error response sent without asking the server."""
 
 FORWARD, LOSE, CUT, HANG = "forward", "lose", "cut", "hang"
 """Executed and answered. Executed, and the connection cut before the answer. Cut before it is executed. No answer."""
@@ -63,10 +63,10 @@ def proxy(target: str | int, script: Script) -> Generator[Seen]:
 
     def talk(client: socket.socket) -> None:
         seen.connections += 1
-        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or small replies wait for each other
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)  # or small responses wait for each other
         queueing = False
-        with _connected(target) as server, client.makefile("rb") as asked, server.makefile("rb") as answered:
-            while command := _command(asked):
+        with _connected(target) as server, client.makefile("rb") as requests, server.makefile("rb") as responses:
+            while command := _command(requests):
                 seen.asked.append(command[0].decode().upper())
                 fate = script(command)
                 if fate == HANG:
@@ -76,16 +76,16 @@ def proxy(target: str | int, script: Script) -> Generator[Seen]:
                 if isinstance(fate, bytes):
                     if queueing:  # what is refused after MULTI makes EXEC fail
                         server.sendall(_packed(b"REFUSED"))
-                        _reply(answered)
+                        _response(responses)
                     client.sendall(fate)
                     continue
                 seen.executed.append(seen.asked[-1])
                 queueing = seen.asked[-1] == "MULTI" or (queueing and seen.asked[-1] not in ("EXEC", "DISCARD"))
                 server.sendall(_packed(*command))
-                reply = _reply(answered)
+                response = _response(responses)
                 if fate == LOSE:
                     break
-                client.sendall(reply)
+                client.sendall(response)
         client.shutdown(socket.SHUT_RDWR)
 
     with listening(talk) as port:
@@ -117,11 +117,11 @@ def _command(stream: BufferedReader) -> Command:
     return tuple(words)
 
 
-def _reply(stream: BufferedReader) -> bytes:
+def _response(stream: BufferedReader) -> bytes:
     """Return the next response of a server, byte by byte as it arrived."""
     line = stream.readline()
     size = int(line[1:]) if line[:1] in b"$*%~>" else 0
     if line[:1] == b"$":
         return line + (stream.read(size + 2) if size >= 0 else b"")
     parts = 2 * size if line[:1] == b"%" else max(size, 0)
-    return line + b"".join(_reply(stream) for _ in range(parts))
+    return line + b"".join(_response(stream) for _ in range(parts))

@@ -66,17 +66,20 @@ def test_single_commands(cluster: Flavour, nodes: tuple[int, ...], key: str, fat
         with pytest.raises(cluster.errors.ConnectionError) as caught:
             session("incr", key)
         assert session("incr", key) == (2 if fate is LOSE else 1)
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
 
 
-@pytest.mark.parametrize("reply", [LOADING, TRYAGAIN, "MOVED"], ids=["LOADING", "TRYAGAIN", "MOVED"])
-def test_what_was_not_executed_is_repeated(cluster: Flavour, nodes: tuple[int, ...], reply: Any) -> None:
+@pytest.mark.parametrize("response", [LOADING, TRYAGAIN, "MOVED"], ids=["LOADING", "TRYAGAIN", "MOVED"])
+def test_what_was_not_executed_is_repeated(cluster: Flavour, nodes: tuple[int, ...], response: Any) -> None:
     """Redirections are followed by the library, refusals by the policy."""
-    if reply == "MOVED":
-        reply = f"-MOVED {key_slot(HERE.encode())} 127.0.0.1:{nodes[0]}\r\n".encode()
-    with proxied(nodes, in_turn(INCRBY=[reply, reply]), once()) as (_, options), open_with(cluster, options) as session:
+    if response == "MOVED":
+        response = f"-MOVED {key_slot(HERE.encode())} 127.0.0.1:{nodes[0]}\r\n".encode()
+    with (
+        proxied(nodes, in_turn(INCRBY=[response, response]), once()) as (_, options),
+        open_with(cluster, options) as session,
+    ):
         assert session("incr", HERE) == 1
 
 
@@ -125,9 +128,9 @@ def test_a_pipeline_with_an_unsafe_command(cluster: Flavour, nodes: tuple[int, .
         else:
             first, error, third = session.run(run)
             assert (first, third) == (1, b"1")
-    found = report(error)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(error)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
     assert (value(nodes, HERE), value(nodes, THERE)) == (1, 1)
 
 
@@ -189,18 +192,18 @@ def test_transactions(flavour: Flavour, nodes: tuple[int, ...]) -> None:
     turns = [lambda: value_set(nodes, 10)]
 
     def run(pipe: Any) -> Any:
-        def change(found: Any) -> None:
+        def change(result: Any) -> None:
             if turns:
                 turns.pop()()
             pipe.multi()
-            pipe.set(HERE, int(found or 0) + 1)
+            pipe.set(HERE, int(result or 0) + 1)
 
-        found = pipe.get(HERE)
+        result = pipe.get(HERE)
         if not flavour.is_async:
-            return change(found)
+            return change(result)
 
         async def rest() -> None:
-            change(await found)
+            change(await result)
 
         return rest()
 
@@ -213,9 +216,9 @@ def test_transactions(flavour: Flavour, nodes: tuple[int, ...]) -> None:
         with pytest.raises(flavour.errors.ConnectionError) as caught:
             session("transaction", run, HERE)
     assert value(nodes, HERE) == 12
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)

@@ -21,9 +21,9 @@ SCRIPT = "redis.call('INCR', KEYS[1]) return redis.error_reply(ARGV[1])"
 def add_one(session: Session, errors: Any) -> None:
     """Increment a key by `transaction()`."""
 
-    def change(pipe: Any, found: Any) -> None:
+    def change(pipe: Any, result: Any) -> None:
         pipe.multi()
-        pipe.set(HERE, int(found or 0) + 1)
+        pipe.set(HERE, int(result or 0) + 1)
 
     def run(pipe: Any) -> None:
         change(pipe, pipe.get(HERE))
@@ -42,9 +42,9 @@ def loop(session: Session, errors: Any) -> None:
             while True:
                 try:
                     pipe.watch(HERE)
-                    found = int(pipe.get(HERE) or 0)
+                    result = int(pipe.get(HERE) or 0)
                     pipe.multi()
-                    pipe.set(HERE, found + 1)
+                    pipe.set(HERE, result + 1)
                     pipe.execute()
                     return
                 except errors.WatchError:
@@ -55,9 +55,9 @@ def loop(session: Session, errors: Any) -> None:
             while True:
                 try:
                     await pipe.watch(HERE)
-                    found = int(await pipe.get(HERE) or 0)
+                    result = int(await pipe.get(HERE) or 0)
                     pipe.multi()
-                    pipe.set(HERE, found + 1)
+                    pipe.set(HERE, result + 1)
                     await pipe.execute()
                     return
                 except errors.WatchError:
@@ -100,9 +100,9 @@ def test_a_lost_exec(flavour: Flavour, nodes: tuple[int, ...], change: Change, l
         change(session, flavour.errors)
     assert value(nodes, HERE) == 1
     assert seen[0].executed.count("EXEC") == 1
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
 
 
 @transactional
@@ -157,6 +157,6 @@ def test_a_script_that_wrote_runs_once(flavour: Flavour, nodes: tuple[int, ...],
     ):
         run(session)
     assert value(nodes, HERE) == 1
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE

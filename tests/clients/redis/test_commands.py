@@ -39,13 +39,13 @@ FINAL = [
 
 def reason(error: BaseException) -> forbear.Reason | None:
     """Return why forbear gave up, None if it had no part in the error."""
-    found = report(error)
-    return None if found is None else found.reason
+    result = report(error)
+    return None if result is None else result.reason
 
 
-def code(reply: bytes) -> str:
+def code(response: bytes) -> str:
     """Return the word that an error response begins with."""
-    return reply.decode().split()[0]
+    return response.decode().split()[0]
 
 
 @pytest.mark.parametrize("command", SAFE, ids=lambda command: command[0])
@@ -90,19 +90,19 @@ def test_a_response_that_does_not_arrive(flavour: Flavour, path: str) -> None:
     assert reason(caught.value) is forbear.Reason.UNSAFE
 
 
-@pytest.mark.parametrize("reply", NOT_EXECUTED, ids=code)
-def test_what_was_not_executed_is_repeated_whatever_it_is(flavour: Flavour, path: str, reply: bytes) -> None:
+@pytest.mark.parametrize("response", NOT_EXECUTED, ids=code)
+def test_what_was_not_executed_is_repeated_whatever_it_is(flavour: Flavour, path: str, response: bytes) -> None:
     """The server says that it did not begin to execute the command."""
-    with proxy(path, in_turn(INCRBY=[reply, reply])) as seen, flavour.connect(seen.port) as session:
+    with proxy(path, in_turn(INCRBY=[response, response])) as seen, flavour.connect(seen.port) as session:
         assert session("incr", "k") == 1
     assert seen.asked.count("INCRBY") == 3
 
 
-@pytest.mark.parametrize("reply", FINAL, ids=code)
-def test_final_errors_are_raised_unchanged(flavour: Flavour, path: str, reply: bytes) -> None:
+@pytest.mark.parametrize("response", FINAL, ids=code)
+def test_final_errors_are_raised_unchanged(flavour: Flavour, path: str, response: bytes) -> None:
     """Another attempt would fail in the same way, and a client of one server does not follow redirections."""
     with (
-        proxy(path, once(GET=reply)) as seen,
+        proxy(path, once(GET=response)) as seen,
         flavour.connect(seen.port) as session,
         pytest.raises((flavour.errors.ResponseError, flavour.errors.ConnectionError)) as caught,
     ):
@@ -120,9 +120,9 @@ def test_a_refused_connection_is_tried_again(flavour: Flavour, path: str) -> Non
         pytest.raises(flavour.errors.ConnectionError) as caught,
     ):
         session("incr", "k")
-    found = report(caught.value)
-    assert found is not None
-    assert (found.reason, len(found.attempts)) == (forbear.Reason.ATTEMPTS, 3)
+    result = report(caught.value)
+    assert result is not None
+    assert (result.reason, len(result.attempts)) == (forbear.Reason.ATTEMPTS, 3)
 
 
 @pytest.mark.parametrize("fate", [CUT, LOSE, b"-LOADING Redis is loading the dataset in memory\r\n"], ids=str)
@@ -221,9 +221,9 @@ def test_an_error_that_an_earlier_attempt_explains(flavour: Flavour, path: str) 
         pytest.raises(flavour.errors.ResponseError, match=r"BUSYGROUP|already exists") as caught,
     ):
         session("xgroup_create", "s", "g", mkstream=True)
-    found = report(caught.value)
-    assert found is not None
-    assert found.maybe_done
+    result = report(caught.value)
+    assert result is not None
+    assert result.maybe_done
     assert seen.executed.count("XGROUP") == 2
 
 

@@ -83,7 +83,7 @@ def test_counting_to_a_hundred_thousand(flavour: Flavour, server: redis.Redis, p
 def test_the_library_alone_counts_too_far(flavour: Flavour, server: redis.Redis, path: str) -> None:
     """Its own retries repeat every lost INCR, so the counter exceeds the number of increments."""
     with proxy(path, drops(seed=7)) as seen:
-        # valkey-py repeats nothing unless it is told to, and then anything.
+        # valkey-py repeats nothing by default, and any command with `retry_on_error=`.
         own = {} if flavour.errors is redis else {"retry_on_error": [flavour.errors.ConnectionError]}
         with flavour.connect_stock(seen.port, **own) as session:
             for _ in range(300):

@@ -108,9 +108,9 @@ def test_a_response_that_cannot_be_read(flavour: Flavour, answer: str) -> None:
         with pytest.raises(Exception) as caught:  # noqa: PT011 - whatever the library makes of it
             session("incr", "k")
         assert server.commands == [b"INCRBY"]
-        found = report(caught.value)
-        assert found is not None
-        assert found.reason is forbear.Reason.UNSAFE
+        result = report(caught.value)
+        assert result is not None
+        assert result.reason is forbear.Reason.UNSAFE
         with pytest.raises(Exception) as caught:  # noqa: PT011
             session("get", "k")
         assert server.commands == [b"INCRBY", *[b"GET"] * 3]
@@ -179,7 +179,7 @@ def traced() -> Generator[list[int]]:
 
 def assert_small(error: BaseException) -> None:
     """Check that what forbear adds to an error is small."""
-    found = report(error)
-    assert found is not None
-    assert all(len(attempt.text) <= 500 for attempt in found.attempts)
+    result = report(error)
+    assert result is not None
+    assert all(len(attempt.text) <= 500 for attempt in result.attempts)
     assert sum(map(len, error.__notes__)) <= 500

@@ -103,9 +103,9 @@ def test_the_change_is_applied_once(flavour: Flavour, server: redis.Redis, path:
 def _reasons(error: BaseException | None) -> Iterator[forbear.Reason]:
     """Return why the runs gave up whose reports an error carries, or the errors that it hides."""
     while error is not None:
-        found = report(error)
-        if found is not None:
-            yield found.reason
+        result = report(error)
+        if result is not None:
+            yield result.reason
         error = error.__context__
 
 
@@ -113,10 +113,10 @@ def _reasons(error: BaseException | None) -> Iterator[forbear.Reason]:
 def test_update_asks_for_its_own_write(flavour: Flavour, server: redis.Redis, path: str, later: str) -> None:
     """With `mine` forbear finds the change, and does not make it again."""
     server.set("k", "0:")
-    asked: list[bytes] = []
+    seen_values: list[bytes] = []
 
     def mine(value: bytes) -> bool:
-        asked.append(value)
+        seen_values.append(value)
         return value.endswith(b":me")
 
     def modify(value: bytes) -> bytes:
@@ -157,7 +157,7 @@ def test_update_asks_for_its_own_write(flavour: Flavour, server: redis.Redis, pa
     with losing(path, flavour, later) as (seen, session):
         assert session.run(aupdate if flavour.is_async else update) == b"1:me"
     assert server.get("k") == b"1:me"
-    assert asked == [b"1:me"]
+    assert seen_values == [b"1:me"]
     assert seen.executed.count("EXEC") == 1
 
 
@@ -176,9 +176,9 @@ def test_an_attempt_that_is_cut_short_while_it_cleans_up(
     ):
         loop(session, flavour.errors)
     assert server.get("k") == b"1"
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
 
 
 @pytest.mark.parametrize("later", sampled(["BUSY", "NOPERM", "gone"], 1))

@@ -36,25 +36,25 @@ def test_one_unsafe_command_makes_all_unsafe(flavour: Flavour, path: str, transa
             session.execute(commands, transaction=transaction)
         assert session("get", "a") in (None, b"1")
     assert seen.asked.count("INCRBY") == 1
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
-    assert "with INCRBY may have been executed and must not be executed twice" in found.text
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
+    assert "with INCRBY may have been executed and must not be executed twice" in result.text
 
 
-@pytest.mark.parametrize("reply", [LOADING, READONLY], ids=["LOADING", "READONLY"])
-def test_a_transaction_that_was_not_begun_is_repeated(flavour: Flavour, path: str, reply: bytes) -> None:
+@pytest.mark.parametrize("response", [LOADING, READONLY], ids=["LOADING", "READONLY"])
+def test_a_transaction_that_was_not_begun_is_repeated(flavour: Flavour, path: str, response: bytes) -> None:
     """One command was refused before EXEC, so nothing was executed, whatever it was."""
     aborted = b"-EXECABORT Transaction discarded because of previous errors.\r\n"
-    with proxy(path, once(INCRBY=reply, EXEC=aborted)) as seen, flavour.connect(seen.port) as session:
+    with proxy(path, once(INCRBY=response, EXEC=aborted)) as seen, flavour.connect(seen.port) as session:
         assert session.execute([("SET", "a", "1"), ("INCRBY", "k", 1)], transaction=True) == [True, 1]
     assert seen.executed.count("EXEC") == 1
 
 
-@pytest.mark.parametrize("reply", [LOADING, READONLY], ids=["LOADING", "READONLY"])
-def test_a_refusal_says_nothing_of_the_others(flavour: Flavour, path: str, reply: bytes) -> None:
+@pytest.mark.parametrize("response", [LOADING, READONLY], ids=["LOADING", "READONLY"])
+def test_a_refusal_says_nothing_of_the_others(flavour: Flavour, path: str, response: bytes) -> None:
     """In a plain pipeline the commands before it may have been executed."""
-    with proxy(path, once(INCRBY=reply, GET=reply)) as seen, flavour.connect(seen.port) as session:
+    with proxy(path, once(INCRBY=response, GET=response)) as seen, flavour.connect(seen.port) as session:
         with pytest.raises((flavour.errors.ResponseError, flavour.errors.ConnectionError)):
             session.execute([("APPEND", "a", "1"), ("INCRBY", "k", 1)], transaction=False)
         assert session.execute([("SET", "b", "1"), ("GET", "b")], transaction=False) == [True, b"1"]
@@ -85,10 +85,10 @@ def test_reports_leave_out_the_arguments(flavour: Flavour, path: str, transactio
         pytest.raises(flavour.errors.ReadOnlyError, match="hunter2") as caught,
     ):
         session.execute([("SET", "k", "hunter2 ) of pipeline caused error: hunter2")], transaction=transaction)
-    found = report(caught.value)
-    assert found is not None
-    assert "Command # 1 (SET) of pipeline caused error: " in found.attempts[0].text
-    assert "hunter2" not in str(found)
+    result = report(caught.value)
+    assert result is not None
+    assert "Command # 1 (SET) of pipeline caused error: " in result.attempts[0].text
+    assert "hunter2" not in str(result)
     assert "hunter2" not in str([event.text for event in heard if isinstance(event, forbear.Failed)])
 
 

@@ -70,11 +70,11 @@ def test_events_and_budget(flavour: Flavour, path: str) -> None:
         with pytest.raises(flavour.errors.ConnectionError) as caught:
             session("get", "k")
         assert session("get", "k") is None
-    found = report(caught.value)
-    assert found is not None
-    assert (found.operation, found.reason, len(found.attempts)) == ("GET", forbear.Reason.BUDGET, 4)
+    result = report(caught.value)
+    assert result is not None
+    assert (result.operation, result.reason, len(result.attempts)) == ("GET", forbear.Reason.BUDGET, 4)
     assert [type(event).__name__ for event in events] == ["Failed", "Scheduled"] * 3 + ["Failed", "GaveUp"]
-    assert caught.value.__notes__ == [found.note]
+    assert caught.value.__notes__ == [result.note]
 
 
 def test_a_recovery_is_told(flavour: Flavour, path: str) -> None:
@@ -96,9 +96,9 @@ def test_the_time_of_an_attempt_is_limited(flavour: Flavour, path: str) -> None:
         assert session("get", "k") is None
         with pytest.raises((flavour.errors.TimeoutError, forbear.AttemptTimeout)) as caught:
             session("incr", "k")
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
 
 
 def test_an_attempt_that_is_cut_short_while_it_connects(flavour: Flavour, path: str) -> None:
@@ -171,9 +171,9 @@ def test_a_port_that_is_closed(flavour: Flavour) -> None:
     policy = AT_ONCE.with_backoff(forbear.Constant(5)).with_timeout(1)
     with flavour.connect(port, policy=policy) as session, pytest.raises(flavour.errors.ConnectionError) as caught:
         session("incr", "k")
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.TIMEOUT
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.TIMEOUT
 
 
 def test_an_error_that_the_client_lets_out_is_the_callers(flavour: Flavour, path: str) -> None:

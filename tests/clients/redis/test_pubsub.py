@@ -22,8 +22,8 @@ async def heard(pubsub: Any, server: redis.Redis, text: bytes) -> bool:
     """Return whether `text` arrives; it is published until the server has the subscription."""
     for _ in range(100):
         server.publish("c", text)
-        found = await done(pubsub.get_message(ignore_subscribe_messages=True, timeout=0.1))
-        if found is not None and found["data"] == text:
+        result = await done(pubsub.get_message(ignore_subscribe_messages=True, timeout=0.1))
+        if result is not None and result["data"] == text:
             return True
     return False
 
@@ -33,9 +33,9 @@ def test_a_subscription_outlives_its_connection(flavour: Flavour, server: redis.
     cut = False
     events: list[forbear.Event] = []
 
-    def cutting(asked: bytes, reply: bytes | None) -> bool:
+    def cutting(request: bytes, response: bytes | None) -> bool:
         nonlocal cut
-        lost = cut and reply is not None
+        lost = cut and response is not None
         cut = cut and not lost
         return lost
 
@@ -77,9 +77,9 @@ def test_a_server_that_is_gone(flavour: Flavour) -> None:
         pytest.raises(flavour.errors.ConnectionError) as caught,
     ):
         session.run(subscribe)
-    found = report(caught.value)
-    assert found is not None
-    assert (found.operation, len(found.attempts)) == ("SUBSCRIBE", 3)
+    result = report(caught.value)
+    assert result is not None
+    assert (result.operation, len(result.attempts)) == ("SUBSCRIBE", 3)
 
 
 def test_without_a_policy_a_break_is_raised(flavour: Flavour, server: redis.Redis) -> None:

@@ -71,9 +71,9 @@ def test_a_script_that_wrote_runs_once(flavour: Flavour, server: redis.Redis, pa
         pytest.raises((flavour.errors.ConnectionError, flavour.errors.ResponseError)) as caught,
     ):
         WAYS[way](session, error)
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
     assert server.get("k") == b"1"
 
 

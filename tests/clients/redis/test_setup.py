@@ -124,9 +124,9 @@ def test_a_tls_handshake_that_breaks(flavour: Flavour) -> None:
         pytest.raises(flavour.errors.ConnectionError) as caught,
     ):
         session("incr", "k")
-    found = report(caught.value)
-    assert found is not None
-    assert len(found.attempts) == 3
+    result = report(caught.value)
+    assert result is not None
+    assert len(result.attempts) == 3
 
 
 def test_a_missing_library_says_how_to_install_it() -> None:
@@ -144,7 +144,7 @@ def test_an_unknown_promise_is_refused() -> None:
 
 
 def test_monitor_and_locks_work(path: str) -> None:
-    """What the library builds on its own commands works through ours."""
+    """Features that the library builds on its own commands work through our client."""
     with proxy(path, once()) as seen, for_redis.Redis(port=seen.port) as client:
         with client.lock("l", timeout=5):
             assert client.exists("l") == 1

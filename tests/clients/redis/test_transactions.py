@@ -80,10 +80,10 @@ def test_transaction_raises_a_lost_exec(flavour: Flavour, server: redis.Redis, p
         add_one(session)
     assert server.get("k") == b"1"
     assert seen.executed.count("EXEC") == 1
-    found = report(caught.value)
-    assert found is not None
-    assert (found.operation, found.reason) == ("transaction", forbear.Reason.UNSAFE)
-    assert caught.value.__notes__ == [found.note]
+    result = report(caught.value)
+    assert result is not None
+    assert (result.operation, result.reason) == ("transaction", forbear.Reason.UNSAFE)
+    assert caught.value.__notes__ == [result.note]
 
 
 def test_a_loop_gets_a_lost_exec(flavour: Flavour, server: redis.Redis, path: str) -> None:
@@ -207,10 +207,10 @@ def test_conflicts_without_end(flavour: Flavour, server: redis.Redis, path: str)
         pytest.raises(flavour.errors.WatchError) as caught,
     ):
         session("transaction", run, "k", watch_delay=0.001)
-    found = report(caught.value)
-    assert found is not None
-    assert (found.reason, len(found.attempts)) == (forbear.Reason.ATTEMPTS, 3)
-    assert [attempt.delay for attempt in found.attempts] == [0.001, 0.001, None]
+    result = report(caught.value)
+    assert result is not None
+    assert (result.reason, len(result.attempts)) == (forbear.Reason.ATTEMPTS, 3)
+    assert [attempt.delay for attempt in result.attempts] == [0.001, 0.001, None]
     assert server.get("k") == b"3"
 
 

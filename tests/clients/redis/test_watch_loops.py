@@ -53,10 +53,10 @@ def test_a_loop_without_an_end_is_ended(flavour: Flavour, server: redis.Redis, p
         pytest.raises(flavour.errors.BusyLoadingError) as caught,
     ):
         loop(session, flavour.errors)
-    found = report(caught.value)
-    assert found is not None
-    assert (found.reason, len(found.attempts)) == (forbear.Reason.ATTEMPTS, 4)
-    assert [attempt.delay for attempt in found.attempts] == [0.001, 0.001, 0.001, None]
+    result = report(caught.value)
+    assert result is not None
+    assert (result.reason, len(result.attempts)) == (forbear.Reason.ATTEMPTS, 4)
+    assert [attempt.delay for attempt in result.attempts] == [0.001, 0.001, 0.001, None]
     assert seen.asked.count("WATCH") == 4
     assert [type(event) for event in heard].count(forbear.Scheduled) == 3
     assert isinstance(heard[-1], forbear.GaveUp)
@@ -137,9 +137,9 @@ def test_a_write_at_once_is_no_reason_to_begin_again(
         pytest.raises(flavour.errors.ConnectionError) as caught,
     ):
         session.run(arun if flavour.is_async else run)
-    found = report(caught.value)
-    assert found is not None
-    assert found.reason is forbear.Reason.UNSAFE
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
     assert seen.asked.count("INCRBY") == 1
 
 

@@ -29,9 +29,9 @@ def through(
 
 def caught(function: Callable[[], None]) -> Broken:
     """Return the error that the function raises."""
-    with pytest.raises(Broken) as found:
+    with pytest.raises(Broken) as result:
         function()
-    return found.value
+    return result.value
 
 
 @pytest.mark.parametrize(
@@ -105,9 +105,9 @@ def nested(*steps: tuple[tuple[str, ...], type[BaseException]]) -> BaseException
             finally:
                 clean_up(rest)
 
-    with pytest.raises(steps[-1][1]) as found:
+    with pytest.raises(steps[-1][1]) as result:
         execute()
-    return found.value
+    return result.value
 
 
 SENT = ("send_packed_command", "sendall")
@@ -169,6 +169,6 @@ def test_an_error_within_a_failed_connection_does_not_decide() -> None:
 )
 def test_unreadable_responses(kind: type[Exception], names: tuple[str, ...], expected: bool) -> None:
     """Errors of the parser are recognised, those of a caller's function or encoding are not."""
-    with pytest.raises(kind) as found:
+    with pytest.raises(kind) as result:
         through(*names, kind=lambda: kind(*(["utf-8", b"", 0, 1, ""] if kind is UnicodeDecodeError else [])))()
-    assert is_unreadable(found.value) is expected
+    assert is_unreadable(result.value) is expected

@@ -15,7 +15,7 @@ from forbear.services.redis.words import Command
 
 
 class PipelineState:
-    """What forbear keeps for one pipeline; `conflict` is the library's WatchError.
+    """The state that forbear keeps for one pipeline; `conflict` is the library's WatchError.
 
     `loop` is the loop under WATCH that the caller may run with the pipeline. `cycle` is the cycle under way while
     forbear itself repeats a transaction, None otherwise.
@@ -97,7 +97,7 @@ def at_once(pipe: Pipe, attempt: Callable[[], Any], command: Command) -> Pipelin
 
 
 class _Queue:
-    """What a pipeline has queued, which every attempt empties."""
+    """The queue of a pipeline, kept here because every attempt empties it."""
 
     def __init__(self, pipe: Pipe, *, atomic: bool) -> None:
         self._stack = pipe.command_stack
