@@ -4,10 +4,10 @@ import asyncio
 import socket
 from typing import Any
 
+import grpc
 import grpc.aio
 import pytest
 
-import grpc
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
 from forbear.core.report import report
 from forbear.policy import Policy

@@ -12,6 +12,7 @@ from forbear.grpc import status as grpc_status
 from forbear.http import ranges
 from forbear.http.preconditions import has_field, has_strong_tag
 from forbear.http.request import Request
+from forbear.http.status import parse_retry_after
 from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
 from forbear.tables.conditions import is_positive
@@ -34,8 +35,8 @@ def _classified(service: Any, host: str, method: str) -> Callable[[str], object]
 
 PARSERS: dict[str, Callable[[str], object]] = {
     "redact": redact,
-    "Retry-After": lambda text: responses.parse_retry_after(text, DATE, 0.0),
-    "Date": lambda text: responses.parse_retry_after(DATE, text, 0.0),
+    "Retry-After": lambda text: parse_retry_after(text, DATE, 0.0),
+    "Date": lambda text: parse_retry_after(DATE, text, 0.0),
     "a response": lambda text: responses.verdict(503, {"retry-after": text, "date": text}),
     "Content-Range": ranges.parse,
     "Content-Length": ranges.number,

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import aiohttp
+import grpc
 import httpx
 import httpx2
 import pytest
@@ -22,7 +23,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import forbear
-import grpc
 from forbear.core.verdict import CONFLICT, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.grpc import codes
 from forbear.policy import Policy

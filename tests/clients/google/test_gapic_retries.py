@@ -5,6 +5,7 @@ import pickle
 from collections.abc import Iterator
 from typing import Any
 
+import grpc
 import grpc.aio
 import pytest
 from google.api_core import exceptions, gapic_v1
@@ -15,7 +16,6 @@ from google.cloud.storage.asyncio.async_appendable_object_writer import AsyncApp
 from google.cloud.storage.asyncio.async_grpc_client import AsyncGrpcClient
 
 import forbear
-import grpc
 from forbear.clients import google
 from forbear.clients.google_storage import DEFAULT_RETRY
 from forbear.services import cloud_storage, iam

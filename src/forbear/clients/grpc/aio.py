@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any, cast
 
+import grpc
 import grpc.aio
 
-import grpc
 from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
 from forbear.policy import Policy

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import grpc
+
 from forbear.exchange.call import RetriedCall
 
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, Self
 
 import grpc
+
 from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
 from forbear.policy import Policy

@@ -18,6 +18,7 @@ from forbear.exchange.redis.loops import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together, pipeline, scattered_pipeline, single
+from forbear.run.state import granted
 from forbear.services.redis.words import Command
 
 T = TypeVar("T")
@@ -158,10 +159,11 @@ async def arepair(
     settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], Awaitable[object]]
 ) -> None:
     """Do the same for asyncio."""
-    plan = _plan(settings, stack)
+    plan = _plan(settings, stack, awaits=True)
     if plan is None:
         return None
     run, delay, again = plan
+    delay = await granted(delay)
     if delay is None:
         return _annotate(stack, run)
     await run.runtime.asleep(delay)
@@ -183,7 +185,9 @@ class _Failure(NamedTuple):
     harmful: bool
 
 
-def _plan(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRun, float | None, list[Queued]] | None:
+def _plan(
+    settings: RedisSettings, stack: Sequence[Queued], *, awaits: bool = False
+) -> tuple[CommandRun, float | None, list[Queued]] | None:
     """Return the run, the seconds to wait and the commands to send again after that; None if nothing could be repaired.
 
     The seconds are None if the run gives up. One harmful command is enough for that.
@@ -191,7 +195,7 @@ def _plan(settings: RedisSettings, stack: Sequence[Queued]) -> tuple[CommandRun,
     if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
         return None
     work = pipeline([queued.args for queued in stack])
-    run = CommandRun(settings, settings.policy, work)
+    run = CommandRun(settings, settings.policy, work, awaits=awaits)
     failures = [failure for failure in _failures(run, stack) if failure.verdict.kind in _WORTH_RETRYING]
     harmful = next((failure for failure in failures if failure.harmful), None)
     if not failures:

@@ -9,9 +9,8 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
-from forbear.run.errors import AttemptTimeout
-from forbear.run.runtime import Runtime, current_runtime
-from forbear.run.state import Run
+from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
+from forbear.run.state import Run, granted
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -93,8 +92,8 @@ async def asend(
                 async with runtime.within(limit + blocked):
                     value = await attempt(*args, **options)
         except Exception as error:
-            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
-            delay = run.failed(error)
+            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports, awaits=True)
+            delay = await granted(run.failed(error))
             if delay is None:
                 raise
         else:
@@ -102,8 +101,8 @@ async def asend(
                 if policy.budget is not None:
                     policy.budget.put(retried=False)
                 return value
-            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
-            delay = run.returned(value)
+            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports, awaits=True)
+            delay = await granted(run.returned(value))
             if delay is None:
                 return value
         await runtime.asleep(delay)
@@ -142,8 +141,8 @@ async def alisten(settings: RedisSettings, attempt: Callable[[], Awaitable[T]]) 
         except Exception as error:
             if policy is None:
                 raise
-            run = run or CommandRun(settings, policy, SUBSCRIPTION)
-            delay = run.failed(error)
+            run = run or CommandRun(settings, policy, SUBSCRIPTION, awaits=True)
+            delay = await granted(run.failed(error))
             if delay is None:
                 raise
         else:
@@ -157,7 +156,8 @@ class CommandRun:
     """One run of a command, or of several sent together, under a policy.
 
     The loops make it after a failure, or to let the policy see a value. `started` is the time before the first attempt
-    and `reports` the number of reports made by then (default: now).
+    and `reports` the number of reports made by then (default: now). With `awaits`, the loop passes each delay through
+    `granted`, so that a budget that does I/O is awaited.
     """
 
     __slots__ = ("_policy", "_run", "_settings", "_work", "runtime")
@@ -170,6 +170,8 @@ class CommandRun:
         runtime: Runtime | None = None,
         started: float | None = None,
         reports: int | None = None,
+        *,
+        awaits: bool = False,
     ) -> None:
         self.runtime: Runtime = current_runtime() if runtime is None else runtime
         self._settings = settings
@@ -181,6 +183,7 @@ class CommandRun:
             self.runtime,
             self.runtime.monotonic() if started is None else started,
             reports,
+            awaits=awaits,
         )
 
     @property

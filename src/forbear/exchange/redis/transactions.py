@@ -16,6 +16,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together
 from forbear.policy import Policy
+from forbear.run.state import granted
 from forbear.services.redis.words import Command
 
 _TRANSACTION = Work("transaction", repeatable=False, unsafe="")
@@ -92,7 +93,7 @@ async def atransact(
     **options: Any,
 ) -> Any:
     """Do the same for asyncio; `func` may be async or not."""
-    run = TransactionRun(settings, policy, **options)
+    run = TransactionRun(settings, policy, awaits=True, **options)
     while True:
         run.cycle = pipe.state.cycle = TransactionCycle()
         try:
@@ -103,7 +104,7 @@ async def atransact(
                 value = await value
             executed = await pipe.execute()
         except Exception as error:
-            delay = run.failed(error)
+            delay = await granted(run.failed(error))
             if delay is None:
                 raise
         else:
@@ -116,7 +117,8 @@ class TransactionRun:
     """The state of both loops: the cycle under way, and the run that counts and limits the cycles.
 
     `value_from_callable` returns the value of the caller's function instead of that of EXEC. `watch_delay` (seconds)
-    replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing.
+    replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing. With
+    `awaits`, the loop passes each delay through `granted`.
     """
 
     def __init__(
@@ -127,9 +129,11 @@ class TransactionRun:
         value_from_callable: bool = False,
         watch_delay: float | None = None,
         max_tries: int | None = None,
+        awaits: bool = False,
     ) -> None:
         self.cycle = TransactionCycle()
-        self._run = CommandRun(settings, policy.with_attempts(max_tries) if max_tries else policy, _TRANSACTION)
+        policy = policy.with_attempts(max_tries) if max_tries else policy
+        self._run = CommandRun(settings, policy, _TRANSACTION, awaits=awaits)
         self.runtime = self._run.runtime
         self._value_from_callable = value_from_callable
         self._delay = watch_delay or None

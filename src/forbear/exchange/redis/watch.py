@@ -19,6 +19,7 @@ from forbear.exchange.redis.verdicts import failure_of, is_watch_error, verdict_
 from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
+from forbear.run.state import granted
 from forbear.run.switch import is_off
 from forbear.services.redis.errors import BEGIN_AGAIN
 
@@ -62,6 +63,7 @@ class WatchStep:
         self._started = self.runtime.monotonic()
         self._reports = reports_made[0]
         self._run: CommandRun | None = None
+        self._awaits = False
 
     def send(self, attempt: Callable[[], T]) -> T:
         """Make the attempt once."""
@@ -85,13 +87,14 @@ class WatchStep:
 
     async def asend(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """Make the attempt once for asyncio, within the attempt timeout."""
-        raised = None
+        self._awaits, raised = True, None
         try:
             try:
                 async with self._time_limit():
                     value = await attempt()
             except Exception as error:
                 raised, delay = self._failed(error)
+                delay = await granted(delay)
                 if delay is None and raised is error:
                     raise
             else:
@@ -155,4 +158,4 @@ class WatchStep:
         return run
 
     def _new_run(self, policy: Policy, work: Work) -> CommandRun:
-        return CommandRun(self._settings, policy, work, self.runtime, self._started, self._reports)
+        return CommandRun(self._settings, policy, work, self.runtime, self._started, self._reports, awaits=self._awaits)

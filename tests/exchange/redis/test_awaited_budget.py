@@ -1,0 +1,32 @@
+"""A budget that does I/O is awaited in async code, whatever is sent to Redis."""
+
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from forbear.exchange.redis.loops import alisten, asend
+from forbear.exchange.redis.settings import RedisSettings
+from forbear.exchange.redis.work import single
+from forbear.services import redis
+from forbear.testing import virtual_time
+from tests.run.remote_budget import Remote
+
+Loop = Callable[[RedisSettings, Callable[[], Awaitable[str]]], Awaitable[str]]
+
+
+def _send(settings: RedisSettings, attempt: Callable[[], Awaitable[str]]) -> Awaitable[str]:
+    return asend(settings, single, ("GET", "key"), attempt)
+
+
+@pytest.mark.parametrize("loop", [_send, alisten], ids=["command", "subscription"])
+async def test_async_loops_await_the_budget(loop: Loop) -> None:
+    """It is awaited before each wait, and its refusal ends the run with the error."""
+    budget = Remote(True, False)
+
+    async def attempt() -> str:
+        raise ConnectionRefusedError
+
+    settings = RedisSettings(redis.policy.with_budget(budget))
+    with virtual_time(), pytest.raises(ConnectionRefusedError):
+        await loop(settings, attempt)
+    assert [step for step in budget.log if step.endswith("take")] == ["atake", "atake"]
