@@ -5,9 +5,9 @@ import os
 import signal
 import sys
 
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
-from forbear.transfer.meter import current_meter
+from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.storage import Storage
 from tests.transfer.downloads import URL, Count
 
 

@@ -10,11 +10,11 @@ from typing import Any, BinaryIO
 from forbear.core.events import Scheduled
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
-from forbear.transfer.meter import current_meter
+from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.storage import Storage
 
 MIB = 1024 * 1024
 URL = Url("bkt", "folder/name")

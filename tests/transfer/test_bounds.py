@@ -14,17 +14,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.services import cloud_storage
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.bounds import ANSWER, EMPTY_PAGES, LONGEST_TOKEN, PAGE, Pages, seconds_of
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.settings import Settings
-from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.cloud.token_requests import TokenSession
-from forbear.transfer.commands import cp
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import Stalled, TransferError, WrongReply
+from forbear.transfer.functions import cp
 from forbear.transfer.plans.clashes import Nesting
 from forbear.transfer.rewrite import copy
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.bounds import ANSWER, EMPTY_PAGES, LONGEST_TOKEN, PAGE, Pages, seconds_of
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.settings import Settings
+from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.token_requests import TokenSession
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, TARGET, file_of, storing

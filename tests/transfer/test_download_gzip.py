@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.files import PIECE
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.wire.response import Response
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes, ranges
 

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import TransferError
 from forbear.transfer.items import Item, Outcome, Status
-from forbear.transfer.work.manifest import COLUMNS, Manifest
+from forbear.transfer.storage.address import Url
+from forbear.transfer.workers.manifest import COLUMNS, Manifest
 
 
 def outcome(source: str, status: Status = Status.DONE, **fields: object) -> Outcome:

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.transfer.cloud.settings import Settings
-from forbear.transfer.commands import cp
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.errors import Locked, TargetExists, TransferError, UnsafeName
 from forbear.transfer.files import Folder, folder_below
+from forbear.transfer.functions import cp
 from forbear.transfer.items import Status
 from forbear.transfer.state import State
-from forbear.transfer.work.folders import remove
+from forbear.transfer.storage.settings import Settings
+from forbear.transfer.workers.folders import remove
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
 
 LARGE = 9 * MIB

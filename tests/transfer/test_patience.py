@@ -8,8 +8,8 @@ from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
-from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.meter import hear
+from forbear.transfer.progress import hear
+from forbear.transfer.storage.patience import Patience
 from tests.transfer.uploads import metered
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,11 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Action, Item, Settings, Storage, Url, aplan, plan
-from forbear.transfer.cloud.objects import Object
 from forbear.transfer.plans import clashes
 from forbear.transfer.plans.cp import without_clashes
 from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.matches import Match
+from forbear.transfer.storage.objects import Object
 from tests.transfer.test_trees import make
 
 

@@ -11,7 +11,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.wire import Json
 from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, TransferError, Url
-from forbear.transfer.meter import QuietMeter, current_meter
+from forbear.transfer.progress import QuietMeter, current_meter
 from forbear.transfer.rewrite import copy
 from tests.clients.wire import Wire, reply
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.transfer.cloud.settings import Settings
-from forbear.transfer.commands import cp, rsync
+from forbear.transfer.functions import cp, rsync
 from forbear.transfer.items import Item, Outcome, QuietListener, Summary
+from forbear.transfer.storage.settings import Settings
 from tests.transfer.campaign.plain import OLDER, names, put
 
 LEADING_OUT = [

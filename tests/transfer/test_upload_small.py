@@ -13,8 +13,6 @@ import forbear
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import MTIME
 from forbear.transfer.errors import (
     ChecksumMismatch,
     HttpError,
@@ -22,6 +20,8 @@ from forbear.transfer.errors import (
     TargetChanged,
     TargetExists,
 )
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import MTIME
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import (

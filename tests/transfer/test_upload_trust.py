@@ -10,14 +10,14 @@ import pytest
 
 from forbear.services import cloud_storage
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.endpoint import is_home, proxy
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import ChecksumMismatch, HttpError, TargetChanged, TransferError, WrongReply
 from forbear.transfer.rewrite import copy
 from forbear.transfer.state import State
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.endpoint import is_home, proxy
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.errors import Broken
 from tests.clients.wire import Answer, Wire, reply

@@ -11,8 +11,8 @@ from forbear.cli.transfers.options import Given, check, transfer_options
 
 if TYPE_CHECKING:
     from forbear.cli.transfers.watch import Watch
-    from forbear.transfer.cloud.storage import Storage
     from forbear.transfer.items import Summary
+    from forbear.transfer.storage.storage import Storage
 
 _STREAM = "-"
 _EPILOG = f"""{EXIT_CODES}
@@ -54,7 +54,7 @@ def command(
     if _STREAM in (*sources, target):
         _check_stream(sources, target, recursive, given)
     from forbear.cli.transfers.run import run_transfers  # needs httptools
-    from forbear.transfer.commands import acp
+    from forbear.transfer.functions import acp
     from forbear.transfer.plans.arguments import CpArguments
 
     asked = partial(

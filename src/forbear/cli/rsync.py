@@ -10,8 +10,8 @@ from forbear.cli.transfers.options import Given, check, transfer_options
 
 if TYPE_CHECKING:
     from forbear.cli.transfers.watch import Watch
-    from forbear.transfer.cloud.storage import Storage
     from forbear.transfer.items import Summary
+    from forbear.transfer.storage.storage import Storage
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -53,7 +53,7 @@ def command(
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
     from forbear.cli.transfers.run import run_transfers  # needs httptools
-    from forbear.transfer.commands import arsync
+    from forbear.transfer.functions import arsync
     from forbear.transfer.plans.arguments import RsyncArguments
 
     asked = partial(

@@ -4,12 +4,6 @@ Needs `forbear[transfer]`. `cp`, `rsync` and `plan` block; `acp`, `arsync` and `
 `copy` for one object each, are awaited and take an open `Storage`. `execute` does what was planned on any executor.
 """
 
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.credentials import ANONYMOUS, Credentials
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.settings import Settings
-from forbear.transfer.cloud.storage import Storage
-from forbear.transfer.commands import acp, aplan, arsync, cp, plan, rsync
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import (
     ChecksumMismatch,
@@ -24,9 +18,15 @@ from forbear.transfer.errors import (
     UnsafeName,
 )
 from forbear.transfer.execution import execute, perform_one
+from forbear.transfer.functions import acp, aplan, arsync, cp, plan, rsync
 from forbear.transfer.items import Action, Item, Listener, Outcome, QuietListener, Status, Summary
-from forbear.transfer.meter import Meter, QuietMeter, current_meter
+from forbear.transfer.progress import Meter, QuietMeter, current_meter
 from forbear.transfer.rewrite import copy
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.credentials import ANONYMOUS, Credentials
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.settings import Settings
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.upload import upload
 
 __all__ = [

@@ -12,8 +12,8 @@ from concurrent.futures import Future
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from forbear.transfer.cloud.settings import Settings
-from forbear.transfer.cloud.storage import Storage
+from forbear.transfer.storage.settings import Settings
+from forbear.transfer.storage.storage import Storage
 
 _LINGER = 1.0
 _LAST_WORDS = 5.0

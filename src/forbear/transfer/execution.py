@@ -3,13 +3,13 @@
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from concurrent.futures import Executor, Future, as_completed
 
-from forbear.transfer.cloud.settings import Settings
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.engine import run_here
 from forbear.transfer.errors import TransferError, said
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM, Item, Outcome, QuietListener, Status
-from forbear.transfer.work.fleet import Fleet
+from forbear.transfer.storage.settings import Settings
+from forbear.transfer.storage.storage import Storage
+from forbear.transfer.workers.fleet import Fleet
 
 _MOST_ITEMS = 50
 _MOST_BYTES = 64 * 1024 * 1024

@@ -6,9 +6,9 @@ from typing import Protocol, Self
 
 from forbear.core.events import Scheduled
 from forbear.core.report import Report
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import Object
 from forbear.transfer.errors import cure, said
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import Object
 
 STREAM = "-"
 """Standard input as a source, standard output as a target."""

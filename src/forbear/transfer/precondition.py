@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, UnsafeName, WrongReply
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.patience import Patience
+from forbear.transfer.storage.storage import Storage
 
 _ROUNDS = 10
 

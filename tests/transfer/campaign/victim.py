@@ -4,10 +4,10 @@ import asyncio
 import sys
 from pathlib import Path
 
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.rewrite import copy
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.upload import upload
 
 

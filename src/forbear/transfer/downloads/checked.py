@@ -1,12 +1,12 @@
 """Filling until the checksum is right: bytes that arrive wrong come again, and wrong ones never pass for right."""
 
 from forbear.core.verdict import PERMANENT, TRANSIENT
-from forbear.transfer.cloud.patience import Patience
 from forbear.transfer.downloads.fetch import Fetch
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.downloads.slices import Slices
 from forbear.transfer.errors import ChecksumMismatch
-from forbear.transfer.meter import current_meter
+from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.patience import Patience
 from forbear.transfer.wire.response import Response
 
 

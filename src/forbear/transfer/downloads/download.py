@@ -8,10 +8,6 @@ from dataclasses import replace
 from typing import BinaryIO
 
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.checked import fill_checked
 from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
@@ -23,8 +19,12 @@ from forbear.transfer.downloads.promise import GZIP, Contradiction, described, i
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, WrongReply
 from forbear.transfer.files import StrPath
-from forbear.transfer.meter import current_meter, warner
+from forbear.transfer.progress import current_meter, warner
 from forbear.transfer.state import SMALL, State
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.patience import Patience
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.wire.response import Response
 
 

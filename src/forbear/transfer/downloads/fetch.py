@@ -6,13 +6,13 @@ After a break it goes on from the byte where the sink is. Replies are joined onl
 from contextlib import closing
 
 from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.promise import GZIP, Contradiction, Promise, Recoded, promised
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongReply
-from forbear.transfer.meter import current_meter
+from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.patience import Patience
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.wire.errors import WireError
 from forbear.transfer.wire.response import Response
 

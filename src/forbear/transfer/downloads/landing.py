@@ -4,12 +4,12 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from forbear.transfer.cloud.objects import Object
 from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP
 from forbear.transfer.files import PIECE, StrPath, unwritable
+from forbear.transfer.storage.objects import Object
 from forbear.transfer.threads import in_steps
 
 

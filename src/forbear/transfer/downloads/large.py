@@ -15,7 +15,7 @@ from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
 from forbear.transfer.files import hash_file, unwritable, why_not
-from forbear.transfer.meter import current_meter
+from forbear.transfer.progress import current_meter
 from forbear.transfer.state import State
 from forbear.transfer.threads import in_steps, to_the_end
 from forbear.transfer.wire.response import Response

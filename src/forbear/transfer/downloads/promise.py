@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forbear.http import ranges
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import MTIME, Object
 from forbear.transfer.errors import WrongReply
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import MTIME, Object
 
 GZIP = "gzip"
 _PLAIN = "identity"

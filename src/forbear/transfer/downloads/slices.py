@@ -13,7 +13,7 @@ from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import hash_file
-from forbear.transfer.meter import current_meter
+from forbear.transfer.progress import current_meter
 from forbear.transfer.threads import in_steps
 from forbear.transfer.wire.response import Response
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
-from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM
 from forbear.transfer.plans.goal import names_folder
 from forbear.transfer.plans.wildcards import is_wild
+from forbear.transfer.storage.address import Url, is_cloud
 
 
 @dataclass(frozen=True, slots=True)

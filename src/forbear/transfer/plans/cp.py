@@ -14,9 +14,6 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO
 
-from forbear.transfer.cloud.address import Url, is_cloud
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TransferError, cure, said
 from forbear.transfer.items import STREAM, Action, Item
 from forbear.transfer.plans.arguments import CpArguments
@@ -24,6 +21,9 @@ from forbear.transfer.plans.clashes import Clashes, is_case_blind
 from forbear.transfer.plans.goal import Goal, names_folder, unless_same
 from forbear.transfer.plans.matches import Match, matches
 from forbear.transfer.plans.trees import batched, walk
+from forbear.transfer.storage.address import Url, is_cloud
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.storage import Storage
 
 _SPOOL = 1024 * 1024
 

@@ -3,10 +3,10 @@
 import os
 from dataclasses import dataclass, replace
 
-from forbear.transfer.cloud.address import Url, is_cloud
 from forbear.transfer.errors import UnsafeName
 from forbear.transfer.items import Item
 from forbear.transfer.plans.names import object_name, relative_path
+from forbear.transfer.storage.address import Url, is_cloud
 
 
 @dataclass(frozen=True, slots=True)

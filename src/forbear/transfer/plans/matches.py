@@ -4,13 +4,13 @@ import os
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
-from forbear.transfer.cloud.address import Url, is_cloud
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import why_not
 from forbear.transfer.plans.trees import batched, expand
 from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
+from forbear.transfer.storage.address import Url, is_cloud
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.storage import Storage
 
 
 @dataclass(frozen=True, slots=True)

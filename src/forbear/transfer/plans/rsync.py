@@ -11,9 +11,6 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from forbear.transfer.cloud.address import Url, is_cloud
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import TransferError
 from forbear.transfer.items import Action, Item
 from forbear.transfer.plans.arguments import RsyncArguments
@@ -21,6 +18,9 @@ from forbear.transfer.plans.clashes import Clashes
 from forbear.transfer.plans.cp import LISTING_FAILURES
 from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.trees import Entry, batched, walk
+from forbear.transfer.storage.address import Url, is_cloud
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.sources import File
 
 Thing = Entry | Object

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.cloud.body import Body
-from forbear.transfer.cloud.objects import FIELDS, Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, Stalled, maybe_done
 from forbear.transfer.files import PIECE
-from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
+from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.body import Body
+from forbear.transfer.storage.objects import FIELDS, Object
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.sources import File, Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
 from forbear.transfer.wire.errors import WireError

@@ -10,14 +10,14 @@ from urllib.parse import urlsplit
 
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.http.request import Request
-from forbear.transfer.cloud.body import Body
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.patience import Patience
-from forbear.transfer.cloud.replies import Reply
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongReply
-from forbear.transfer.meter import current_meter
 from forbear.transfer.precondition import Precondition
+from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.body import Body
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.patience import Patience
+from forbear.transfer.storage.replies import Reply
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.threads import to_the_end
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
 from forbear.transfer.uploads.sources import Source

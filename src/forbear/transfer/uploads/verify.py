@@ -1,10 +1,10 @@
 """Verify: whether what arrived is what was sent, by its checksum; what is not is not left behind."""
 
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.errors import ChecksumMismatch, HttpError, TargetChanged
 from forbear.transfer.precondition import Precondition
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import Object
+from forbear.transfer.storage.storage import Storage
 
 
 async def verified(

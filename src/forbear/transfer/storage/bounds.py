@@ -5,8 +5,8 @@ from contextlib import suppress
 from types import TracebackType
 
 from forbear.policy import Policy
-from forbear.transfer.cloud.body import Body
 from forbear.transfer.errors import Stalled, WrongReply
+from forbear.transfer.storage.body import Body
 from forbear.transfer.wire.response import Response
 
 ANSWER = 1024 * 1024

@@ -5,8 +5,8 @@ from urllib.parse import urlsplit
 
 import requests
 
-from forbear.transfer.cloud.bounds import ANSWER
-from forbear.transfer.cloud.endpoint import is_loopback
+from forbear.transfer.storage.bounds import ANSWER
+from forbear.transfer.storage.endpoint import is_loopback
 
 _PIECE = 64 * 1024
 

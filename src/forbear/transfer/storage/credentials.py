@@ -8,8 +8,8 @@ from typing import Any, Protocol
 
 from forbear.core.report import attach, report
 from forbear.policy import Policy
-from forbear.transfer.cloud.bounds import seconds_of
 from forbear.transfer.errors import NoCredentials
+from forbear.transfer.storage.bounds import seconds_of
 from forbear.transfer.threads import in_thread
 
 _LOG_IN = (
@@ -104,7 +104,7 @@ class GoogleTokens:
         from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import Request
 
-        from forbear.transfer.cloud.token_requests import TokenSession
+        from forbear.transfer.storage.token_requests import TokenSession
 
         async def refresh() -> None:
             try:

@@ -6,8 +6,8 @@ from datetime import datetime
 from typing import Any, Self
 
 from forbear.core.report import text_of
-from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import WrongReply
+from forbear.transfer.storage.address import Url
 
 FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
 """What to ask for: the fields that `Object.of` reads."""

@@ -8,9 +8,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from forbear.run.runtime import current
-from forbear.transfer.cloud.address import is_cloud
-from forbear.transfer.cloud.settings import Settings
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
 from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
@@ -18,9 +15,12 @@ from forbear.transfer.plans.cp import look, plan_cp
 from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.rsync import Sync
 from forbear.transfer.state import State
-from forbear.transfer.work.fleet import Fleet
-from forbear.transfer.work.gauge import Gauge
-from forbear.transfer.work.manifest import Manifest
+from forbear.transfer.storage.address import is_cloud
+from forbear.transfer.storage.settings import Settings
+from forbear.transfer.storage.storage import Storage
+from forbear.transfer.workers.fleet import Fleet
+from forbear.transfer.workers.gauge import Gauge
+from forbear.transfer.workers.manifest import Manifest
 
 _WEEK = 7 * 24 * 60 * 60.0
 _T = TypeVar("_T")

@@ -2,8 +2,8 @@
 
 from forbear.core.events import Scheduled
 from forbear.transfer.items import QUIET, Item, Listener
-from forbear.transfer.meter import warner
-from forbear.transfer.work.limiter import Limiter
+from forbear.transfer.progress import warner
+from forbear.transfer.workers.limiter import Limiter
 
 _NOTHING = Item("", "")
 

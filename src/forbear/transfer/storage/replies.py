@@ -6,8 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, cast
 
-from forbear.transfer.cloud.bounds import Deadline, read_whole
 from forbear.transfer.errors import HttpError, Stalled, WrongReply
+from forbear.transfer.storage.bounds import Deadline, read_whole
 from forbear.transfer.wire.errors import WireError
 from forbear.transfer.wire.response import Response
 

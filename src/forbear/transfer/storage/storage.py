@@ -16,17 +16,17 @@ from forbear.http.request import Request
 from forbear.http.status import reason
 from forbear.policy import Policy
 from forbear.services import cloud_storage
-from forbear.transfer.cloud.address import Url, quoted
-from forbear.transfer.cloud.body import Body
-from forbear.transfer.cloud.bounds import ANSWER, PAGE, Deadline, Pages, read_whole, seconds_of
-from forbear.transfer.cloud.calls import Call, verdict
-from forbear.transfer.cloud.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
-from forbear.transfer.cloud.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
-from forbear.transfer.cloud.expectation import Expectation
-from forbear.transfer.cloud.objects import FIELDS, Object
-from forbear.transfer.cloud.replies import Reply, refusal
 from forbear.transfer.errors import HttpError, WrongReply
-from forbear.transfer.meter import hear
+from forbear.transfer.progress import hear
+from forbear.transfer.storage.address import Url, quoted
+from forbear.transfer.storage.body import Body
+from forbear.transfer.storage.bounds import ANSWER, PAGE, Deadline, Pages, read_whole, seconds_of
+from forbear.transfer.storage.calls import Call, verdict
+from forbear.transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
+from forbear.transfer.storage.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
+from forbear.transfer.storage.expectation import Expectation
+from forbear.transfer.storage.objects import FIELDS, Object
+from forbear.transfer.storage.replies import Reply, refusal
 from forbear.transfer.wire.pool import Pool
 from forbear.transfer.wire.response import Response
 

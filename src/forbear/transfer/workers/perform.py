@@ -5,17 +5,17 @@ import sys
 
 from forbear.core.report import report
 from forbear.run.runtime import current
-from forbear.transfer.cloud.address import Url
-from forbear.transfer.cloud.objects import MTIME, Object
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, cure, said
 from forbear.transfer.files import StrPath, is_out_of_files
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear.transfer.rewrite import copy
+from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.objects import MTIME, Object
+from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.upload import upload
-from forbear.transfer.work.folders import Folders, remove, touch
-from forbear.transfer.work.gauge import Gauge
+from forbear.transfer.workers.folders import Folders, remove, touch
+from forbear.transfer.workers.gauge import Gauge
 
 _JSON = {"Content-Type": "application/json"}
 _NEWCOMER = "somebody else made it meanwhile: run it again"

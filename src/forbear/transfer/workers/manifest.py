@@ -15,10 +15,10 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from forbear.core.redact import redact
-from forbear.transfer.cloud.address import Url
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import StrPath, unwritable
 from forbear.transfer.items import Item, Outcome, Status
+from forbear.transfer.storage.address import Url
 
 COLUMNS = (
     "Source", "Destination", "Start", "End", "Crc32c", "Generation", "Source Size", "Bytes Transferred", "Result",

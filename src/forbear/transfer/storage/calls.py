@@ -10,9 +10,9 @@ from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.send import Send
 from forbear.run.switch import is_off
-from forbear.transfer.cloud.body import Body
-from forbear.transfer.cloud.bounds import Deadline, read_whole
 from forbear.transfer.errors import Stalled
+from forbear.transfer.storage.body import Body
+from forbear.transfer.storage.bounds import Deadline, read_whole
 from forbear.transfer.wire.errors import WireError
 from forbear.transfer.wire.pool import split
 from forbear.transfer.wire.response import Response

@@ -9,15 +9,15 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from forbear.run.runtime import current
-from forbear.transfer.cloud.storage import Storage
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Item, Listener, Outcome, Status, Summary
-from forbear.transfer.meter import current_meter
-from forbear.transfer.work.folders import Folders
-from forbear.transfer.work.gauge import Gauge
-from forbear.transfer.work.limiter import Limiter
-from forbear.transfer.work.manifest import Manifest
-from forbear.transfer.work.perform import perform
+from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.storage import Storage
+from forbear.transfer.workers.folders import Folders
+from forbear.transfer.workers.gauge import Gauge
+from forbear.transfer.workers.limiter import Limiter
+from forbear.transfer.workers.manifest import Manifest
+from forbear.transfer.workers.perform import perform
 
 _AHEAD = 1000
 

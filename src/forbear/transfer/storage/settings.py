@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from forbear.policy import Policy
-from forbear.transfer.cloud.credentials import Credentials
-from forbear.transfer.cloud.storage import CONNECTIONS, STALL_TIMEOUT, Storage
+from forbear.transfer.storage.credentials import Credentials
+from forbear.transfer.storage.storage import CONNECTIONS, STALL_TIMEOUT, Storage
 
 
 @dataclass(frozen=True, slots=True)
