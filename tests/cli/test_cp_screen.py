@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
-from forbear.cli.transfers.reporter import Reporter
+from forbear.cli.transfers.reporter import Reporter, of_bytes, of_clock, of_span
 from forbear.cli.transfers.screen import Screen
 from forbear.cli.transfers.statistics import Progress
 from forbear.cli.transfers.watch import Plain
-from forbear.cli.transfers.wording import of_bytes, of_clock, of_span
 from forbear.core.events import Scheduled
 from forbear.core.report import Attempt
 from forbear.transfer.items import Item, Outcome, Status

@@ -18,7 +18,7 @@ from forbear.tables import responses
 from forbear.tables.conditions import is_positive
 from forbear.tables.xml_body import every
 from forbear.transfer.errors import HttpError, TransferError, WrongReply
-from forbear.transfer.storage.objects import Object
+from forbear.transfer.objects import Object
 from forbear.transfer.uploads.session import Session
 from tests.hostile.bounds import MIB, Bounded, Limits
 
@@ -129,7 +129,7 @@ def test_a_listing_with_a_wrong_field_is_a_wrong_reply(field: Field) -> None:
 @pytest.mark.parametrize("body", ["{", "[" * 100_000, "9" * 5000, '{"a":' * 100_000, '"\\ud800"', "NaN", ""])
 def test_a_reply_that_is_no_object_is_a_wrong_reply(body: str) -> None:
     """Nested without end, or a number of thousands of digits: an error of transfers."""
-    from forbear.transfer.storage.replies import Reply
+    from forbear.transfer.storage.bodies import Reply
 
     with Bounded(Limits()), pytest.raises(TransferError):
         Reply(200, {}, body.encode()).json()

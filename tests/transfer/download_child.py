@@ -7,7 +7,7 @@ import sys
 
 from forbear.transfer.downloads.download import download
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from tests.transfer.downloads import URL, Count
 
 

@@ -11,10 +11,9 @@ from forbear.core.events import Scheduled
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
 from forbear.transfer.downloads.download import download
+from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 
 MIB = 1024 * 1024
 URL = Url("bkt", "folder/name")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.storage.address import Url, is_cloud
+from forbear.transfer.objects import Url, is_cloud
 
 NAMES = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=50)
 

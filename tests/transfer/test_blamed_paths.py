@@ -13,8 +13,8 @@ from forbear.testing.cloud import Cloud
 from forbear.transfer import Settings, Summary, TransferError, cp
 from forbear.transfer.downloads.download import download
 from forbear.transfer.downloads.place import Place
-from forbear.transfer.storage.address import Url
-from forbear.transfer.workers.folders import remove
+from forbear.transfer.objects import Url
+from forbear.transfer.workers.perform import remove
 from tests.transfer.uploads import MIB, storing
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="the modes of folders")

@@ -17,13 +17,11 @@ from forbear.services import cloud_storage
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import Stalled, TransferError, WrongReply
 from forbear.transfer.functions import cp
-from forbear.transfer.plans.clashes import Nesting
+from forbear.transfer.objects import Object, Url
+from forbear.transfer.plans.targets import Nesting
 from forbear.transfer.rewrite import copy
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.bounds import ANSWER, EMPTY_PAGES, LONGEST_TOKEN, PAGE, Pages, seconds_of
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.settings import Settings
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.bodies import ANSWER, EMPTY_PAGES, LONGEST_TOKEN, PAGE, Pages, seconds_of
+from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.token_requests import TokenSession
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply

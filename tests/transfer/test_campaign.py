@@ -14,7 +14,7 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, storm
 from forbear.transfer.functions import rsync
-from forbear.transfer.storage.settings import Settings
+from forbear.transfer.storage.client import Settings
 from tests.transfer.campaign.plans import CHUNK, GET, INSERT, KIB, REWRITE, Cut, Direction, Json, Plan, plan_of
 from tests.transfer.campaign.trial import try_plan
 

@@ -15,8 +15,8 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings, Status, Storage, TransferError, Url, acp, cp, perform_one, plan
-from forbear.transfer.workers import fleet as fleet_module
-from forbear.transfer.workers.limiter import Limiter
+from forbear.transfer.workers import worker_pool as fleet_module
+from forbear.transfer.workers.worker_pool import Limiter
 from tests.transfer.recorder import Recorder
 from tests.transfer.test_trees import make
 

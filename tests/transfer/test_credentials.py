@@ -15,9 +15,9 @@ import forbear
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.errors import HttpError, NoCredentials, WrongReply
-from forbear.transfer.storage.address import Url
+from forbear.transfer.objects import Url
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.credentials import ANONYMOUS, Credentials, GoogleTokens, NoTokens, tokens
-from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, SEND, TARGET, file_of, steps, storing, versions

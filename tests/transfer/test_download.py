@@ -9,8 +9,7 @@ import pytest
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.errors import ChecksumMismatch, HttpError, SourceChanged, TargetExists, TransferError
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
+from forbear.transfer.objects import Object, Url
 from tests.transfer.downloads import MIB, URL, Count, fetched, looked_up, names, odd_server, put, random_bytes, ranges
 from tests.transfer.downloads import described as said
 from tests.transfer.downloads import reply as made

@@ -19,7 +19,7 @@ from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.files import PIECE
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes, ranges
 

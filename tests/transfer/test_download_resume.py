@@ -14,7 +14,7 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads import large
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Locked
-from forbear.transfer.wire.errors import Broken
+from forbear.transfer.wire.response import Broken
 from tests.transfer.downloads import (
     MIB,
     URL,

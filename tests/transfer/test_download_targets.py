@@ -11,7 +11,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.errors import TransferError
-from forbear.transfer.storage.objects import Object
+from forbear.transfer.objects import Object
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
 
 LARGE = 9 * MIB

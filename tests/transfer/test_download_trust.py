@@ -16,9 +16,9 @@ from forbear.testing import virtual_time
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import ChecksumMismatch, TransferError, WrongReply
+from forbear.transfer.objects import Object
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from tests.transfer.downloads import URL, Count, names, random_bytes
 
 pytestmark = pytest.mark.anyio

@@ -17,7 +17,7 @@ from forbear import Constant
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Credentials, Item, Settings, Status, Url, cp, execute, perform_one, plan
-from forbear.transfer import engine as engine_module
+from forbear.transfer import execution as engine_module
 from tests.transfer.test_trees import make
 
 INSERT = "storage.objects.insert"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.workers.limiter import Limiter
+from forbear.transfer.workers.worker_pool import Limiter
 
 
 def test_it_doubles_with_each_round_until_it_is_cut() -> None:

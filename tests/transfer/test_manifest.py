@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from forbear.transfer.errors import TransferError
 from forbear.transfer.items import Item, Outcome, Status
-from forbear.transfer.storage.address import Url
+from forbear.transfer.objects import Url
 from forbear.transfer.workers.manifest import COLUMNS, Manifest
 
 

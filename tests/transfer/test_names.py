@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.transfer.errors import UnsafeName
-from forbear.transfer.plans.clashes import Nesting
-from forbear.transfer.plans.names import object_name, relative_path
+from forbear.transfer.plans.targets import Nesting, object_name, relative_path
 
 
 @pytest.mark.parametrize(

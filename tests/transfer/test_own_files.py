@@ -17,8 +17,8 @@ from forbear.transfer.files import Folder, folder_below
 from forbear.transfer.functions import cp
 from forbear.transfer.items import Status
 from forbear.transfer.state import State
-from forbear.transfer.storage.settings import Settings
-from forbear.transfer.workers.folders import remove
+from forbear.transfer.storage.client import Settings
+from forbear.transfer.workers.perform import remove
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
 
 LARGE = 9 * MIB

@@ -9,7 +9,7 @@ from forbear.run.budget import Budget
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.transfer.progress import hear
-from forbear.transfer.storage.patience import Patience
+from forbear.transfer.storage.calls import Patience
 from tests.transfer.uploads import metered
 
 pytestmark = pytest.mark.anyio

@@ -10,11 +10,11 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Action, Item, Settings, Storage, Url, aplan, plan
-from forbear.transfer.plans import clashes
+from forbear.transfer.objects import Object
+from forbear.transfer.plans import targets
 from forbear.transfer.plans.cp import without_clashes
-from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.matches import Match
-from forbear.transfer.storage.objects import Object
+from forbear.transfer.plans.targets import Goal
 from tests.transfer.test_trees import make
 
 
@@ -300,7 +300,7 @@ def test_where_capitals_do_not_count_the_second_name_is_refused(
     def blind(_folder: str) -> bool:
         return True
 
-    monkeypatch.setattr(clashes, "is_case_blind", blind)
+    monkeypatch.setattr(targets, "is_case_blind", blind)
     assert pairs(cloud, "gs://bkt/d", "new", recursive=True) == [
         "gs://bkt/d/Name -> new/Name",
         "gs://bkt/d/name: its file would be that of 'Name': capitals do not count on this disk",
@@ -311,7 +311,7 @@ def test_where_capitals_do_not_count_the_second_name_is_refused(
 def test_disks_are_asked_whether_capitals_count(tmp_path: Path) -> None:
     """The folder of the tests is on one where they do, or /tmp is the same as /TMP."""
     blind = (tmp_path.parent / tmp_path.name.upper()).exists()
-    assert clashes.is_case_blind(str(tmp_path / "not" / "there")) is blind
+    assert targets.is_case_blind(str(tmp_path / "not" / "there")) is blind
 
 
 def test_a_plan_costs_no_request_that_it_does_not_need(here: Path, filled: Cloud) -> None:

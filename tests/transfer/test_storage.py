@@ -11,10 +11,10 @@ from forbear.http.request import Request
 from forbear.services import cloud_storage, iam
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.errors import HttpError, Stalled, TransferError
-from forbear.transfer.storage.address import Url
+from forbear.transfer.objects import Url
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.endpoint import ENDPOINT, is_private, proxy
-from forbear.transfer.storage.storage import Storage
-from forbear.transfer.wire.errors import Broken, NotConnected
+from forbear.transfer.wire.response import Broken, NotConnected
 from tests.clients.wire import Wire, reply
 from tests.transfer.uploads import metered, storing
 
@@ -89,7 +89,7 @@ async def test_what_is_there_is_told(cloud: Cloud) -> None:
 
 async def test_lists_go_on_over_pages(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """By name, with folders where a delimiter is given."""
-    monkeypatch.setattr("forbear.transfer.storage.storage._PAGE", 2)
+    monkeypatch.setattr("forbear.transfer.storage.client._PAGE", 2)
     for name in ("a/1", "a/2", "b", "c/1", "d"):
         cloud.store.put("bkt", name, b"x", {})
     async with storing(cloud) as storage:

@@ -8,7 +8,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer.functions import cp, rsync
 from forbear.transfer.items import Item, Outcome, QuietListener, Summary
-from forbear.transfer.storage.settings import Settings
+from forbear.transfer.storage.client import Settings
 from tests.transfer.campaign.plain import OLDER, names, put
 
 LEADING_OUT = [

@@ -21,11 +21,9 @@ from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.errors import Locked, TargetChanged, TransferError
 from forbear.transfer.functions import rsync
+from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.progress import QuietMeter, current_meter
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import MTIME, Object
-from forbear.transfer.storage.settings import Settings
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Settings, Storage
 from tests.transfer.campaign.killed import ROOT
 from tests.transfer.campaign.plain import DATA, OLDER, SIZE, adown, aup, broken_off, down, names, put, run, up
 from tests.transfer.campaign.plans import CHUNK, GET, INSERT

@@ -20,8 +20,7 @@ from forbear.transfer.errors import (
     TargetChanged,
     TargetExists,
 )
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import MTIME
+from forbear.transfer.objects import MTIME, Url
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import (

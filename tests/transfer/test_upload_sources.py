@@ -9,7 +9,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud
 from forbear.transfer.errors import SourceChanged, TransferError, UnsafeName
-from forbear.transfer.storage.address import Url
+from forbear.transfer.objects import Url
 from forbear.transfer.uploads.upload import guessed, upload
 from tests.transfer.uploads import (
     CHUNK,

@@ -16,9 +16,9 @@ import pytest
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChanged
-from forbear.transfer.storage.address import Url
+from forbear.transfer.objects import Url
 from forbear.transfer.uploads.upload import upload
-from forbear.transfer.wire.errors import WireError
+from forbear.transfer.wire.response import WireError
 from tests.transfer.uploads import (
     CHUNK,
     QUERY,
@@ -304,9 +304,9 @@ async def test_a_source_that_changes_in_the_second_run(cloud: Cloud, tmp_path: P
 
 PROGRAM = """
 import asyncio, sys
-from forbear.transfer.storage.address import Url
+from forbear.transfer.objects import Url
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
 
 class Told:

@@ -12,14 +12,13 @@ from forbear.services import cloud_storage
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import ChecksumMismatch, HttpError, TargetChanged, TransferError, WrongReply
+from forbear.transfer.objects import Object, Url
 from forbear.transfer.rewrite import copy
 from forbear.transfer.state import State
-from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.endpoint import is_home, proxy
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.upload import upload
-from forbear.transfer.wire.errors import Broken
+from forbear.transfer.wire.response import Broken
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, TARGET, data_of, file_of, storing
 

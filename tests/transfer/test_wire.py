@@ -11,8 +11,8 @@ import pytest
 
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT
 from forbear.transfer.errors import Stalled
-from forbear.transfer.wire.errors import BadResponse, Broken, NotConnected, ProxyRefused, Untrusted, WireError
 from forbear.transfer.wire.pool import Pool
+from forbear.transfer.wire.response import BadResponse, Broken, NotConnected, ProxyRefused, Untrusted, WireError
 from tests.clients.listen import listening
 from tests.clients.secure import self_signed, trusted
 from tests.transfer.wire_server import OK, Lump, Server, fetched, serving

@@ -10,9 +10,9 @@ from typing import Any
 from forbear.core.events import Scheduled
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
+from forbear.transfer.objects import Url
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -11,7 +11,7 @@ from forbear.cli.transfers.options import Given, check, transfer_options
 if TYPE_CHECKING:
     from forbear.cli.transfers.watch import Watch
     from forbear.transfer.items import Summary
-    from forbear.transfer.storage.storage import Storage
+    from forbear.transfer.storage.client import Storage
 
 _EPILOG = f"""{EXIT_CODES}
 

@@ -20,13 +20,11 @@ from forbear.transfer.errors import (
 from forbear.transfer.execution import execute, perform_one
 from forbear.transfer.functions import acp, aplan, arsync, cp, plan, rsync
 from forbear.transfer.items import Action, Item, Listener, Outcome, QuietListener, Status, Summary
+from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import Meter, QuietMeter, current_meter
 from forbear.transfer.rewrite import copy
-from forbear.transfer.storage.address import Url
+from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.credentials import ANONYMOUS, Credentials
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.settings import Settings
-from forbear.transfer.storage.storage import Storage
 from forbear.transfer.uploads.upload import upload
 
 __all__ = [

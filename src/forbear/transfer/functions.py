@@ -10,17 +10,16 @@ from typing import Any, TypeVar
 from forbear.run.runtime import current
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
+from forbear.transfer.objects import is_cloud
 from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
 from forbear.transfer.plans.cp import look, plan_cp
-from forbear.transfer.plans.goal import Goal
 from forbear.transfer.plans.rsync import Sync
+from forbear.transfer.plans.targets import Goal
 from forbear.transfer.state import State
-from forbear.transfer.storage.address import is_cloud
-from forbear.transfer.storage.settings import Settings
-from forbear.transfer.storage.storage import Storage
-from forbear.transfer.workers.fleet import Fleet
+from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.workers.gauge import Gauge
 from forbear.transfer.workers.manifest import Manifest
+from forbear.transfer.workers.worker_pool import Fleet
 
 _WEEK = 7 * 24 * 60 * 60.0
 _T = TypeVar("_T")

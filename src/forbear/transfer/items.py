@@ -7,8 +7,7 @@ from typing import Protocol, Self
 from forbear.core.events import Scheduled
 from forbear.core.report import Report
 from forbear.transfer.errors import cure, said
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
+from forbear.transfer.objects import Object, Url
 
 STREAM = "-"
 """Standard input as a source, standard output as a target."""

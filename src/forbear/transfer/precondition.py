@@ -5,10 +5,9 @@ from typing import Any
 
 from forbear.core.verdict import TRANSIENT
 from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, UnsafeName, WrongReply
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.patience import Patience
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.objects import Object, Url
+from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.client import Storage
 
 _ROUNDS = 10
 

@@ -10,15 +10,14 @@ from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongReply, maybe_done
 from forbear.transfer.files import StrPath
+from forbear.transfer.objects import FIELDS, Object, Url
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.progress import current_meter, warner
 from forbear.transfer.state import SMALL, State
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.bounds import LONGEST_TOKEN
-from forbear.transfer.storage.objects import FIELDS, Object
-from forbear.transfer.storage.patience import Patience
-from forbear.transfer.storage.storage import Storage
-from forbear.transfer.wire.errors import WireError
+from forbear.transfer.storage.bodies import LONGEST_TOKEN
+from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.client import Storage
+from forbear.transfer.wire.response import WireError
 
 _GRAIN = 1024 * 1024
 _FIELDS = f"done,rewriteToken,totalBytesRewritten,resource({FIELDS})"

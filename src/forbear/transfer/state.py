@@ -20,8 +20,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from forbear.transfer.errors import TransferError
-from forbear.transfer.files import Folder, StrPath, is_out_of_files, why_not
-from forbear.transfer.locks import open_locked
+from forbear.transfer.files import Folder, StrPath, is_out_of_files, open_locked, why_not
 
 SMALL = 8 * 1024 * 1024
 """Up to this many bytes a transfer keeps no state, and begins anew in the next process."""

@@ -11,9 +11,8 @@ import pytest
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.downloads.download import download
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.objects import Object, Url
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
 from tests.transfer.campaign.plans import CHUNK, GET, INSERT, Json
 from tests.transfer.campaign.trial import small_thresholds

@@ -16,11 +16,10 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.fields import query_integer
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import TransferError
+from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import QuietMeter, current_meter
 from forbear.transfer.rewrite import copy
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
 from tests.transfer.campaign import judge
 from tests.transfer.campaign.judge import SOURCE, TARGET, Violation, World
@@ -195,7 +194,7 @@ def small_thresholds() -> Generator[None]:
         patch("forbear.transfer.downloads.slices._LEAST", SMALL // 2),
         patch("forbear.transfer.downloads.slices._SAVED_EVERY", SMALL),
         patch("forbear.transfer.rewrite.SMALL", SMALL),
-        patch("forbear.transfer.storage.storage.tokens", _tokens),
+        patch("forbear.transfer.storage.client.tokens", _tokens),
         rewrites_in_steps(),
     ):
         yield

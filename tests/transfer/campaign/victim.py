@@ -5,9 +5,9 @@ import sys
 from pathlib import Path
 
 from forbear.transfer.downloads.download import download
+from forbear.transfer.objects import Url
 from forbear.transfer.rewrite import copy
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
 
 

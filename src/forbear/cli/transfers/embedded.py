@@ -4,10 +4,10 @@ from collections.abc import Generator, Sequence
 from contextlib import contextmanager
 
 from forbear.cli.output import BadInput, tell
-from forbear.cli.transfers.wording import of_bytes, of_count
+from forbear.cli.transfers.reporter import of_bytes, of_count
 from forbear.testing import cloud
 from forbear.testing.cloud.store import Store
-from forbear.transfer.storage.address import Url, is_cloud
+from forbear.transfer.objects import Url, is_cloud
 
 _SHOWN = 10
 _LARGEST_BODY = 256 * 1024 * 1024

@@ -9,9 +9,7 @@ from collections import Counter
 import click
 
 from forbear.cli.output import advise, report, tell, warn
-from forbear.cli.transfers import records
-from forbear.cli.transfers.wording import of_bytes, of_count, of_span
-from forbear.core.redact import printable
+from forbear.core.redact import printable, redact
 from forbear.core.report import Report
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status, Summary
 
@@ -39,7 +37,7 @@ class Reporter:
         """Say a failure, and why something was left out that was not to be expected."""
         item = outcome.item
         if self._as_json:
-            click.echo(json.dumps(records.of_outcome(outcome)))
+            click.echo(json.dumps(of_outcome(outcome)))
         if outcome.status is Status.FAILED:
             self._unread = item.target == STREAM and reader_is_gone()
             if not self._unread:
@@ -58,7 +56,7 @@ class Reporter:
     def summary(self, summary: Summary) -> None:
         """Say what came of all."""
         if self._as_json:
-            click.echo(json.dumps(records.of_summary(summary)))
+            click.echo(json.dumps(of_summary(summary)))
         if not self._quiet and not self._unread:
             tell("this was a dry run: nothing was done" if self._dry_run else _total(summary))
 
@@ -116,3 +114,90 @@ def reader_is_gone() -> bool:
         return any(event & select.POLLERR for _, event in poll.poll(0))
     except (AttributeError, OSError, ValueError):
         return False
+
+
+Record = dict[str, object]
+
+_NAMED = {Action.DELETE, Action.TOUCH}
+
+
+def of_outcome(outcome: Outcome) -> Record:
+    """One outcome; what does not apply is null."""
+    item = outcome.item
+    return {
+        "source": str(item.source),
+        "target": str(item.target),
+        "action": item.action.value if item.action in _NAMED else "copy",
+        "status": outcome.status.value,
+        "size": item.size,
+        "bytes": outcome.bytes,
+        "seconds": round(outcome.seconds, 3),
+        "retries": outcome.retries,
+        "generation": outcome.generation,
+        "crc32c": outcome.crc32c,
+        "error": _shown(outcome.error),
+        "hint": _shown(outcome.hint),
+        "tried": None if outcome.report is None else _of_report(outcome.report),
+    }
+
+
+def of_summary(summary: Summary) -> Record:
+    """The summary, under a name of its own that no outcome has."""
+    return {
+        "summary": {
+            "done": summary.done,
+            "deleted": summary.deleted,
+            "skipped": summary.skipped,
+            "failed": summary.failed,
+            "bytes": summary.bytes,
+            "seconds": round(summary.seconds, 3),
+            "retries": summary.retries,
+        }
+    }
+
+
+def _shown(text: str | None) -> str | None:
+    return None if text is None else redact(text)
+
+
+def _of_report(report: Report) -> Record:
+    return {
+        "operation": report.operation,
+        "attempts": [{"error": attempt.text, "delay": attempt.delay} for attempt in report.attempts],
+        "seconds": round(report.elapsed, 3),
+        "reason": report.text,
+    }
+
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+
+
+def of_bytes(count: float) -> str:
+    """A size: "0 B", "4.0 KiB", "1.2 GiB"."""
+    power = 0
+    while count >= (999.95 if power else 1024) and power < len(_UNITS) - 1:
+        count /= 1024
+        power += 1
+    return f"{count:.1f} {_UNITS[power]}" if power else f"{count:.0f} B"
+
+
+def of_clock(seconds: float) -> str:
+    """A time to wait: "0:07", "1:02:03", "3 days"."""
+    whole = round(seconds)
+    if whole >= 2 * 86400:
+        return f"{whole // 86400} days"
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def of_span(seconds: float) -> str:
+    """A time that has passed: "0.2 s", "42 s", "1:02:03"."""
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    return f"{seconds:.0f} s" if seconds < 120 else of_clock(seconds)
+
+
+def of_count(count: int, word: str, plural: str | None = None) -> str:
+    """A number of things: "1 file", "2 retries"."""
+    return f"{count} {word if count == 1 else plural or f'{word}s'}"

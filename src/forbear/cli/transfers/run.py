@@ -13,18 +13,16 @@ from forbear.cli.options import laid_over
 from forbear.cli.output import BadInput, Problem, tell
 from forbear.cli.transfers.ending import Ending
 from forbear.cli.transfers.options import Given
-from forbear.cli.transfers.reporter import UNREACHABLE, Reporter
+from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, of_count
 from forbear.cli.transfers.statistics import Progress
 from forbear.cli.transfers.watch import Planning, Watch, watching
-from forbear.cli.transfers.wording import of_count
 from forbear.services import cloud_storage
 from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
 from forbear.transfer.progress import current_meter
+from forbear.transfer.storage.client import CONNECTIONS, STALL_TIMEOUT, Settings, Storage
 from forbear.transfer.storage.credentials import Credentials
-from forbear.transfer.storage.settings import Settings
-from forbear.transfer.storage.storage import CONNECTIONS, STALL_TIMEOUT, Storage
-from forbear.transfer.wire.errors import NotConnected
+from forbear.transfer.wire.response import NotConnected
 
 _FILES_EACH = 4
 """A connection, the file or part, its folder, and a state or lock."""

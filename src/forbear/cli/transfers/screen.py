@@ -4,8 +4,8 @@ from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
+from forbear.cli.transfers.reporter import of_bytes, of_clock, of_count
 from forbear.cli.transfers.statistics import Flight, Progress, Retry
-from forbear.cli.transfers.wording import of_bytes, of_clock, of_count
 from forbear.core.redact import printable
 from forbear.transfer.items import Item
 

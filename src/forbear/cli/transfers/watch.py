@@ -7,9 +7,8 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from forbear.cli.output import tell
-from forbear.cli.transfers.reporter import Reporter
+from forbear.cli.transfers.reporter import Reporter, of_span
 from forbear.cli.transfers.statistics import Progress
-from forbear.cli.transfers.wording import of_span
 from forbear.core.events import Scheduled
 from forbear.run.runtime import current
 from forbear.transfer.items import Item, Outcome

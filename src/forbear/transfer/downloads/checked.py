@@ -6,7 +6,7 @@ from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.downloads.slices import Slices
 from forbear.transfer.errors import ChecksumMismatch
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.patience import Patience
+from forbear.transfer.storage.calls import Patience
 from forbear.transfer.wire.response import Response
 
 

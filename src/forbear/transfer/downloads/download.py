@@ -19,12 +19,11 @@ from forbear.transfer.downloads.promise import GZIP, Contradiction, described, i
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
 from forbear.transfer.errors import HttpError, SourceChanged, WrongReply
 from forbear.transfer.files import StrPath
+from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import current_meter, warner
 from forbear.transfer.state import SMALL, State
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.patience import Patience
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response
 
 

@@ -9,12 +9,11 @@ from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.transfer.downloads.promise import GZIP, Contradiction, Promise, Recoded, promised
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongReply
+from forbear.transfer.objects import Object
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.patience import Patience
-from forbear.transfer.storage.storage import Storage
-from forbear.transfer.wire.errors import WireError
-from forbear.transfer.wire.response import Response
+from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.client import Storage
+from forbear.transfer.wire.response import Response, WireError
 
 FAILURES = (WireError, OSError, HttpError, Stalled, WrongReply)
 """What may come of an attempt, and be no more than a failure of it."""

@@ -9,7 +9,7 @@ from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP
 from forbear.transfer.files import PIECE, StrPath, unwritable
-from forbear.transfer.storage.objects import Object
+from forbear.transfer.objects import Object
 from forbear.transfer.threads import in_steps
 
 

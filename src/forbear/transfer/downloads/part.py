@@ -10,8 +10,7 @@ from types import TracebackType
 from typing import Self
 
 from forbear.transfer.downloads.place import Place, exists
-from forbear.transfer.files import Folder, unwritable
-from forbear.transfer.locks import open_locked
+from forbear.transfer.files import Folder, open_locked, unwritable
 
 _CREATE = os.O_RDWR | os.O_CREAT
 

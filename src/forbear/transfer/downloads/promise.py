@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 from forbear.http import ranges
 from forbear.transfer.errors import WrongReply
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import MTIME, Object
+from forbear.transfer.objects import MTIME, Object, Url
 
 GZIP = "gzip"
 _PLAIN = "identity"

@@ -8,9 +8,9 @@ from typing import Self
 
 from forbear.transfer.files import StrPath
 from forbear.transfer.items import STREAM
-from forbear.transfer.plans.goal import names_folder
+from forbear.transfer.objects import Url, is_cloud
+from forbear.transfer.plans.targets import names_folder
 from forbear.transfer.plans.wildcards import is_wild
-from forbear.transfer.storage.address import Url, is_cloud
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,14 +16,12 @@ from typing import IO
 
 from forbear.transfer.errors import TransferError, cure, said
 from forbear.transfer.items import STREAM, Action, Item
+from forbear.transfer.objects import Object, Url, is_cloud
 from forbear.transfer.plans.arguments import CpArguments
-from forbear.transfer.plans.clashes import Clashes, is_case_blind
-from forbear.transfer.plans.goal import Goal, names_folder, unless_same
 from forbear.transfer.plans.matches import Match, matches
+from forbear.transfer.plans.targets import Clashes, Goal, is_case_blind, names_folder, unless_same
 from forbear.transfer.plans.trees import batched, walk
-from forbear.transfer.storage.address import Url, is_cloud
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 
 _SPOOL = 1024 * 1024
 

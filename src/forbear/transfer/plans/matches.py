@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import why_not
+from forbear.transfer.objects import Object, Url, is_cloud
 from forbear.transfer.plans.trees import batched, expand
 from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
-from forbear.transfer.storage.address import Url, is_cloud
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 
 
 @dataclass(frozen=True, slots=True)

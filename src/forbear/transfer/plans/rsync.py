@@ -13,14 +13,12 @@ from typing import TypeVar
 
 from forbear.transfer.errors import TransferError
 from forbear.transfer.items import Action, Item
+from forbear.transfer.objects import Object, Url, is_cloud
 from forbear.transfer.plans.arguments import RsyncArguments
-from forbear.transfer.plans.clashes import Clashes
 from forbear.transfer.plans.cp import LISTING_FAILURES
-from forbear.transfer.plans.goal import Goal
+from forbear.transfer.plans.targets import Clashes, Goal
 from forbear.transfer.plans.trees import Entry, batched, walk
-from forbear.transfer.storage.address import Url, is_cloud
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.sources import File
 
 Thing = Entry | Object

@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 
+from forbear.core.report import text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.body import Body as HttpBody
@@ -9,13 +10,14 @@ from forbear.exchange.http.body import Fixed
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.send import Send
+from forbear.policy import Policy
+from forbear.run.runtime import current
+from forbear.run.state import Run
 from forbear.run.switch import is_off
 from forbear.transfer.errors import Stalled
-from forbear.transfer.storage.body import Body
-from forbear.transfer.storage.bounds import Deadline, read_whole
-from forbear.transfer.wire.errors import WireError
+from forbear.transfer.storage.bodies import Body, Deadline, read_whole
 from forbear.transfer.wire.pool import split
-from forbear.transfer.wire.response import Response
+from forbear.transfer.wire.response import Response, WireError
 
 Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
 """Sends the request once, with more headers, within a deadline."""
@@ -108,3 +110,30 @@ def verdict(error: Exception) -> Verdict:
     if isinstance(error, WireError):
         return error.verdict
     return TRANSIENT if isinstance(error, Stalled) else PERMANENT
+
+
+class Patience:
+    """The patience of a policy with what is asked for as often as it takes: data from a byte on, or the state of it."""
+
+    def __init__(self, policy: Policy, operation: str) -> None:
+        self._policy = policy
+        self._operation = operation
+        self._run: Run | None = None
+
+    def progressed(self) -> None:
+        """Something came across: what fails next is the first failure again, and the policy's budget has earned."""
+        run, self._run = self._run, None
+        if run is not None:
+            run.succeeded()
+        elif self._policy.budget is not None:
+            self._policy.budget.put(retried=False)
+
+    async def after(self, error: Exception, verdict: Verdict) -> None:
+        """Wait for as long as the policy says, then return; raises `error`, with a report, if it allows no more."""
+        runtime = current.get()
+        if self._run is None:
+            self._run = Run(self._policy, self._operation, runtime, runtime.monotonic())
+        delay = self._run.after(verdict, error, type(error).__qualname__, text_of(error), repeatable=True)
+        if delay is None:
+            raise error
+        await runtime.asleep(delay)

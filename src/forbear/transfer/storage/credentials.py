@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from forbear.core.report import attach, report
 from forbear.policy import Policy
 from forbear.transfer.errors import NoCredentials
-from forbear.transfer.storage.bounds import seconds_of
+from forbear.transfer.storage.bodies import seconds_of
 from forbear.transfer.threads import in_thread
 
 _LOG_IN = (

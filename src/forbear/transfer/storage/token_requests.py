@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 import requests
 
-from forbear.transfer.storage.bounds import ANSWER
+from forbear.transfer.storage.bodies import ANSWER
 from forbear.transfer.storage.endpoint import is_loopback
 
 _PIECE = 64 * 1024

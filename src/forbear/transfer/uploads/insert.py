@@ -8,14 +8,14 @@ from typing import Any
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.errors import HttpError, Stalled, maybe_done
 from forbear.transfer.files import PIECE
+from forbear.transfer.objects import FIELDS, Object
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.body import Body
-from forbear.transfer.storage.objects import FIELDS, Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.bodies import Body
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.sources import File, Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
-from forbear.transfer.wire.errors import WireError
+from forbear.transfer.wire.response import WireError
 
 _TRIES = 3
 _BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur in any data

@@ -11,18 +11,17 @@ from urllib.parse import urlsplit
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.http.request import Request
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongReply
+from forbear.transfer.objects import Object
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.body import Body
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.patience import Patience
-from forbear.transfer.storage.replies import Reply
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.bodies import Body, Reply
+from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.threads import to_the_end
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
 from forbear.transfer.uploads.sources import Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
-from forbear.transfer.wire.errors import WireError
+from forbear.transfer.wire.response import WireError
 
 _CANCEL_TIMEOUT = 5.0
 _ANSWERS = (200, 201, 308)

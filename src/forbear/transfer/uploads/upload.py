@@ -6,12 +6,11 @@ from collections.abc import AsyncIterable, Mapping
 from typing import Any, BinaryIO
 
 from forbear.transfer.files import StrPath
+from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.precondition import Precondition
 from forbear.transfer.progress import current_meter, warner
 from forbear.transfer.state import SMALL, State
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import MTIME, Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.insert import insert
 from forbear.transfer.uploads.resumable import Resumable, cancel, is_over
 from forbear.transfer.uploads.session import GRAIN, LAST

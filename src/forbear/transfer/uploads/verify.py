@@ -1,10 +1,9 @@
 """Verify: whether what arrived is what was sent, by its checksum; what is not is not left behind."""
 
 from forbear.transfer.errors import ChecksumMismatch, HttpError, TargetChanged
+from forbear.transfer.objects import Object, Url
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.storage.address import Url
-from forbear.transfer.storage.objects import Object
-from forbear.transfer.storage.storage import Storage
+from forbear.transfer.storage.client import Storage
 
 
 async def verified(

@@ -12,8 +12,7 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(text, name="httptools") from error
 
 from forbear.transfer.errors import Stalled
-from forbear.transfer.wire.errors import BadResponse, Broken
-from forbear.transfer.wire.response import Response
+from forbear.transfer.wire.response import BadResponse, Broken, Response
 
 _LONGEST_HEAD = 64 * 1024
 """Bytes of status line and headers, those of interim responses included, and of what stands between two parts of a body

@@ -13,8 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.connection import Body, Connection
-from forbear.transfer.wire.errors import NotConnected, ProxyRefused, Untrusted, WireError
-from forbear.transfer.wire.response import Response
+from forbear.transfer.wire.response import NotConnected, ProxyRefused, Response, Untrusted, WireError
 
 CONNECT_TIMEOUT = 30.0
 """Seconds for a connection, its TLS handshake and the proxy's tunnel together."""

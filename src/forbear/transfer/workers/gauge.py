@@ -3,7 +3,7 @@
 from forbear.core.events import Scheduled
 from forbear.transfer.items import QUIET, Item, Listener
 from forbear.transfer.progress import warner
-from forbear.transfer.workers.limiter import Limiter
+from forbear.transfer.workers.worker_pool import Limiter
 
 _NOTHING = Item("", "")
 

@@ -18,7 +18,7 @@ from forbear.core.redact import redact
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import StrPath, unwritable
 from forbear.transfer.items import Item, Outcome, Status
-from forbear.transfer.storage.address import Url
+from forbear.transfer.objects import Url
 
 COLUMNS = (
     "Source", "Destination", "Start", "End", "Crc32c", "Generation", "Source Size", "Bytes Transferred", "Result",

@@ -1,13 +1,82 @@
-"""Bounds: how long a server may take, and how much it may send, where that is not the data of an object."""
+"""Body: what a request for an upload carries, read piece by piece as the server takes it. It knows no file."""
 
 import asyncio
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from types import TracebackType
+from typing import Any, cast
 
 from forbear.policy import Policy
-from forbear.transfer.errors import Stalled, WrongReply
-from forbear.transfer.storage.body import Body
-from forbear.transfer.wire.response import Response
+from forbear.transfer.errors import HttpError, Stalled, WrongReply
+from forbear.transfer.wire.response import Response, WireError
+
+_SPENT = "the body can be read only once"
+
+
+class Body:
+    """`size` bytes of data, read anew for each attempt, with a few more before (`opening`) and after (`ending`).
+
+    `moved` is called with the bytes that the server takes, and with a negative count where they must go again; `told`
+    is their sum. A body that is not `repeatable` is sent again by nobody but the transfer itself. `failed` is whether
+    it could not be read. `sent` is called when all is written.
+    """
+
+    once = False
+
+    def __init__(
+        self,
+        pieces: Callable[[], Iterable[bytes]],
+        size: int,
+        moved: Callable[[int], None],
+        opening: bytes = b"",
+        ending: bytes = b"",
+        *,
+        repeatable: bool = True,
+    ) -> None:
+        self.told = 0
+        self.failed = False
+        self.sent: Callable[[], object] = _nothing
+        self._pieces = pieces
+        self._size = len(opening) + size + len(ending)
+        self._moved = moved
+        self._opening = opening
+        self._ending = ending
+        self._repeatable = repeatable
+
+    def __len__(self) -> int:
+        return self._size
+
+    def why_not_again(self) -> str | None:
+        """Return why the body cannot be sent again, None if it can."""
+        return None if self._repeatable and not self.failed else _SPENT
+
+    def pieces(self) -> Iterator[bytes]:
+        """Read all of it; a piece counts as moved once the next one is asked for."""
+        told, self.told = self.told, 0
+        self._moved(-told)
+        if self._opening:
+            yield self._opening
+        for piece in self._read():
+            yield piece
+            self.told += len(piece)
+            self._moved(len(piece))
+        if self._ending:
+            yield self._ending
+        self.sent()
+
+    def _read(self) -> Iterator[bytes]:
+        try:
+            yield from self._pieces()
+        except Exception:
+            self.failed = True
+            raise
+
+
+def _nothing() -> None:
+    """Nobody waits for it."""
+
 
 ANSWER = 1024 * 1024
 """The most bytes of a response about one object, a session or a token: one with all its metadata has some 12 KiB."""
@@ -123,3 +192,40 @@ class Pages:
         if self._empty > EMPTY_PAGES:
             raise WrongReply(f"{self._what}: {EMPTY_PAGES} pages in a row list nothing")
         return token
+
+
+_LONGEST_MESSAGE = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """A reply that was read whole; `headers` are found by names in lower or upper case."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+    def json(self) -> dict[str, Any]:
+        """The body as an object of JSON; WrongReply where it is none."""
+        try:
+            found = json.loads(self.body)
+        except (ValueError, RecursionError) as error:
+            raise WrongReply(f"the server's reply is not JSON: {self.body[:80]!r}") from error
+        if not isinstance(found, dict):
+            raise WrongReply(f"the server's reply is not JSON with fields: {self.body[:80]!r}")
+        return cast("dict[str, Any]", found)
+
+
+async def refusal(what: str, response: Response, seconds: float) -> HttpError:
+    """Return the error for a response of 300 or more; the message is the server's own, where its body has one."""
+    body = b""
+    with suppress(WireError, Stalled, WrongReply):
+        body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))
+    return HttpError(what, response.status, _message(body), response.headers)
+
+
+def _message(body: bytes) -> str:
+    try:
+        return str(json.loads(body)["error"]["message"])
+    except (ValueError, RecursionError, KeyError, TypeError):
+        return ""

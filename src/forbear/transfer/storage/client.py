@@ -3,6 +3,7 @@
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, cast
@@ -17,21 +18,18 @@ from forbear.http.status import reason
 from forbear.policy import Policy
 from forbear.services import cloud_storage
 from forbear.transfer.errors import HttpError, WrongReply
+from forbear.transfer.objects import FIELDS, Object, Url, quoted
 from forbear.transfer.progress import hear
-from forbear.transfer.storage.address import Url, quoted
-from forbear.transfer.storage.body import Body
-from forbear.transfer.storage.bounds import ANSWER, PAGE, Deadline, Pages, read_whole, seconds_of
+from forbear.transfer.storage.bodies import ANSWER, PAGE, Body, Deadline, Pages, Reply, read_whole, refusal, seconds_of
 from forbear.transfer.storage.calls import Call, verdict
 from forbear.transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear.transfer.storage.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
-from forbear.transfer.storage.expectation import Expectation
-from forbear.transfer.storage.objects import FIELDS, Object
-from forbear.transfer.storage.replies import Reply, refusal
 from forbear.transfer.wire.pool import Pool
 from forbear.transfer.wire.response import Response
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
+
 
 EMULATOR_VARIABLE = "STORAGE_EMULATOR_HOST"
 CONNECTIONS = 64
@@ -319,3 +317,59 @@ def _service(policy: Policy) -> "HttpService":
             f"`policy` must be one of Cloud Storage, such as cloud_storage.policy.with_timeout(60), got {policy!r}"
         )
     return policy.service
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What to open a Storage with; see there."""
+
+    endpoint: str | None = None
+    credentials: Credentials | None = None
+    policy: Policy | None = None
+    connections: int = CONNECTIONS
+    stall_timeout: float = STALL_TIMEOUT
+    user_project: str | None = None
+
+    def storage(self) -> Storage:
+        """A Storage to be entered."""
+        return Storage(
+            endpoint=self.endpoint,
+            credentials=self.credentials,
+            policy=self.policy,
+            connections=self.connections,
+            stall_timeout=self.stall_timeout,
+            user_project=self.user_project,
+        )
+
+
+_MOST_QUESTIONS = 16
+"""How many answers in a row must be "nothing is there" before uploads guess again: so, however many of the targets are
+there, about one in forty files at the most is sent twice."""
+
+
+class Expectation:
+    """A record of what is at the targets of uploads, shared by all uploads of one Storage.
+
+    The first upload guesses. Those that begin before it has found out ask, so that a wrong guess costs no more than one
+    upload; once it was right all others guess, too.
+    """
+
+    __slots__ = ("_first", "_is_allowed", "_questions")
+
+    def __init__(self) -> None:
+        self._first = True
+        self._is_allowed = True
+        self._questions = 1
+
+    def asks(self) -> bool:
+        """Return whether an upload that begins now asks first."""
+        first, self._first = self._first, False
+        return self._is_allowed and self._questions > 0 and not first
+
+    def met(self, *, there: bool) -> None:
+        """Learn whether something was at a target."""
+        self._questions = _MOST_QUESTIONS if there else max(self._questions - 1, 0)
+
+    def forbid(self) -> None:
+        """Learn that this user may not ask: some may only create objects."""
+        self._is_allowed = False
