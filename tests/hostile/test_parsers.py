@@ -17,7 +17,7 @@ from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
 from forbear.tables.conditions import is_positive
 from forbear.tables.xml_body import every
-from forbear.transfer.errors import HttpError, TransferError, WrongReply
+from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.uploads.session import Session
 from tests.hostile.bounds import MIB, Bounded, Limits
@@ -121,7 +121,7 @@ FIELDS = [
 )
 def test_a_listing_with_a_wrong_field_is_a_wrong_reply(field: Field) -> None:
     """Whatever a listing has for a name or a number, the error is one of transfers, and short."""
-    with pytest.raises(WrongReply) as caught:
+    with pytest.raises(WrongResponse) as caught:
         Object.of({**GOOD, field.name: field.value})
     assert len(str(caught.value)) < 5000
 
@@ -129,10 +129,10 @@ def test_a_listing_with_a_wrong_field_is_a_wrong_reply(field: Field) -> None:
 @pytest.mark.parametrize("body", ["{", "[" * 100_000, "9" * 5000, '{"a":' * 100_000, '"\\ud800"', "NaN", ""])
 def test_a_reply_that_is_no_object_is_a_wrong_reply(body: str) -> None:
     """Nested without end, or a number of thousands of digits: an error of transfers."""
-    from forbear.transfer.storage.bodies import Reply
+    from forbear.transfer.storage.bodies import WholeResponse
 
     with Bounded(Limits()), pytest.raises(TransferError):
-        Reply(200, {}, body.encode()).json()
+        WholeResponse(200, {}, body.encode()).json()
 
 
 def test_an_error_of_many_parts_is_read_up_to_a_bound() -> None:

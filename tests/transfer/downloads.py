@@ -1,4 +1,4 @@
-"""What the tests of downloads share: one call that takes no time, a meter that acts at a byte, servers that are odd."""
+"""What the tests of downloads share: a call that takes no time, a listener that acts at a byte, odd servers."""
 
 import asyncio
 import os
@@ -12,15 +12,16 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
 from forbear.transfer.downloads.download import download
 from forbear.transfer.objects import Object, Url
-from forbear.transfer.progress import current_meter
+from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.storage.client import Storage
+from tests.transfer.recorder import Receiver
 
 MIB = 1024 * 1024
 URL = Url("bkt", "folder/name")
 
 
-class Count:
-    """A meter that counts, and does something once so many bytes are across."""
+class Count(Receiver):
+    """A listener that counts, and does something once so many bytes are across."""
 
     def __init__(self, at: int | None = None, act: Callable[[], object] = lambda: None) -> None:
         self.bytes = 0
@@ -37,12 +38,6 @@ class Count:
     def retried(self, event: Scheduled) -> None:
         self.retries.append(event.failure.error)
 
-    def throttled(self) -> None:
-        pass
-
-    def sized(self, size: int) -> None:
-        pass
-
 
 async def fetched(
     where: Cloud | str,
@@ -54,7 +49,7 @@ async def fetched(
     **options: Any,
 ) -> Object:
     """Download in virtual time."""
-    current_meter.set(count or Count())
+    current_progress.set(Progress(count or Count()))
     url = where if isinstance(where, str) else where.url
     with virtual_time(seed=1):
         async with Storage(endpoint=url, stall_timeout=stall_timeout) as storage:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from forbear.services import cloud_storage
 from forbear.transfer.downloads.download import download
-from forbear.transfer.errors import Stalled, TransferError, WrongReply
+from forbear.transfer.errors import Stalled, TransferError, WrongResponse
 from forbear.transfer.functions import cp
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.plans.targets import Nesting
@@ -111,7 +111,7 @@ async def test_drops_end(tmp_path: Path, kind: str, drop: str) -> None:
     """However much keeps coming, a response that is not there in time has failed, as one that never came."""
     policy = ONCE.with_attempt_timeout(0.05)
     async with endless(*DROPS[drop], pause=0.005) as url, storing(url, policy=policy) as storage:
-        with pytest.raises((Stalled, WrongReply)):
+        with pytest.raises((Stalled, WrongResponse)):
             await asyncio.wait_for(ways(storage, tmp_path)[kind](), 20)
 
 
@@ -123,7 +123,7 @@ async def test_drops_within_a_session_end(tmp_path: Path, step: str) -> None:
     script = [begun, drops] if step == "chunk" else [begun, reply(412), drops]
     with Wire(*script) as wire:
         async with storing(wire.url, policy=ONCE.with_attempt_timeout(1)) as storage:
-            with pytest.raises((Stalled, WrongReply)):
+            with pytest.raises((Stalled, WrongResponse)):
                 await upload(storage, file_of(tmp_path, 2 * CHUNK), TARGET, chunk_size=CHUNK)
 
 
@@ -133,7 +133,7 @@ async def test_bodies_without_end_end(tmp_path: Path, kind: str) -> None:
     piece = b'{"a":1},' * 8192
     head = OK + b'Connection: close\r\n\r\n{"items":['
     async with endless(head, piece, pause=0) as url, storing(url) as storage:
-        with pytest.raises(WrongReply, match="goes on after"):
+        with pytest.raises(WrongResponse, match="goes on after"):
             await ways(storage, tmp_path)[kind]()
 
 
@@ -171,7 +171,7 @@ def turn(tokens: Iterable[str], *, empty: bool) -> None:
 def test_a_circle_of_tokens_is_noticed(before: int, length: int) -> None:
     """However long it is, and however long the way to it, within a few rounds and with one token in memory."""
     tokens = itertools.chain(map(str, range(before)), itertools.cycle(f"again {number}" for number in range(length)))
-    with pytest.raises(WrongReply, match="one of those before"):
+    with pytest.raises(WrongResponse, match="one of those before"):
         turn(itertools.islice(tokens, 4 * (before + length) + 4), empty=False)
 
 
@@ -188,7 +188,7 @@ def test_empty_pages_end() -> None:
     pages = Pages("list")
     for number in range(3 * EMPTY_PAGES):
         pages.turned(str(number), empty=number % EMPTY_PAGES != 0)
-    with pytest.raises(WrongReply, match="pages in a row list nothing"):
+    with pytest.raises(WrongResponse, match="pages in a row list nothing"):
         turn(map(str, itertools.count()), empty=True)
 
 

@@ -15,6 +15,7 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Settings, Status, Storage, TransferError, Url, acp, cp, perform_one, plan
+from forbear.transfer.progress import Finished, Planned, TransferEvent
 from forbear.transfer.workers import worker_pool as fleet_module
 from forbear.transfer.workers.worker_pool import Limiter
 from tests.transfer.recorder import Recorder
@@ -64,7 +65,7 @@ def test_the_listener_is_told_of_all_of_it(here: Path, cloud: Cloud) -> None:
     cloud.fault(Fault.status(503, operation=INSERT))
     recorder = Recorder()
     with virtual_time():
-        summary = cp("dir", "gs://bkt", recursive=True, settings=Settings(endpoint=cloud.url), listener=recorder)
+        summary = cp("dir", "gs://bkt", recursive=True, settings=Settings(endpoint=cloud.url), on_event=recorder)
     assert recorder.plans == [(1, 5, False), (2, 11, False), (2, 11, True)]
     assert [item.source for item in recorder.begun] == ["dir/a", "dir/bb"]
     assert recorder.bytes == summary.bytes == 11
@@ -122,7 +123,7 @@ def test_what_is_there_is_skipped_with_no_clobber(source: str, target: str, here
     for name in ("from/a", "from/b", "x/a"):
         cloud.store.put("bkt", name, name.encode())
     recorder = Recorder()
-    summary = cp(source, target, no_clobber=True, settings=Settings(endpoint=cloud.url), listener=recorder)
+    summary = cp(source, target, no_clobber=True, settings=Settings(endpoint=cloud.url), on_event=recorder)
     assert (summary.ok, summary.done, summary.skipped) == (True, 1, 1)
     assert recorder.said(Status.SKIPPED).keys() == {source.replace("*", "a")}
     assert contents(cloud)["x/a"] == b"x/a"
@@ -140,7 +141,7 @@ def test_the_version_that_was_named_is_the_one_that_is_copied(here: Path, cloud:
     assert cp(f"gs://kept/name#{old}", here / "down", settings=settings).ok
     assert cp(f"gs://kept/name#{old}", "gs://bkt/across", settings=settings).ok
     (listed,) = plan("gs://kept/*", f"{here}/", settings=settings)
-    assert listed.found is not None
+    assert listed.object is not None
     for target in (Url("bkt", "again"), str(here / "again")):
         item = replace(listed, source=Url("kept", "name", old), target=target)
         assert perform_one(item, settings).status is Status.DONE
@@ -241,7 +242,7 @@ def test_a_manifest_says_what_was_done_and_saves_doing_it_again(here: Path, clou
         assert sorted(row["Result"] for row in csv.DictReader(file)) == ["OK", "error", "error"]
     recorder = Recorder()
     (here / "dir" / "c\nd").rename(here / "dir" / "cd")
-    second = cp("dir", "gs://bkt/x/", recursive=True, manifest=manifest, settings=settings, listener=recorder)
+    second = cp("dir", "gs://bkt/x/", recursive=True, manifest=manifest, settings=settings, on_event=recorder)
     assert (second.done, second.skipped, second.failed) == (2, 1, 0)
     assert list(recorder.said(Status.SKIPPED).values()) == ["done before, by the manifest"]
     assert cloud.effects.count(INSERT) == 3
@@ -287,7 +288,7 @@ def test_no_more_are_under_way_than_asked_for(here: Path, cloud: Cloud) -> None:
     """With `parallel=1`, each waits for the one before it."""
     make(here, *(f"dir/{number}" for number in range(10)))
     recorder = Recorder()
-    cp("dir", "gs://bkt", recursive=True, parallel=1, settings=Settings(endpoint=cloud.url), listener=recorder)
+    cp("dir", "gs://bkt", recursive=True, parallel=1, settings=Settings(endpoint=cloud.url), on_event=recorder)
     assert [outcome.item for outcome in recorder.outcomes] == recorder.begun
     with pytest.raises(ValueError, match="`parallel` must be at least 1, got 0"):
         cp("dir", "gs://bkt", recursive=True, parallel=0, settings=Settings(endpoint=cloud.url))
@@ -321,14 +322,14 @@ async def test_inside_an_event_loop_the_blocking_form_says_what_to_do(cloud: Clo
 async def test_an_error_of_a_listener_is_not_hidden(here: Path, cloud: Cloud) -> None:
     """A bug of the caller's comes out as it is, and stops what is under way."""
 
-    class Broken(Recorder):
-        def ended(self, outcome: object) -> None:
+    def broken(event: TransferEvent) -> None:
+        if isinstance(event, Finished):
             raise ZeroDivisionError
 
     make(here, "dir/a", "dir/b")
     async with Storage(endpoint=cloud.url) as storage:
         with pytest.raises(ZeroDivisionError):
-            await acp(storage, "dir", "gs://bkt/new", recursive=True, listener=Broken())
+            await acp(storage, "dir", "gs://bkt/new", recursive=True, on_event=broken)
 
 
 def test_a_source_that_is_replaced_between_the_listing_and_the_copy_is_copied_as_it_is_then(
@@ -349,16 +350,14 @@ def test_memory_does_not_grow_with_the_number_of_items(here: Path, cloud: Cloud)
     recorder = Recorder()
     ahead: list[int] = []
 
-    class Watching(Recorder):
-        def planned(self, items: int, size: int | None, complete: bool) -> None:
-            ahead.append(items - len(recorder.outcomes))
-
-        def ended(self, outcome: object) -> None:
-            recorder.outcomes.append(outcome)  # type: ignore[arg-type]
+    def watch(event: TransferEvent) -> None:
+        recorder(event)
+        if isinstance(event, Planned):
+            ahead.append(event.items - len(recorder.outcomes))
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fleet_module, "_AHEAD", 10)
+        patch.setattr(fleet_module, "_QUEUED", 10)
         assert cp(
-            "gs://bkt/d", "down", recursive=True, parallel=4, settings=Settings(endpoint=cloud.url), listener=Watching()
+            "gs://bkt/d", "down", recursive=True, parallel=4, settings=Settings(endpoint=cloud.url), on_event=watch
         ).ok
     assert max(ahead) <= 10 + 4 + 2

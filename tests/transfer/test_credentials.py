@@ -14,7 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 import forbear
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from forbear.transfer.errors import HttpError, NoCredentials, WrongReply
+from forbear.transfer.errors import HttpError, NoCredentials, WrongResponse
 from forbear.transfer.objects import Url
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.storage.credentials import ANONYMOUS, Credentials, GoogleTokens, NoTokens, tokens
@@ -249,7 +249,7 @@ async def test_a_session_elsewhere_is_not_shown_the_token(cloud: Cloud, account:
     with Wire(reply(403)) as elsewhere:
         with Wire(reply(200, b"", f"Location: {elsewhere.url}{place}")) as wire:
             async with storing(wire.url, credentials=account) as storage:
-                with pytest.raises(WrongReply, match="does not belong"):
+                with pytest.raises(WrongResponse, match="does not belong"):
                     await upload(storage, file_of(tmp_path, 2 * CHUNK), TARGET, chunk_size=CHUNK)
             assert wire.seen[0].header("authorization") == "Bearer first"
         assert elsewhere.seen == []

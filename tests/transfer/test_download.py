@@ -232,7 +232,7 @@ async def test_a_reply_longer_than_the_object_is_refused(tmp_path: Path) -> None
     async with odd_server(long, right) as url:
         await fetched(url, tmp_path / "file", count=count)
     assert (tmp_path / "file").read_bytes() == b"data"
-    assert count.retries == ["WrongReply"]
+    assert count.retries == ["WrongResponse"]
 
 
 async def test_a_reply_that_ends_with_the_connection_is_measured(tmp_path: Path) -> None:
@@ -244,7 +244,7 @@ async def test_a_reply_that_ends_with_the_connection_is_measured(tmp_path: Path)
     async with odd_server(short, rest) as url:
         await fetched(url, tmp_path / "file", count=count)
     assert (tmp_path / "file").read_bytes() == b"data"
-    assert count.retries == ["WrongReply"]
+    assert count.retries == ["WrongResponse"]
 
 
 async def test_what_is_compressed_on_the_way_is_asked_for_plainly(tmp_path: Path) -> None:

@@ -15,9 +15,9 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads.download import download
-from forbear.transfer.errors import ChecksumMismatch, TransferError, WrongReply
+from forbear.transfer.errors import ChecksumMismatch, TransferError, WrongResponse
 from forbear.transfer.objects import Object
-from forbear.transfer.progress import current_meter
+from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.storage.client import Storage
 from tests.transfer.downloads import URL, Count, names, random_bytes
 
@@ -133,7 +133,7 @@ async def test_the_metadata_decide(tmp_path: Path, headers: Sequence[str], pinne
     """A response that contradicts the metadata of the object is an error, and nothing is written."""
     served = Served(PLAIN, EVIL, *headers)
     out = io.BytesIO()
-    with pytest.raises((WrongReply, ChecksumMismatch)):
+    with pytest.raises((WrongResponse, ChecksumMismatch)):
         await served.fetched(out if stream else tmp_path / "file", pinned=pinned)
     assert names(tmp_path) == []
     if pinned:  # else the response's own headers are all that is known before its bytes pass on
@@ -226,8 +226,8 @@ async def test_a_body_without_end_ends(tmp_path: Path, encoding: str | None, chu
             super().moved(count)
             most = max(most, self.bytes)
 
-    current_meter.set(Most())
-    with pytest.raises(WrongReply):
+    current_progress.set(Progress(Most()))
+    with pytest.raises(WrongResponse):
         await served.fetched(tmp_path / "file", pinned=True)
     assert most <= len(PACKED) * 1032
     assert names(tmp_path) == []
@@ -242,6 +242,6 @@ async def test_how_far_gzip_can_unfold(tmp_path: Path, size: int, right: bool) -
         assert (await served.fetched(tmp_path / "file", pinned=True)).crc32c is None
         assert (tmp_path / "file").read_bytes() == PLAIN
         return
-    with pytest.raises(WrongReply, match="unfolds to"):
+    with pytest.raises(WrongResponse, match="unfolds to"):
         await served.fetched(tmp_path / "file", pinned=True)
     assert names(tmp_path) == []

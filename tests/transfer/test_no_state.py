@@ -17,17 +17,6 @@ MIB = 1024 * 1024
 NOWHERE = "/dev/null/states"
 
 
-class Heard(Recorder):
-    """A listener that takes warnings."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.warnings: list[str] = []
-
-    def warned(self, text: str) -> None:
-        self.warnings.append(text)
-
-
 @pytest.mark.parametrize("size", [10, 9 * MIB])
 def test_it_goes_on_and_says_so_once(tmp_path: Path, cloud: Cloud, size: int) -> None:
     """Up, within the cloud and down: several large files, or a small one whose folder must be remembered."""
@@ -38,8 +27,8 @@ def test_it_goes_on_and_says_so_once(tmp_path: Path, cloud: Cloud, size: int) ->
     settings = Settings(endpoint=cloud.url)
     down = tmp_path / "down"
     for source, target in ((folder, "gs://bkt/x"), ("gs://bkt/x", "gs://bkt/y"), ("gs://bkt/y", down)):
-        heard = Heard()
-        summary = cp(source, target, recursive=True, settings=settings, listener=heard, state=NOWHERE)
+        heard = Recorder()
+        summary = cp(source, target, recursive=True, settings=settings, on_event=heard, state=NOWHERE)
         assert (summary.done, summary.failed) == (3, 0)
         texts = [text.partition(";")[0] for text in heard.warnings]
         assert texts == [

@@ -13,7 +13,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.errors import Locked, TargetExists, TransferError, UnsafeName
-from forbear.transfer.files import Folder, folder_below
+from forbear.transfer.files import OpenFolder, folder_below
 from forbear.transfer.functions import cp
 from forbear.transfer.items import Status
 from forbear.transfer.state import State
@@ -290,7 +290,7 @@ def test_what_lies_below_a_folder(
         with pytest.raises(UnsafeName):
             folder_below(root, below)
         return
-    with folder_below(root, below) as folder, Folder(below) as same:
+    with folder_below(root, below) as folder, OpenFolder(below) as same:
         assert os.path.samestat(folder.status(), same.status())
 
 

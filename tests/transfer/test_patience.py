@@ -8,8 +8,8 @@ from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
-from forbear.transfer.progress import hear
-from forbear.transfer.storage.calls import Patience
+from forbear.transfer.progress import forward
+from forbear.transfer.storage.calls import Retries
 from tests.transfer.uploads import metered
 
 pytestmark = pytest.mark.anyio
@@ -19,9 +19,9 @@ POLICY = cloud_storage.policy
 
 
 async def test_it_waits_as_the_policy_says() -> None:
-    """Longer each time, and tells the meter."""
+    """Longer each time, and tells the listener."""
     with virtual_time(seed=7) as time, metered() as told:
-        patience = Patience(POLICY.with_on_event(hear), "upload")
+        patience = Retries(POLICY.with_on_event(forward), "upload")
         for _ in range(4):
             await patience.after(ERROR, TRANSIENT)
     assert [2**n <= each <= 2 ** (n + 1) for n, each in enumerate(time.slept)] == [True] * 4
@@ -31,7 +31,7 @@ async def test_it_waits_as_the_policy_says() -> None:
 async def test_it_ends_with_a_report() -> None:
     """The error is the last one, as it was raised."""
     with virtual_time(seed=7) as time:
-        patience = Patience(POLICY, "upload")
+        patience = Retries(POLICY, "upload")
 
         async def for_ever() -> None:
             while True:
@@ -48,7 +48,7 @@ async def test_it_ends_with_a_report() -> None:
 async def test_progress_begins_it_anew() -> None:
     """With two attempts, every failure after progress is the first one."""
     with virtual_time(seed=7):
-        patience = Patience(POLICY.with_attempts(2), "upload")
+        patience = Retries(POLICY.with_attempts(2), "upload")
         for _ in range(5):
             await patience.after(OSError("passing"), TRANSIENT)
             patience.progressed()
@@ -60,7 +60,7 @@ async def test_progress_begins_it_anew() -> None:
 async def test_what_is_permanent_is_not_waited_for() -> None:
     """It comes out as it is, without a report where it is the first."""
     with virtual_time() as time, pytest.raises(OSError, match="for good") as caught:
-        await Patience(POLICY, "upload").after(OSError("for good"), PERMANENT)
+        await Retries(POLICY, "upload").after(OSError("for good"), PERMANENT)
     assert time.slept == []
     assert forbear.report(caught.value) is None
 
@@ -68,14 +68,14 @@ async def test_what_is_permanent_is_not_waited_for() -> None:
 async def test_the_servers_word_is_obeyed() -> None:
     """Not earlier than it asked."""
     with virtual_time(seed=7) as time:
-        await Patience(POLICY, "upload").after(ERROR, Verdict(Kind.TRANSIENT, retry_after=30))
+        await Retries(POLICY, "upload").after(ERROR, Verdict(Kind.TRANSIENT, retry_after=30))
     assert time.slept[0] >= 30
 
 
 async def test_progress_earns_what_retries_spend() -> None:
     """The policy's budget is shared with all other requests."""
     budget = Budget.brooker(capacity=1, deposit=0.5)
-    patience = Patience(POLICY.with_budget(budget), "upload")
+    patience = Retries(POLICY.with_budget(budget), "upload")
     with virtual_time(seed=7):
         await patience.after(OSError("first"), TRANSIENT)
         with pytest.raises(OSError, match="second"):
@@ -88,11 +88,11 @@ async def test_progress_earns_what_retries_spend() -> None:
 async def test_switched_off_it_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
     """FORBEAR_DISABLED holds for transfers, too."""
     with forbear.disabled(), pytest.raises(OSError, match="broken"):
-        await Patience(POLICY, "upload").after(ERROR, TRANSIENT)
+        await Retries(POLICY, "upload").after(ERROR, TRANSIENT)
 
 
-def test_the_meter_hears_of_retries_alone() -> None:
+def test_the_listener_hears_of_retries_alone() -> None:
     """Other events are none of its business."""
     with metered() as told:
-        hear(Scheduled("upload", 2, 0.0, 1.0, forbear.Attempt(1, "OSError", "x", 0.0)))
+        forward(Scheduled("upload", 2, 0.0, 1.0, forbear.Attempt(1, "OSError", "x", 0.0)))
     assert told.retries == 1

@@ -14,7 +14,7 @@ from forbear.transfer.objects import Object
 from forbear.transfer.plans import targets
 from forbear.transfer.plans.cp import without_clashes
 from forbear.transfer.plans.matches import Match
-from forbear.transfer.plans.targets import Goal
+from forbear.transfer.plans.targets import CopyTarget
 from tests.transfer.test_trees import make
 
 
@@ -224,11 +224,11 @@ async def test_matches_that_wait_for_the_end_of_a_listing_wait_on_disk(tmp_path:
         for number in range(4_000):
             name = f"folder/{number:08}"
             listed = Object("bkt", name, 1, 1, metadata=dict(metadata, number=str(number)))
-            yield Match(Url("bkt", name), str(number), found=listed)
+            yield Match(Url("bkt", name), str(number), object=listed)
 
     tracemalloc.start()
     try:
-        names = [match.name async for match in without_clashes(found(), Goal(str(tmp_path), folder=True))]
+        names = [match.name async for match in without_clashes(found(), CopyTarget(str(tmp_path), folder=True))]
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -327,13 +327,13 @@ def test_a_plan_costs_no_request_that_it_does_not_need(here: Path, filled: Cloud
 async def test_items_come_while_the_listing_goes_on(here: Path, cloud: Cloud) -> None:
     """The first item is there before the second page was asked for."""
     from forbear.transfer.plans.arguments import CpArguments
-    from forbear.transfer.plans.cp import look, plan_cp
+    from forbear.transfer.plans.cp import find_target, plan_cp
 
     for number in range(1500):
         cloud.store.put("bkt", f"d/{number:04}", b"")
     async with Storage(endpoint=cloud.url) as storage:
         asked = CpArguments.of("gs://bkt/d", "new", recursive=True, no_clobber=True, exclude=None)
-        items = plan_cp(storage, asked, await look(storage, asked))
+        items = plan_cp(storage, asked, await find_target(storage, asked))
         first: Item = await anext(items)
         before = len(cloud.requests)
         rest = [item async for item in items]

@@ -11,9 +11,10 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.wire import Json
 from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, TransferError, Url
-from forbear.transfer.progress import QuietMeter, current_meter
+from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.rewrite import copy
 from tests.clients.wire import Wire, reply
+from tests.transfer.recorder import Receiver
 
 REWRITE = "storage.objects.rewrite"
 MIB = 1024 * 1024
@@ -116,15 +117,15 @@ async def test_a_version_that_is_gone_is_not_replaced(filled: Cloud) -> None:
 
 
 async def test_a_large_object_takes_several_calls(cloud: Cloud) -> None:
-    """The token leads from one to the next, and the meter hears of each."""
+    """The token leads from one to the next, and the listener hears of each."""
     cloud.store.put("bkt", "from", BIG)
     heard: list[int] = []
 
-    class Heard(QuietMeter):
+    class Heard(Receiver):
         def moved(self, count: int) -> None:
             heard.append(count)
 
-    current_meter.set(Heard())
+    current_progress.set(Progress(Heard()))
     await copied(cloud, chunk_size=4 * MIB)
     assert content(cloud) == BIG
     assert made(cloud) == 1

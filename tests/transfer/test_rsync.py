@@ -107,7 +107,7 @@ def test_a_dry_run_writes_nothing(here: Path, cloud: Cloud) -> None:
         cloud.store.put("bkt", name, b"dir/b")
     for source, target in (("dir", "gs://bkt/x"), ("gs://bkt/x", "gs://bkt/y"), ("gs://bkt/x", "down")):
         recorder = Recorder()
-        summary = synced(cloud, source, target, delete=True, dry_run=True, listener=recorder)
+        summary = synced(cloud, source, target, delete=True, dry_run=True, on_event=recorder)
         assert (summary.done, summary.failed) == (0, 0)
         assert {one.error for one in recorder.outcomes} <= {"would copy", "would delete"}
         assert recorder.outcomes
@@ -305,7 +305,7 @@ def test_copies_are_planned_as_items_with_the_version_they_replace(here: Path, c
     make(here, "dir/a", "dir/b")
     there = cloud.store.put("bkt", "x/a", b"old").generation
     recorder = Recorder()
-    synced(cloud, "dir", "gs://bkt/x", listener=recorder)
+    synced(cloud, "dir", "gs://bkt/x", on_event=recorder)
     assert {(item.source, item.action, item.generation) for item in recorder.begun} == {
         ("dir/a", Action.COPY, there),
         ("dir/b", Action.COPY, 0),

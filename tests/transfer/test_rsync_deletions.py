@@ -38,7 +38,7 @@ def test_nothing_is_deleted_if_a_copy_fails(here: Path, cloud: Cloud) -> None:
     cloud.store.put("bkt", "x/extra", b"")
     cloud.fault(Fault.status(403, operation=INSERT, path="upload"))
     recorder = Recorder()
-    summary = synced(cloud, "dir", "gs://bkt/x", delete=True, listener=recorder)
+    summary = synced(cloud, "dir", "gs://bkt/x", delete=True, on_event=recorder)
     assert moved(summary) == (1, 0, 1, 1)
     assert recorder.said(Status.SKIPPED) == {
         "gs://bkt/x": "nothing is deleted before all else has gone well; there are 1 to delete"

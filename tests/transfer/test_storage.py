@@ -113,7 +113,7 @@ async def test_what_is_gone_is_deleted(cloud: Cloud) -> None:
     assert there.generation == found.generation
 
 
-async def test_retries_are_told_to_the_meter_and_the_listener(cloud: Cloud) -> None:
+async def test_retries_are_told_to_both_listeners(cloud: Cloud) -> None:
     """Each to its own; the policy's listener stays."""
     heard: list[Any] = []
     cloud.fault(Fault.status(503, times=2))

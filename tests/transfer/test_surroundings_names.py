@@ -7,7 +7,8 @@ import pytest
 
 from forbear.testing.cloud import Cloud
 from forbear.transfer.functions import cp, rsync
-from forbear.transfer.items import Item, Outcome, QuietListener, Summary
+from forbear.transfer.items import Summary
+from forbear.transfer.progress import Finished, Started, TransferEvent
 from forbear.transfer.storage.client import Settings
 from tests.transfer.campaign.plain import OLDER, names, put
 
@@ -98,14 +99,13 @@ def test_a_folder_that_becomes_a_link_meanwhile(cloud: Cloud, tmp_path: Path) ->
     for number in range(20):
         put(cloud, b"data", f"p/sub/{number:02}")
 
-    class Swap(QuietListener):
-        def ended(self, outcome: Outcome) -> None:
-            if not (target / "sub").is_symlink():
-                (target / "sub").rename(tmp_path / "moved")
-                (target / "sub").symlink_to(outside)
+    def swap(event: TransferEvent) -> None:
+        if isinstance(event, Finished) and not (target / "sub").is_symlink():
+            (target / "sub").rename(tmp_path / "moved")
+            (target / "sub").symlink_to(outside)
 
     there = Settings(endpoint=cloud.url)
-    summary = cp("gs://bkt/p", str(target), recursive=True, settings=there, listener=Swap(), parallel=1)
+    summary = cp("gs://bkt/p", str(target), recursive=True, settings=there, on_event=swap, parallel=1)
     assert (summary.done, summary.failed) == (1, 19)
     assert everything(outside) == []
 
@@ -181,13 +181,10 @@ def test_a_source_that_vanishes_from_a_plan(cloud: Cloud, tmp_path: Path) -> Non
     for number in range(5):
         (folder / f"file-{number}").write_bytes(b"data")
 
-    class Vanishing(QuietListener):
-        """Removes a file once it is planned."""
+    def remove(event: TransferEvent) -> None:
+        if isinstance(event, Started) and str(event.item.source).endswith("file-3"):
+            Path(str(event.item.source)).unlink()
 
-        def began(self, item: Item) -> None:
-            if str(item.source).endswith("file-3"):
-                Path(str(item.source)).unlink()
-
-    summary = cp(str(folder), "gs://bkt", recursive=True, listener=Vanishing(), settings=Settings(endpoint=cloud.url))
+    summary = cp(str(folder), "gs://bkt", recursive=True, on_event=remove, settings=Settings(endpoint=cloud.url))
     assert (summary.done, summary.failed) == (4, 1)
     assert summary.failures[0].hint is not None

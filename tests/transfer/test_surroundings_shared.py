@@ -22,11 +22,12 @@ from forbear.transfer.downloads.place import Place
 from forbear.transfer.errors import Locked, TargetChanged, TransferError
 from forbear.transfer.functions import rsync
 from forbear.transfer.objects import MTIME, Object, Url
-from forbear.transfer.progress import QuietMeter, current_meter
+from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.storage.client import Settings, Storage
 from tests.transfer.campaign.killed import ROOT
 from tests.transfer.campaign.plain import DATA, OLDER, SIZE, adown, aup, broken_off, down, names, put, run, up
 from tests.transfer.campaign.plans import CHUNK, GET, INSERT
+from tests.transfer.recorder import Receiver
 
 MIB = 1024 * 1024
 LIVES = 120 * 365 * 86_400.0
@@ -87,7 +88,7 @@ def test_two_downloads_to_one_file_with_their_states_elsewhere(cloud: Cloud, tmp
     data = os.urandom(10 * MIB)
     put(cloud, data, "big")
 
-    class Other(QuietMeter):
+    class Other(Receiver):
         """Begins the second download once the first one has come halfway."""
 
         def __init__(self) -> None:
@@ -102,7 +103,7 @@ def test_two_downloads_to_one_file_with_their_states_elsewhere(cloud: Cloud, tmp
                 self.end = caught.value
 
     async def first() -> Object:
-        current_meter.set(other)
+        current_progress.set(Progress(other))
         async with Storage(endpoint=cloud.url) as storage:
             return await download(storage, Url("bkt", "big"), target, state=tmp_path / "state")
 

@@ -305,23 +305,22 @@ async def test_a_source_that_changes_in_the_second_run(cloud: Cloud, tmp_path: P
 PROGRAM = """
 import asyncio, sys
 from forbear.transfer.objects import Url
-from forbear.transfer.progress import current_meter
+from forbear.transfer.progress import listening
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
 
-class Told:
-    total = 0
-    def moved(self, count):
-        self.total += count
-        if self.total >= int(sys.argv[3]):
-            print("far enough", flush=True)
-            sys.stdin.read()  # blocks the whole process until it is killed
-    def retried(self, event): pass
-    def throttled(self): pass
+total = 0
+
+def told(event):
+    global total
+    total += event.bytes
+    if total >= int(sys.argv[3]):
+        print("far enough", flush=True)
+        sys.stdin.read()  # blocks the whole process until it is killed
 
 async def main():
-    current_meter.set(Told())
     async with Storage(endpoint=sys.argv[1]) as storage:
+      with listening(told):
         await upload(storage, sys.argv[2], Url("bkt", "thing"), chunk_size=262144)
 
 asyncio.run(main())

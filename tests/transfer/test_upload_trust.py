@@ -11,7 +11,7 @@ import pytest
 from forbear.services import cloud_storage
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads.download import download
-from forbear.transfer.errors import ChecksumMismatch, HttpError, TargetChanged, TransferError, WrongReply
+from forbear.transfer.errors import ChecksumMismatch, HttpError, TargetChanged, TransferError, WrongResponse
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.rewrite import copy
 from forbear.transfer.state import State
@@ -107,7 +107,7 @@ async def test_a_session_elsewhere_is_refused(tmp_path: Path, stream: bool) -> N
     with Wire(told(resource())) as elsewhere, Wire(begun(f"{elsewhere.url}{PLACE}")) as wire:
         source = file_of(tmp_path, len(DATA))
         async with storing(wire.url, policy=FEW) as storage:
-            with pytest.raises(WrongReply, match=elsewhere.url) as caught:
+            with pytest.raises(WrongResponse, match=elsewhere.url) as caught:
                 await upload(storage, BytesIO(DATA) if stream else source, TARGET, chunk_size=CHUNK)
         assert elsewhere.seen == []
     assert "SECRET" not in f"{caught.value} {caught.value.hint}"
@@ -120,7 +120,7 @@ async def test_an_address_that_cannot_be_read_is_refused(tmp_path: Path, locatio
     """Whatever is wrong with it, the error is the same."""
     with Wire(begun(f"{location}?{SECRET}")) as wire:
         async with storing(wire.url, policy=FEW) as storage:
-            with pytest.raises(WrongReply, match="does not belong") as caught:
+            with pytest.raises(WrongResponse, match="does not belong") as caught:
                 await upload(storage, file_of(tmp_path, len(DATA)), TARGET, chunk_size=CHUNK)
         assert len(wire.seen) == 1
     assert "SECRET" not in str(caught.value)
@@ -187,10 +187,10 @@ def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, end
 
 
 NOT_OURS = [
-    pytest.param({"name": "other"}, WrongReply, id="another object"),
-    pytest.param({"bucket": "other"}, WrongReply, id="another bucket"),
-    pytest.param({"generation": "4"}, WrongReply, id="what was there before"),
-    pytest.param({"generation": "4", "size": "1"}, WrongReply, id="what was there before, of another size"),
+    pytest.param({"name": "other"}, WrongResponse, id="another object"),
+    pytest.param({"bucket": "other"}, WrongResponse, id="another bucket"),
+    pytest.param({"generation": "4"}, WrongResponse, id="what was there before"),
+    pytest.param({"generation": "4", "size": "1"}, WrongResponse, id="what was there before, of another size"),
 ]
 
 
@@ -222,7 +222,7 @@ async def test_a_completion_of_something_else(tmp_path: Path, changes: dict[str,
     """A server that names what this upload cannot have made is not believed, and nothing that it names is deleted."""
     with Wire(reply(500)) as wire:
         async with storing(wire.url, policy=FEW) as storage:
-            with pytest.raises(WrongReply, match="the server says that it made"):
+            with pytest.raises(WrongResponse, match="the server says that it made"):
                 await sent(storage, wire, tmp_path, way, resource(**changes))
     assert deletions(wire) == []
 
@@ -308,7 +308,7 @@ async def test_a_copy_never_has_more_than_its_source(count: str) -> None:
     answer = {"done": False, "totalBytesRewritten": count, "rewriteToken": "t"}
     with Wire(told(answer)) as wire:
         async with storing(wire.url, policy=FEW) as storage:
-            with pytest.raises(WrongReply, match="has copied"):
+            with pytest.raises(WrongResponse, match="has copied"):
                 await copy(storage, Object.of(resource(name="source")), TARGET)
 
 

@@ -1,4 +1,4 @@
-"""What the tests of uploads share: a session in virtual time, files, a meter that adds up, and what the cloud did."""
+"""What the tests of uploads share: a session in virtual time, files, a listener that adds up, the effects."""
 
 import contextlib
 import os
@@ -11,8 +11,9 @@ from forbear.core.events import Scheduled
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
 from forbear.transfer.objects import Url
-from forbear.transfer.progress import current_meter
+from forbear.transfer.progress import listening
 from forbear.transfer.storage.client import Storage
+from tests.transfer.recorder import Receiver
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -57,8 +58,8 @@ def steps(cloud: Cloud) -> list[str]:
     return [each.operation.removeprefix(f"{INSERT}.") for each in cloud.requests if each.operation is not None]
 
 
-class Sum:
-    """A meter that adds up."""
+class Sum(Receiver):
+    """A listener that adds up."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -73,15 +74,12 @@ class Sum:
     def retried(self, event: Scheduled) -> None:
         self.retries += 1
 
-    def throttled(self) -> None:
-        pass
-
     def sized(self, size: int) -> None:
         self.size = size
 
 
 class When(Sum):
-    """A meter that does something as soon as so many bytes have moved."""
+    """A listener that does something as soon as so many bytes have moved."""
 
     def __init__(self, count: int, act: Callable[[], object]) -> None:
         super().__init__()
@@ -99,11 +97,8 @@ class When(Sum):
 def metered(told: Sum | None = None) -> Generator[Sum]:
     """Add up what moves within the block."""
     told = told or Sum()
-    token = current_meter.set(told)
-    try:
+    with listening(told):
         yield told
-    finally:
-        current_meter.reset(token)
 
 
 def open_files(folder: Path) -> int:

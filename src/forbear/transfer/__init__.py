@@ -1,7 +1,7 @@
 """Transfers to and from Cloud Storage that survive faults, the death of their process and restarts of the machine.
 
-Needs `forbear[transfer]`. `cp`, `rsync` and `plan` block; `acp`, `arsync` and `aplan`, and `upload`, `download` and
-`copy` for one object each, are awaited and take an open `Storage`. `execute` does what was planned on any executor.
+Needs `forbear[transfer]`. `cp`, `rsync` and `plan` block. `acp`, `arsync`, `aplan`, and `upload`, `download` and `copy`
+for one object each, are async and take an open `Storage`. `execute` runs the items of a plan on any executor.
 """
 
 from forbear.transfer.downloads.download import download
@@ -19,9 +19,20 @@ from forbear.transfer.errors import (
 )
 from forbear.transfer.execution import execute, perform_one
 from forbear.transfer.functions import acp, aplan, arsync, cp, plan, rsync
-from forbear.transfer.items import Action, Item, Listener, Outcome, QuietListener, Status, Summary
+from forbear.transfer.items import Action, Item, Outcome, Status, Summary
 from forbear.transfer.objects import Object, Url
-from forbear.transfer.progress import Meter, QuietMeter, current_meter
+from forbear.transfer.progress import (
+    Finished,
+    Listener,
+    Moved,
+    Planned,
+    Retried,
+    Sized,
+    Started,
+    TransferEvent,
+    Warned,
+    listening,
+)
 from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.credentials import ANONYMOUS, Credentials
@@ -32,35 +43,40 @@ __all__ = [
     "Action",
     "ChecksumMismatch",
     "Credentials",
+    "Finished",
     "HttpError",
     "Item",
     "Listener",
     "Locked",
-    "Meter",
+    "Moved",
     "NoCredentials",
     "Object",
     "Outcome",
-    "QuietListener",
-    "QuietMeter",
+    "Planned",
+    "Retried",
     "Settings",
+    "Sized",
     "SourceChanged",
     "Stalled",
+    "Started",
     "Status",
     "Storage",
     "Summary",
     "TargetChanged",
     "TargetExists",
     "TransferError",
+    "TransferEvent",
     "UnsafeName",
     "Url",
+    "Warned",
     "acp",
     "aplan",
     "arsync",
     "copy",
     "cp",
-    "current_meter",
     "download",
     "execute",
+    "listening",
     "perform_one",
     "plan",
     "rsync",

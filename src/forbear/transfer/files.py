@@ -1,7 +1,7 @@
-"""Local files and folders: what all parts do with open ones, and the errors for those that cannot be used.
+"""Open folders, locks on files, and reading and writing at a position.
 
-Files are reached through the descriptor of their folder where the system can do so (not on Windows): anybody who may
-write to a folder above can make the path to it lead elsewhere a moment later.
+Files are opened through the descriptor of their folder, except on Windows: anybody who may write to a folder above
+could replace part of the path by a link a moment later.
 """
 
 import errno
@@ -16,36 +16,28 @@ from typing import Self
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.errors import Locked, TransferError, UnsafeName
 
-StrPath = str | os.PathLike[str]
-"""A path as users give it."""
-
 PIECE = 256 * 1024
-"""How many bytes are read, hashed, sent and written at a time: larger ones are no faster."""
+"""The number of bytes that are read, hashed, sent and written at a time. Larger pieces are no faster."""
 
 _BY_DESCRIPTOR = {os.open, os.stat, os.unlink, os.rename, os.link, os.mkdir} <= os.supports_dir_fd
 _FOLDER = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0)
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _SAFELY = _NOFOLLOW | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
 _LINKS = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
-"""The errors of systems for a symbolic link that may not be followed."""
+"""The error numbers of systems for a symbolic link that must not be followed."""
 
-_EXHAUSTED = {errno.EMFILE, errno.ENFILE}
-_READING = {
-    errno.EACCES: "ask for the permission to read it",
-    errno.ENOENT: "check the path",
-    errno.EPERM: "ask for the permission to read it",
-}
-_STAY = "remove the symbolic link, or copy to where it leads"
-_WRITING = {
-    errno.EACCES: "ask for the permission to write there, or choose another place",
-    errno.ENOENT: "make the folder first",
-    errno.ENOSPC: "make room, then start again",
-    errno.EPERM: "ask for the permission to write there, or choose another place",
-}
+_REMOVE_LINK = "remove the symbolic link, or copy to where it leads"
+_WITHOUT_LOCKS = {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
+_MOST_ROUNDS = 100
+"""How often a file may be replaced between opening and locking it, before the lock counts as held by others."""
+_WAIT = "wait until it is done; it holds the lock only as long as it lives"
 
 
-class Folder:
-    """An open folder, as a context manager; the files in it are reached by their names alone. Raises OSError."""
+class OpenFolder:
+    """An open folder, as a context manager. Its methods take the names of files in it and raise OSError.
+
+    `inside` is an open folder: `path` is then the name of a folder in it, which must not be a symbolic link.
+    """
 
     def __init__(self, path: str, *, inside: Self | None = None) -> None:
         self.path = path
@@ -65,7 +57,7 @@ class Folder:
         self.close()
 
     def close(self) -> None:
-        """Close it."""
+        """Close the folder; closing it again does nothing."""
         descriptor, self._descriptor = self._descriptor, None
         if descriptor is not None:
             os.close(descriptor)
@@ -75,19 +67,19 @@ class Folder:
         return os.stat(self.path or os.curdir) if self._descriptor is None else os.fstat(self._descriptor)
 
     def path_of(self, name: str) -> str:
-        """Return the path of a file in it, for messages."""
+        """Return the path of a file in the folder, for messages."""
         return os.path.join(self.path, name)
 
     def stat(self, name: str) -> os.stat_result:
-        """Return the status of a file; of a symbolic link that of the link itself."""
+        """Return the status of a file. For a symbolic link, this is the status of the link itself."""
         return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def open(self, name: str, flags: int) -> int:
-        """Open a file, which must not be a symbolic link; new ones are private."""
+        """Open a file, which must not be a symbolic link, and return its descriptor. A new file is private."""
         return os.open(self._at(name), flags | _SAFELY, 0o600, dir_fd=self._descriptor)
 
     def open_own(self, name: str, flags: int) -> int:
-        """Open a regular file of this user's; TransferError for what somebody else may have put there."""
+        """Open a regular file that belongs to this user; TransferError if somebody else may have put it there."""
         try:
             descriptor = self.open(name, flags)
         except OSError as error:
@@ -95,10 +87,10 @@ class Folder:
                 raise self._not_own(name, "it is a symbolic link") from error
             raise
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode):
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode):
                 raise self._not_own(name, "it is not a regular file")
-            if sys.platform != "win32" and found.st_uid != os.geteuid() and found.st_uid != self._owner_of_new():
+            if sys.platform != "win32" and status.st_uid != os.geteuid() and status.st_uid != self._owner_of_new():
                 raise self._not_own(name, "it belongs to another user")
         except BaseException:
             os.close(descriptor)
@@ -110,16 +102,16 @@ class Folder:
         os.unlink(self._at(name), dir_fd=self._descriptor)
 
     def rename(self, name: str, target: str) -> None:
-        """Rename a file, over what has that name."""
+        """Rename a file, and replace the file that has the name `target`."""
         os.replace(self._at(name), self._at(target), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def link(self, name: str, target: str) -> None:
-        """Give a file a second name; FileExistsError where something has it."""
+        """Give a file a second name; FileExistsError if the name is taken."""
         at, to = self._at(name), self._at(target)
         os.link(at, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
 
     def _owner_of_new(self) -> int:
-        """Return whom a new file here belongs to: file systems from elsewhere may give all of them to one user."""
+        """Return the owner of a new file in this folder: network file systems may give every file to one user."""
         name = f".{os.urandom(6).hex()}.tmp"
         descriptor = self.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
@@ -137,10 +129,10 @@ class Folder:
         )
 
 
-def folder_below(root: str, path: str) -> Folder:
-    """Open the folder `path`, which must lie below the folder `root`; UnsafeName where a symbolic link leads out of it.
+def folder_below(root: str, path: str) -> OpenFolder:
+    """Open the folder `path`, which must lie below the folder `root`; UnsafeName if a symbolic link leads out of it.
 
-    Links that stay below it are followed. Raises OSError. On Windows a link that is put there later is not noticed.
+    Links that stay below `root` are followed. Raises OSError. On Windows a link created later is not noticed.
     """
     if _BY_DESCRIPTOR:
         try:
@@ -150,147 +142,43 @@ def folder_below(root: str, path: str) -> Folder:
                 raise
     inside, real = os.path.realpath(root), os.path.realpath(path)
     if real != inside and not real.startswith(os.path.join(inside, "")):
-        raise UnsafeName(f"{path} leads out of the target, to {real}", _STAY)
-    return _walked(inside, real) if _BY_DESCRIPTOR else Folder(path)
+        raise UnsafeName(f"{path} leads out of the target, to {real}", _REMOVE_LINK)
+    return _walked(inside, real) if _BY_DESCRIPTOR else OpenFolder(path)
 
 
-def _walked(root: str, path: str) -> Folder:
-    """Go down from `root` folder by folder, through no symbolic link; OSError with ELOOP where the way leads up."""
+def _walked(root: str, path: str) -> OpenFolder:
+    """Open the folder `path` from `root`, through no symbolic link; OSError with ELOOP if it is not below.
+
+    The caller closes the folder.
+    """
     above = root if root.endswith(os.sep) else f"{root}{os.sep}"
-    written = path.startswith(above) or path == root  # as nearly all are
-    below = path[len(above) :] if written else os.path.relpath(path, root)
+    is_prefix = path.startswith(above) or path == root  # nearly always
+    below = path[len(above) :] if is_prefix else os.path.relpath(path, root)
     names = [name for name in below.split(os.sep) if name and name != os.curdir]
     if os.pardir in names:
         raise OSError(errno.ELOOP, "it does not lie below that folder")
-    folder = Folder(root)
+    folder = OpenFolder(root)
     for name in names:
         with folder:
-            folder = Folder(name, inside=folder)
+            folder = OpenFolder(name, inside=folder)
     return folder
 
 
-def unreadable(path: str, error: Exception) -> TransferError:
-    """The error for a file that cannot be opened, or read."""
-    return TransferError(f"cannot read {path!r}: {why_not(path, error)}", _READING.get(_number(error)))
+def open_locked(folder: OpenFolder, name: str, flags: int, what: str, *, needed: bool = True) -> int:
+    """Open a file of this user and lock it; return its descriptor. The system releases the lock when the process dies.
 
-
-def unwritable(path: StrPath, error: Exception, *, verb: str = "write", named: bool = True) -> TransferError:
-    """The error for what cannot be written; a name that no file can have is shown so that its fault can be seen.
-
-    `named` is whether its folder was to be written to: a file gets its name, or loses it.
-    """
-    shown = path if isinstance(error, OSError) else repr(path)
-    why = why_not(path, error, named=named)
-    return TransferError(f"cannot {verb} {shown}: {why}", _WRITING.get(_number(error)))
-
-
-def why_not(path: StrPath, error: Exception, *, named: bool = False) -> str:
-    """Return what an error says, and which folder above `path` is to blame, if one is.
-
-    `named` is as for `unwritable`.
-    """
-    text = getattr(error, "strerror", None) or str(error)
-    blamed = None
-    if isinstance(error, OSError):
-        with suppress(OSError, ValueError):
-            blamed = _blamed(os.fspath(path), error.errno or 0, named=named)
-    return text if blamed is None else f"{text}: {blamed}"
-
-
-def _blamed(path: str, number: int, *, named: bool) -> str | None:
-    """Say what is wrong with the first folder above a path that is the cause of an error of this number."""
-    denied = number in (errno.EACCES, errno.EPERM)
-    last = os.curdir
-    for folder in _above(path):
-        if not os.path.lexists(folder):
-            if number == errno.ENOENT:
-                return f"there is no folder {folder}"
-            break
-        if not os.path.isdir(folder):
-            return f"{folder} is no folder"
-        if denied and not _may(folder, os.X_OK):
-            return f"the folder {folder} may not be looked into"
-        last = folder
-    return f"the folder {last} may not be written to" if denied and named and not _may(last, os.W_OK) else None
-
-
-def _above(path: str) -> list[str]:
-    """Return the folders that a path names above itself, the uppermost one first."""
-    folders: list[str] = []
-    folder = os.path.dirname(path.rstrip(os.sep))
-    while folder and folder not in folders:
-        folders.append(folder)
-        folder = os.path.dirname(folder)
-    return [*reversed(folders)] if os.path.isabs(path) else [os.curdir, *reversed(folders)]
-
-
-def _may(folder: str, mode: int) -> bool:
-    return os.access(folder, mode, effective_ids=os.access in os.supports_effective_ids)
-
-
-def is_out_of_files(error: BaseException | None) -> bool:
-    """Return whether an error, or one behind it, says that this process or machine can open no more files."""
-    seen: set[int] = set()
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        if isinstance(error, OSError) and error.errno in _EXHAUSTED:
-            return True
-        error = getattr(error, "os_error", None) or error.__cause__ or error.__context__
-    return False
-
-
-def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:
-    """Have `checksum` see `count` bytes of an open file (fewer where it ends) from `start` on, a piece at each step."""
-    while count and (data := read_at(descriptor, min(PIECE, count), start)):
-        checksum.update(data)
-        start += len(data)
-        count -= len(data)
-        yield
-
-
-def _number(error: Exception) -> int:
-    return getattr(error, "errno", None) or 0
-
-
-if sys.platform == "win32":
-
-    def read_at(descriptor: int, count: int, position: int, /) -> bytes:
-        """Read at most so many bytes from a place in an open file."""
-        os.lseek(descriptor, position, os.SEEK_SET)
-        return os.read(descriptor, count)
-
-    def write_at(descriptor: int, data: bytes, position: int, /) -> int:
-        """Write bytes to a place in an open file; returns how many it took."""
-        os.lseek(descriptor, position, os.SEEK_SET)
-        return os.write(descriptor, data)
-
-else:
-    read_at = os.pread
-    write_at = os.pwrite
-
-
-_WITHOUT_LOCKS = {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
-_MOST_ROUNDS = 100
-"""How often a file may be taken away between opening and locking it; more often is no chance."""
-
-_CURE = "wait until it is done; it holds the lock only as long as it lives"
-
-
-def open_locked(folder: Folder, name: str, flags: int, what: str, *, needed: bool = True) -> int:
-    """Open a file of this user's and lock it, by the name that it has now; returns its descriptor.
-
-    A file with a second name is not written to, since it may be one that is in use by now (a download that died between
-    its two names, a backup by hard links): the name is taken from it, and given to a new file. Raises Locked where
-    another process, or another task, is at work on `what`, TransferError for the file of another user, and OSError;
-    unless the lock is `needed` a file system that has none is taken as it is.
+    A file that has a second name may be in use: by a download that died between its two names, or as a backup by hard
+    links. It is left alone: this name is removed from it and given to a new file. Raises OSError, TransferError for the
+    file of another user, and Locked if another process or task is working on `what`. Unless the lock is `needed`, a
+    file on a file system without locks is returned unlocked.
     """
     for _ in range(_MOST_ROUNDS):
         descriptor = folder.open_own(name, flags)
         try:
             _take(descriptor, needed=needed)
-            found = os.fstat(descriptor)
-            if _is_at(found, folder, name):  # not one that its holder has just deleted, or renamed
-                if found.st_nlink == 1:
+            status = os.fstat(descriptor)
+            if _is_at(status, folder, name):  # its holder may have just deleted or renamed it
+                if status.st_nlink == 1:
                     return descriptor
                 with suppress(FileNotFoundError):
                     folder.unlink(name)
@@ -301,7 +189,7 @@ def open_locked(folder: Folder, name: str, flags: int, what: str, *, needed: boo
             os.close(descriptor)
             raise
         os.close(descriptor)
-    raise Locked(f"another process is at work on this transfer: {what}", _CURE)
+    raise Locked(f"another process is at work on this transfer: {what}", _WAIT)
 
 
 def _take(descriptor: int, *, needed: bool) -> None:
@@ -314,18 +202,37 @@ def _take(descriptor: int, *, needed: bool) -> None:
             raise
 
 
-def _is_at(found: os.stat_result, folder: Folder, name: str) -> bool:
+def _is_at(status: os.stat_result, folder: OpenFolder, name: str) -> bool:
     try:
-        return os.path.samestat(found, folder.stat(name))
+        return os.path.samestat(status, folder.stat(name))
     except FileNotFoundError:
         return False
+
+
+def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:
+    """Update `checksum` with `count` bytes of an open file from `start` on, or up to its end; one piece at each step."""
+    while count and (data := read_at(descriptor, min(PIECE, count), start)):
+        checksum.update(data)
+        start += len(data)
+        count -= len(data)
+        yield
 
 
 if sys.platform == "win32":
     import msvcrt
 
+    def read_at(descriptor: int, count: int, position: int, /) -> bytes:
+        """Read at most `count` bytes at a position of an open file."""
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.read(descriptor, count)
+
+    def write_at(descriptor: int, data: bytes, position: int, /) -> int:
+        """Write bytes at a position of an open file, and return how many were written."""
+        os.lseek(descriptor, position, os.SEEK_SET)
+        return os.write(descriptor, data)
+
     def _lock(descriptor: int) -> None:
-        """Lock a file or raise BlockingIOError."""
+        """Lock a file, or raise BlockingIOError if another process holds the lock."""
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except PermissionError as error:
@@ -334,6 +241,9 @@ if sys.platform == "win32":
 else:
     import fcntl
 
+    read_at = os.pread
+    write_at = os.pwrite
+
     def _lock(descriptor: int) -> None:
-        """Lock a file or raise BlockingIOError."""
+        """Lock a file, or raise BlockingIOError if another process or task holds the lock."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

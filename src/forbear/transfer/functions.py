@@ -1,256 +1,228 @@
-"""cp and rsync as functions: the blocking ones, and those that share a Storage. The rules are those of the plans."""
+"""cp, rsync and plan as functions: blocking ones, and async ones (acp, arsync, aplan) that share an open Storage."""
 
 import asyncio
 import os
 from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any, TypeVar
+from inspect import Parameter, signature
+from typing import Any, TypeVar, Unpack
 
 from forbear.run.runtime import current
-from forbear.transfer.files import StrPath
-from forbear.transfer.items import QUIET, Action, Item, Listener, Outcome, Status, Summary
+from forbear.transfer.errors import StrPath
+from forbear.transfer.items import Action, Item, Outcome, Status, Summary
 from forbear.transfer.objects import is_cloud
-from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
-from forbear.transfer.plans.cp import look, plan_cp
-from forbear.transfer.plans.rsync import Sync
-from forbear.transfer.plans.targets import Goal
+from forbear.transfer.plans.arguments import (
+    CpArguments,
+    CpOptions,
+    PlanOptions,
+    RsyncArguments,
+    RsyncOptions,
+    check_keywords,
+)
+from forbear.transfer.plans.cp import find_target, plan_cp
+from forbear.transfer.plans.rsync import RsyncPlan
+from forbear.transfer.plans.targets import CopyTarget
+from forbear.transfer.progress import Finished, Progress, tracked
 from forbear.transfer.state import State
 from forbear.transfer.storage.client import Settings, Storage
-from forbear.transfer.workers.gauge import Gauge
 from forbear.transfer.workers.manifest import Manifest
-from forbear.transfer.workers.worker_pool import Fleet
+from forbear.transfer.workers.worker_pool import WorkerPool
 
 _WEEK = 7 * 24 * 60 * 60.0
 _T = TypeVar("_T")
+_F = TypeVar("_F", bound=Callable[..., Any])
 
 
+def _with_keywords(options: type) -> Callable[[_F], _F]:
+    """Show the keys of a TypedDict as keyword parameters in the signature of a function, for help() and editors."""
+
+    def decorate(function: _F) -> _F:
+        plain = signature(function)
+        *parameters, _ = plain.parameters.values()
+        for name, kind in options.__annotations__.items():
+            default = False if kind is bool else None
+            parameters.append(Parameter(name, Parameter.KEYWORD_ONLY, default=default, annotation=kind))
+        untyped: Any = function
+        untyped.__signature__ = plain.replace(parameters=parameters)
+        return function
+
+    return decorate
+
+
+@_with_keywords(CpOptions)
 def cp(
     sources: StrPath | Sequence[StrPath],
     target: StrPath,
     *,
-    recursive: bool = False,
-    no_clobber: bool = False,
-    exclude: str | None = None,
-    manifest: StrPath | None = None,
-    listener: Listener | None = None,
     settings: Settings | None = None,
-    parallel: int | None = None,
-    state: StrPath | None = None,
+    **options: Unpack[CpOptions],
 ) -> Summary:
-    """Copy files, folders (`recursive`) and objects to, from and within the cloud; "-" is standard input or output.
+    """Copy files, folders and objects to, from and within Cloud Storage. "-" is standard input or standard output.
 
-    `sources` may hold wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. The names at the
-    target are by the table in docs/transfer.md. `no_clobber` skips what is there already, `exclude` is a regular
-    expression that names are matched with from their beginning, below the folder that was asked for. `manifest` is a
-    file that notes what was done; what it says is done is not done again. `listener` is told of everything. `settings`
-    say where the cloud is, `parallel` how many items may be under way (by default one a connection, 64), `state` in
-    which folder to keep what the next process needs to go on.
+    `sources` may hold wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. The table in
+    docs/transfer.md shows which names the copies get. `settings` say how to connect. The options:
 
-    What goes wrong with one item stops no other: it is in the summary. ValueError if what is asked for makes no sense;
-    TransferError if there is nothing that can be done, for want of credentials or since others may write to the folder
-    for the state. Where it cannot be kept at all, copies go on without it, and the listener's method `warned`, or else
-    a RuntimeWarning, says so.
+    - `recursive` copies folders.
+    - `no_clobber` skips files and objects that exist at the target.
+    - `exclude` is a regular expression. Names below the source folder that it matches from their beginning are skipped.
+    - `manifest` is a file that records the outcomes. Items that it has as done are skipped.
+    - `on_event` is called with every event of the run: Planned, Started, Sized, Moved, Retried, Finished, Warned.
+    - `parallel` is the largest number of items at a time, by default one per connection (64).
+    - `state` is the folder for what the next process needs to continue.
+
+    A failed item stops no other item; the summary lists it. ValueError if the arguments make no sense. TransferError if
+    nothing can be done: there are no credentials, or other users may write to the folder for the state. If the state
+    cannot be kept for another reason, the copies go on without it, and a Warned event says so (without `on_event`, a
+    RuntimeWarning).
     """
-
-    async def work() -> Summary:
-        async with (settings or Settings()).storage() as storage:
-            return await acp(
-                storage,
-                sources,
-                target,
-                recursive=recursive,
-                no_clobber=no_clobber,
-                exclude=exclude,
-                manifest=manifest,
-                listener=listener,
-                parallel=parallel,
-                state=state,
-            )
-
-    return _blocking(work(), "acp")
+    arguments = CpArguments.of(sources, target, **options)
+    return _blocking(settings, lambda storage: run_cp(storage, arguments), "acp")
 
 
+@_with_keywords(CpOptions)
 async def acp(
-    storage: Storage,
-    sources: StrPath | Sequence[StrPath],
-    target: StrPath,
-    *,
-    recursive: bool = False,
-    no_clobber: bool = False,
-    exclude: str | None = None,
-    manifest: StrPath | None = None,
-    listener: Listener | None = None,
-    parallel: int | None = None,
-    state: StrPath | None = None,
+    storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]
 ) -> Summary:
     """Do what `cp` does, over an open Storage and without blocking."""
-    asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
-    warnings: set[str] = set()
+    return await run_cp(storage, CpArguments.of(sources, target, **options))
+
+
+async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
+    """Copy as checked arguments say."""
+    progress = Progress(arguments.on_event, warnings=set())
     with ExitStack() as stack:
-        warn = Gauge(listener, warnings=warnings).warned
-        kept, goal = await _decided(storage, asked, state, warn, stack)
-        noted = None if manifest is None else stack.enter_context(Manifest(manifest))
-        fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state, warnings=warnings)
-        await fleet.run(plan_cp(storage, asked, goal))
-        if kept is not None and fleet.summary.ok:
+        stack.enter_context(tracked(progress))
+        target, kept = await _decided_target(storage, arguments, progress, stack)
+        path = arguments.manifest
+        manifest = None if path is None else stack.enter_context(Manifest(path))
+        pool = WorkerPool(storage, progress, parallel=arguments.parallel, manifest=manifest, state=arguments.state)
+        await pool.run(plan_cp(storage, arguments, target))
+        if kept is not None and pool.summary.ok:
             kept.forget()
-        return fleet.summary
+        return pool.summary
 
 
-async def _decided(
-    storage: Storage, asked: CpArguments, state: StrPath | None, warn: Callable[[str], object], stack: ExitStack
-) -> tuple[State | None, Goal]:
-    """Where copies go. A folder that is not there yet will be at the next run, which must not go below it then.
+async def _decided_target(
+    storage: Storage, arguments: CpArguments, progress: Progress, stack: ExitStack
+) -> tuple[CopyTarget, State | None]:
+    """Return where the copies go, and the state that remembers it, if one is needed.
 
-    So it is kept that it was not there, until all is done, or for a week: what has not been done by then was given up,
-    as sessions are by the server.
+    A target folder that does not exist before the first run exists at the second, which must not copy below it. So the
+    state remembers that it was absent, until everything is done, or for a week: the server forgets upload sessions by
+    then, too.
     """
-    goal = await look(storage, asked)
-    if not asked.depends:
-        return None, goal
-    parts = [_absolute(asked.sources[0]), _absolute(asked.target)]
-    kept = stack.enter_context(State(state, "cp", storage.endpoint, *parts, warn=warn))
+    target = await find_target(storage, arguments)
+    if not arguments.depends:
+        return target, None
+    names = [_absolute(arguments.sources[0]), _absolute(arguments.target)]
+    kept = stack.enter_context(State(arguments.state, "cp", storage.endpoint, *names, warn=progress.warned))
     now = current.get().now()
     if now - kept.load().get("absent", float("-inf")) < _WEEK:
-        return kept, replace(goal, folder=False)
-    if not goal.folder:
+        return replace(target, folder=False), kept
+    if not target.folder:
         kept.save({"absent": now})
-    return kept, goal
+    return target, kept
 
 
+@_with_keywords(RsyncOptions)
 def rsync(
-    source: StrPath,
-    target: StrPath,
-    *,
-    recursive: bool = False,
-    delete: bool = False,
-    checksum: bool = False,
-    exclude: str | None = None,
-    dry_run: bool = False,
-    manifest: StrPath | None = None,
-    listener: Listener | None = None,
-    settings: Settings | None = None,
-    parallel: int | None = None,
-    state: StrPath | None = None,
+    source: StrPath, target: StrPath, *, settings: Settings | None = None, **options: Unpack[RsyncOptions]
 ) -> Summary:
-    """Make the folder `target` have what the folder `source` has; one of them, at least, is in the cloud.
+    """Make the folder `target` have what the folder `source` has. At least one of them is in the cloud.
 
-    Without `recursive` only the files right in it count. `delete` deletes what only the target has, once all copies
-    have gone well, and never what `exclude` matches. `checksum` compares the CRC32C of local files rather than their
-    modification times. `dry_run` only tells the listener, of every item as skipped. All else is as for `cp`.
+    Without `recursive`, only the files directly in it count. `delete` deletes what only the target has, once all copies
+    have succeeded, and never what `exclude` matches. `checksum` compares the CRC32C of local files instead of their
+    modification times. `dry_run` changes nothing: each item is a Finished event that says what would be done. The other
+    options are those of `cp`.
     """
-
-    async def work() -> Summary:
-        async with (settings or Settings()).storage() as storage:
-            return await arsync(
-                storage,
-                source,
-                target,
-                recursive=recursive,
-                delete=delete,
-                checksum=checksum,
-                exclude=exclude,
-                dry_run=dry_run,
-                manifest=manifest,
-                listener=listener,
-                parallel=parallel,
-                state=state,
-            )
-
-    return _blocking(work(), "arsync")
+    arguments = RsyncArguments.of(source, target, **options)
+    return _blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
 
 
-async def arsync(
-    storage: Storage,
-    source: StrPath,
-    target: StrPath,
-    *,
-    recursive: bool = False,
-    delete: bool = False,
-    checksum: bool = False,
-    exclude: str | None = None,
-    dry_run: bool = False,
-    manifest: StrPath | None = None,
-    listener: Listener | None = None,
-    parallel: int | None = None,
-    state: StrPath | None = None,
-) -> Summary:
+@_with_keywords(RsyncOptions)
+async def arsync(storage: Storage, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Summary:
     """Do what `rsync` does, over an open Storage and without blocking."""
-    asked = RsyncArguments.of(source, target, recursive=recursive, delete=delete, checksum=checksum, exclude=exclude)
-    sync = Sync(storage, asked)
-    if dry_run:
-        return await _dry_run(sync, listener or QUIET)
+    return await run_rsync(storage, RsyncArguments.of(source, target, **options))
+
+
+async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
+    """Make two folders the same as checked arguments say."""
+    plan = RsyncPlan(storage, arguments)
+    progress = Progress(arguments.on_event, warnings=set())
     with ExitStack() as stack:
-        noted = None if manifest is None else stack.enter_context(Manifest(manifest, skips=False))
-        fleet = Fleet(storage, parallel=parallel, listener=listener, manifest=noted, state=state)
-        await fleet.run(sync.copies(), complete=not delete)
-        if delete:
-            await fleet.run(sync.deletions() if fleet.summary.ok else _undeleted(sync, asked.target))
-        return fleet.summary
+        stack.enter_context(tracked(progress))
+        if arguments.dry_run:
+            return await _dry_run(plan, progress)
+        path = arguments.manifest
+        manifest = None if path is None else stack.enter_context(Manifest(path, skips=False))
+        pool = WorkerPool(storage, progress, parallel=arguments.parallel, manifest=manifest, state=arguments.state)
+        await pool.run(plan.copies(), complete=not arguments.delete)
+        if arguments.delete:
+            await pool.run(plan.deletions() if pool.summary.ok else _skipped_deletions(plan, arguments.target))
+        return pool.summary
 
 
-async def _undeleted(sync: Sync, target: str) -> AsyncGenerator[Item]:
-    if sync.extras:
-        note = f"nothing is deleted before all else has gone well; there are {sync.extras} to delete"
+async def _skipped_deletions(plan: RsyncPlan, target: str) -> AsyncGenerator[Item]:
+    if plan.extras:
+        note = f"nothing is deleted before all else has gone well; there are {plan.extras} to delete"
         yield Item(target, target, Action.SKIP, size=0, note=note)
 
 
-async def _dry_run(sync: Sync, listener: Listener) -> Summary:
-    """Tell what would be done."""
+async def _dry_run(plan: RsyncPlan, progress: Progress) -> Summary:
+    """Report every item as skipped, or failed if it is refused."""
     summary = Summary()
-    for items in (sync.copies(), sync.deletions()):
+    for items in (plan.copies(), plan.deletions()):
         async for item in items:
             if item.action is Action.REFUSE:
                 outcome = Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
             else:
                 outcome = Outcome(item, Status.SKIPPED, error=item.note or f"would {item.action.value}")
             summary.add(outcome)
-            listener.ended(outcome)
+            progress.emit(Finished(outcome))
         if not summary.ok:
             break
     return summary
 
 
+@_with_keywords(PlanOptions)
 def plan(
     sources: StrPath | Sequence[StrPath],
     target: StrPath,
     *,
-    recursive: bool = False,
-    no_clobber: bool = False,
-    exclude: str | None = None,
     settings: Settings | None = None,
+    **options: Unpack[PlanOptions],
 ) -> list[Item]:
-    """What `cp` would do, as items that can be done anywhere and in any order; nothing is copied."""
-
-    async def work() -> list[Item]:
-        async with (settings or Settings()).storage() as storage:
-            return await aplan(storage, sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
-
-    return _blocking(work(), "aplan")
+    """Return what `cp` would do, as items that can be done anywhere and in any order. Nothing is copied."""
+    check_keywords("plan", PlanOptions, options)
+    arguments = CpArguments.of(sources, target, **options)
+    return _blocking(settings, lambda storage: _planned(storage, arguments), "aplan")
 
 
+@_with_keywords(PlanOptions)
 async def aplan(
-    storage: Storage,
-    sources: StrPath | Sequence[StrPath],
-    target: StrPath,
-    *,
-    recursive: bool = False,
-    no_clobber: bool = False,
-    exclude: str | None = None,
+    storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[PlanOptions]
 ) -> list[Item]:
-    """List what `plan` lists, over an open Storage and without blocking."""
-    asked = CpArguments.of(sources, target, recursive=recursive, no_clobber=no_clobber, exclude=exclude)
-    return [item async for item in plan_cp(storage, asked, await look(storage, asked))]
+    """Return what `plan` returns, over an open Storage and without blocking."""
+    check_keywords("aplan", PlanOptions, options)
+    return await _planned(storage, CpArguments.of(sources, target, **options))
 
 
-def _blocking(work: Coroutine[Any, Any, _T], other: str) -> _T:
-    """Run to the end; RuntimeError inside an event loop, which must go on."""
+async def _planned(storage: Storage, arguments: CpArguments) -> list[Item]:
+    return [item async for item in plan_cp(storage, arguments, await find_target(storage, arguments))]
+
+
+def _blocking(settings: Settings | None, work: Callable[[Storage], Coroutine[Any, Any, _T]], other: str) -> _T:
+    """Open a Storage and run `work` to its end; RuntimeError inside an event loop, which must not be blocked."""
+
+    async def run() -> _T:
+        async with (settings or Settings()).storage() as storage:
+            return await work(storage)
+
     try:
         asyncio.get_running_loop()
     except RuntimeError:
-        return asyncio.run(work)
-    work.close()
+        return asyncio.run(run())
     raise RuntimeError(f"this blocks, and there is an event loop running here: await `{other}` instead")
 
 

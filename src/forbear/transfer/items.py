@@ -1,12 +1,11 @@
-"""Items: one thing to do each, what came of it, and who is told. They travel between processes and know no I/O."""
+"""Items, each of which is one thing to do, and their outcomes. They can be sent to other processes."""
 
 from dataclasses import dataclass, field, replace
 from enum import Enum
-from typing import Protocol, Self
+from typing import Self
 
-from forbear.core.events import Scheduled
 from forbear.core.report import Report
-from forbear.transfer.errors import cure, said
+from forbear.transfer.errors import describe, hint_of
 from forbear.transfer.objects import Object, Url
 
 STREAM = "-"
@@ -14,21 +13,21 @@ STREAM = "-"
 
 
 class Action(Enum):
-    """What is to be done with an item."""
+    """The action that an item asks for."""
 
     COPY = "copy"
     DELETE = "delete"
     """Delete the target."""
     TOUCH = "touch"
-    """Give the target the modification time of the source: the contents are the same."""
+    """Give the target the modification time of the source; the contents are the same."""
     SKIP = "skip"
-    """Nothing, for the reason in its note."""
+    """Do nothing, for the reason in the item's note."""
     REFUSE = "refuse"
-    """Nothing, and that is a failure: its note says why."""
+    """Do nothing and count as failed, for the reason in the item's note."""
 
 
 class Status(Enum):
-    """What came of an item."""
+    """The result of an item."""
 
     DONE = "done"
     SKIPPED = "skipped"
@@ -37,20 +36,21 @@ class Status(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One thing to do, independent of all others: `source` and `target` are local paths, "-" or addresses in the cloud.
+    """One thing to do, independent of all other items.
 
-    `size` is in bytes, None where it is not known yet. `found` is what a listing said of the source in the cloud; of
-    the target, where that is touched. `mtime` is the modification time that a touch sets, in epoch seconds. `root` is
-    the local folder that must not be left, None where the user named the file itself. `generation` is the version that
-    the target must have (0: nothing is there), None for whatever is there; `no_clobber` skips it where anything is
-    there. `note` is why nothing is to be done, `hint` what to do about it.
+    `source` and `target` are local paths, "-" or addresses in the cloud. `size` is in bytes, None if it is not known
+    yet. `object` is what a listing returned for the source; with TOUCH, for whichever of the two is in the cloud.
+    `mtime` is the modification time that TOUCH sets, in epoch seconds. `root` is the local folder that the target must
+    not leave, None if the user named the file itself. `generation` is the generation that the target must have (0: no
+    object exists), None for any. `no_clobber` skips the item if the target exists. `note` says why the item is skipped
+    or refused, and `hint` what to do about it.
     """
 
     source: Url | str
     target: Url | str
     action: Action = Action.COPY
     size: int | None = None
-    found: Object | None = None
+    object: Object | None = None
     mtime: float | None = None
     root: str | None = None
     generation: int | None = None
@@ -59,22 +59,22 @@ class Item:
     hint: str | None = None
 
     def refused(self, reason: str | Exception) -> Self:
-        """The same, as one that cannot be done."""
+        """Return a copy of the item that will be refused for `reason`."""
         if isinstance(reason, str):
             return replace(self, action=Action.REFUSE, note=reason)
-        return replace(self, action=Action.REFUSE, note=said(reason), hint=cure(reason))
+        return replace(self, action=Action.REFUSE, note=describe(reason), hint=hint_of(reason))
 
     def skipped(self, note: str) -> Self:
-        """The same, as one that is left out."""
+        """Return a copy of the item that will be skipped, for the reason in `note`."""
         return replace(self, action=Action.SKIP, note=note)
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of one item: `bytes` across and `seconds` it took, from the epoch second `began` on.
+    """The outcome of one item: the `bytes` across and the `seconds` it took, from the epoch second `began` on.
 
-    `generation` and `crc32c` are those of the object that was written or read. Where it failed `error` says why, `hint`
-    what to do about it, and `report` what was tried; where it was skipped `error` is the reason.
+    `generation` and `crc32c` are those of the object that was written or read. If the item failed, `error` says why,
+    `hint` what to do about it, and `report` what was tried. If it was skipped, `error` is the reason.
     """
 
     item: Item
@@ -92,9 +92,9 @@ class Outcome:
 
 @dataclass(slots=True)
 class Summary:
-    """What came of all items: how many, `bytes` across, `seconds` from the first to the last, `retries` on the way.
+    """The sums over all items: their number by status, `bytes` across, `retries`, `seconds` from first to last.
 
-    `deleted` of those `done` were deletions.
+    `deleted` counts those of the `done` items that were deletions.
     """
 
     done: int = 0
@@ -107,16 +107,16 @@ class Summary:
 
     @property
     def failed(self) -> int:
-        """How many failed."""
+        """The number of items that failed."""
         return len(self.failures)
 
     @property
     def ok(self) -> bool:
-        """Whether none failed."""
+        """Whether no item failed."""
         return not self.failures
 
     def add(self, outcome: Outcome) -> None:
-        """Count one more."""
+        """Add one outcome."""
         self.retries += outcome.retries
         self.bytes += outcome.bytes
         if outcome.status is Status.DONE:
@@ -126,60 +126,3 @@ class Summary:
             self.skipped += 1
         else:
             self.failures.append(outcome)
-
-
-class Listener(Protocol):
-    """Told of everything in the event loop, by one item or another at a time; its methods must return at once.
-
-    It may have a method `warned(text)`, which gets what is worth knowing though nothing has failed: that no state can
-    be kept. Without one it is a RuntimeWarning.
-    """
-
-    def planned(self, items: int, size: int | None, complete: bool) -> None:
-        """So many items are known by now, of `size` bytes in all (None: unknown); `complete` when there are no more."""
-        ...
-
-    def began(self, item: Item) -> None:
-        """An item is at work."""
-        ...
-
-    def sized(self, item: Item, size: int) -> None:
-        """It is known now how many bytes an item has; told only where the plan did not know."""
-        ...
-
-    def moved(self, item: Item, count: int) -> None:
-        """So many more of its bytes are across; a negative count takes back bytes that must go again."""
-        ...
-
-    def retried(self, item: Item, event: Scheduled) -> None:
-        """Something failed and will be tried again."""
-        ...
-
-    def ended(self, outcome: Outcome) -> None:
-        """An item is done, skipped or failed; one that had nothing to do did not begin."""
-        ...
-
-
-class QuietListener:
-    """Tells nobody."""
-
-    def planned(self, items: int, size: int | None, complete: bool) -> None:
-        """Nothing."""
-
-    def began(self, item: Item) -> None:
-        """Nothing."""
-
-    def sized(self, item: Item, size: int) -> None:
-        """Nothing."""
-
-    def moved(self, item: Item, count: int) -> None:
-        """Nothing."""
-
-    def retried(self, item: Item, event: Scheduled) -> None:
-        """Nothing."""
-
-    def ended(self, outcome: Outcome) -> None:
-        """Nothing."""
-
-
-QUIET = QuietListener()

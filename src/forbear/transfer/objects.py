@@ -8,7 +8,7 @@ from typing import Any, Self
 from urllib.parse import quote
 
 from forbear.core.report import text_of
-from forbear.transfer.errors import UnsafeName, WrongReply
+from forbear.transfer.errors import UnsafeName, WrongResponse
 
 SCHEME = "gs://"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|[a-z0-9]")
@@ -141,7 +141,7 @@ class Object:
                 metadata=_texts(resource.get("metadata") or {}),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-            raise WrongReply(f"the server's reply does not describe an object: {text_of(error)}") from error
+            raise WrongResponse(f"the server's reply does not describe an object: {text_of(error)}") from error
 
     @property
     def url(self) -> Url:

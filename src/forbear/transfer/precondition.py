@@ -4,9 +4,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, UnsafeName, WrongReply
+from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, UnsafeName, WrongResponse
 from forbear.transfer.objects import Object, Url
-from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
 
 _ROUNDS = 10
@@ -27,7 +27,7 @@ class Precondition:
         self._known = asked is not None
         self._storage = storage
         self._rounds = 0
-        self._patience = Patience(storage.policy, "storage.objects.insert")
+        self._patience = Retries(storage.policy, "storage.objects.insert")
 
     @property
     def query(self) -> dict[str, str | int | None]:
@@ -75,14 +75,14 @@ class Precondition:
         return there.generation != self.generation
 
     def check_made(self, made: Object) -> None:
-        """Raise WrongReply where what the server says it made cannot come from this upload.
+        """Raise WrongResponse where what the server says it made cannot come from this upload.
 
         Nobody may act on such a response, least of all delete what it names.
         """
         if (made.bucket, made.name) != (self.target.bucket, self.target.name):
-            raise WrongReply(f"the server says that it made {made.url}, and should have made {self.target}")
+            raise WrongResponse(f"the server says that it made {made.url}, and should have made {self.target}")
         if not self.is_new(made):
-            raise WrongReply(f"the server says that it made {made.url}, which was there before")
+            raise WrongResponse(f"the server says that it made {made.url}, which was there before")
 
     async def refused(
         self, error: TransferError, wanted: Mapping[str, Any], sent: tuple[int, str] | None, *, final: bool = False

@@ -1,84 +1,167 @@
-"""Meter: who is told how far one transfer has come. What is shown of it is not known here."""
+"""The progress of transfers: events, and the object through which a running transfer sends them to one listener."""
 
 import asyncio
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Generator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from contextvars import ContextVar
-from typing import Any, Protocol
+from dataclasses import dataclass
 
 from forbear.core.events import Event, Failed, Scheduled
-from forbear.transfer.files import is_out_of_files
+from forbear.transfer.errors import is_out_of_files
+from forbear.transfer.items import Item, Outcome
 
 
-class Meter(Protocol):
-    """Told of one transfer while it runs; its methods are called often and must return at once.
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """The plan has found `items` so far, of `size` bytes in all (None: unknown); `complete` once there are no more."""
 
-    It may have a method `warned(text)`, which gets what is worth knowing though nothing has failed: that no state can
-    be kept. Without one it is a RuntimeWarning.
+    items: int
+    size: int | None
+    complete: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Started:
+    """A worker has started an item. Items that are skipped or refused finish without a start."""
+
+    item: Item
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """The size of an item is known now, in bytes. It is sent only where the plan did not know the size."""
+
+    item: Item | None
+    size: int
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """`bytes` more bytes of an item are across; a negative number takes back bytes that must be sent again."""
+
+    item: Item | None
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Retried:
+    """An attempt failed and will be repeated; `scheduled` has the failure and the delay before the next attempt."""
+
+    item: Item | None
+    scheduled: Scheduled
+
+
+@dataclass(frozen=True, slots=True)
+class Finished:
+    """An item was done, was skipped or failed."""
+
+    outcome: Outcome
+
+
+@dataclass(frozen=True, slots=True)
+class Warned:
+    """A warning about something that is no failure, such as that no state can be kept."""
+
+    text: str
+
+
+TransferEvent = Planned | Started | Sized | Moved | Retried | Finished | Warned
+"""An event of a transfer. `item` is None for listings, and for an upload, download or copy that was called alone."""
+
+Listener = Callable[[TransferEvent], object]
+"""A function that gets every event, in the event loop. It is called often and must return at once."""
+
+
+class Progress:
+    """The progress of one transfer after the other, sent to a listener as events; `retries` counts those of the item.
+
+    With `warnings`, each warning is sent once, and its text is added to that set. Without a listener, a warning becomes
+    a RuntimeWarning, and everything else is dropped.
     """
 
+    __slots__ = ("item", "on_event", "retries", "warnings")
+
+    def __init__(self, on_event: Listener | None = None, warnings: set[str] | None = None) -> None:
+        self.on_event = on_event
+        self.warnings = warnings
+        self.item: Item | None = None
+        self.retries = 0
+
+    def emit(self, event: TransferEvent) -> None:
+        """Send an event."""
+        if self.on_event is not None:
+            self.on_event(event)
+
+    def start(self, item: Item) -> None:
+        """Start an item: all that follows is about it."""
+        self.item = item
+        self.retries = 0
+        self.emit(Started(item))
+
     def sized(self, size: int) -> None:
-        """It is known now how many bytes there are."""
-        ...
+        """Send the size of the item, unless the plan knew it."""
+        if self.item is None or self.item.size is None:
+            self.emit(Sized(self.item, size))
 
     def moved(self, count: int) -> None:
-        """So many more bytes are across; a negative count takes back bytes that must go again."""
-        ...
+        """Send that `count` more bytes are across, or that as many must be sent again if `count` is negative."""
+        if self.on_event is not None:
+            self.on_event(Moved(self.item, count))
 
-    def retried(self, event: Scheduled) -> None:
-        """Something failed and will be tried again."""
-        ...
-
-    def throttled(self) -> None:
-        """The server asked to slow down, or no more files can be opened."""
-        ...
-
-
-class QuietMeter:
-    """Tells nobody."""
-
-    def sized(self, size: int) -> None:
-        """Nothing."""
-
-    def moved(self, count: int) -> None:
-        """Nothing."""
-
-    def retried(self, event: Scheduled) -> None:
-        """Nothing."""
+    def retried(self, scheduled: Scheduled) -> None:
+        """Count a retry and send it."""
+        self.retries += 1
+        self.emit(Retried(self.item, scheduled))
 
     def throttled(self) -> None:
-        """Nothing."""
+        """Take note that the server asked to slow down, or that no more files can be opened."""
+
+    def warned(self, text: str) -> None:
+        """Send a warning."""
+        if self.warnings is not None:
+            if text in self.warnings:
+                return
+            self.warnings.add(text)
+        if self.on_event is None:
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
+        else:
+            self.on_event(Warned(text))
 
 
-QUIET = QuietMeter()
-
-current_meter: ContextVar[Meter] = ContextVar("forbear_transfer_meter", default=QUIET)
-"""The meter of the transfer that this task is at work on: set yours before `upload`, `download` or `copy`."""
+current_progress: ContextVar[Progress] = ContextVar("forbear_transfer_progress", default=Progress())  # noqa: B039
+"""The progress of the transfer that this task is working on."""
 
 
-def hear(event: Event) -> None:
-    """Pass an event of a run on to the meter of the task in which it happened."""
+@contextmanager
+def tracked(progress: Progress) -> Generator[None]:
+    """Make `progress` the current one within the block."""
+    token = current_progress.set(progress)
+    try:
+        yield
+    finally:
+        current_progress.reset(token)
+
+
+def listening(on_event: Listener) -> AbstractContextManager[None]:
+    """Call `on_event` with every event of the `upload`, `download` and `copy` calls awaited within the block."""
+    return tracked(Progress(on_event))
+
+
+def forward(event: Event) -> None:
+    """Forward an event of a retried call to the progress of the task in which it happened."""
     if isinstance(event, Scheduled):
-        current_meter.get().retried(event)
+        current_progress.get().retried(event)
     elif isinstance(event, Failed) and (event.verdict.throttled or is_out_of_files(event.error)):
-        current_meter.get().throttled()
+        current_progress.get().throttled()
 
 
-def warner(receiver: object = None) -> Callable[[str], object]:
-    """Return what takes warnings, from any thread: `receiver`, by default the meter of this task, or else Python's own.
+def warner() -> Callable[[str], object]:
+    """Return a function that sends warnings to the current progress; it may be called in any thread."""
+    warned, loop = current_progress.get().warned, asyncio.get_running_loop()
 
-    The receiver gets them in the event loop that runs here.
-    """
-    method: Any = getattr(current_meter.get() if receiver is None else receiver, "warned", None)
-    loop = asyncio.get_running_loop()
-
-    def tell(text: str) -> None:
+    def warn(text: str) -> None:
         with suppress(RuntimeError):  # the loop may be closed by now
-            loop.call_soon_threadsafe(method or _warn, text)
+            loop.call_soon_threadsafe(warned, text)
 
-    return tell
-
-
-def _warn(text: str) -> None:
-    warnings.warn(text, RuntimeWarning, stacklevel=2)
+    return warn

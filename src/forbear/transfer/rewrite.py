@@ -8,14 +8,21 @@ from contextlib import ExitStack
 
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongReply, maybe_done
-from forbear.transfer.files import StrPath
+from forbear.transfer.errors import (
+    ChecksumMismatch,
+    HttpError,
+    Stalled,
+    StrPath,
+    TransferError,
+    WrongResponse,
+    maybe_done,
+)
 from forbear.transfer.objects import FIELDS, Object, Url
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.progress import current_meter, warner
+from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.storage.bodies import LONGEST_TOKEN
-from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import WireError
 
@@ -48,7 +55,7 @@ async def copy(
     if found is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
     await _check_other(storage, found, target)
-    current_meter.get().sized(found.size)
+    current_progress.get().sized(found.size)
     pinned = isinstance(source, Url) and source.generation is not None
     with ExitStack() as stack:
         kept: State | None = None
@@ -86,7 +93,7 @@ class _Rewrite:
         self._kept = kept
         self._pinned = pinned
         self._chunk_size = chunk_size
-        self._patience = Patience(storage.policy, "storage.objects.rewrite")
+        self._patience = Retries(storage.policy, "storage.objects.rewrite")
         self._moved = 0
         self._token: str | None = None
         self._in_doubt = False
@@ -135,7 +142,7 @@ class _Rewrite:
             raise error
         self._in_doubt = True
         text = f"copy {self._source.url} to {self._condition.target}: the reply broke off: {text_of(error)}"
-        await self._patience.after(WrongReply(text), TRANSIENT)
+        await self._patience.after(WrongResponse(text), TRANSIENT)
 
     async def _look_again(self, error: HttpError) -> None:
         """Take the version that has replaced the source."""
@@ -165,16 +172,18 @@ class _Rewrite:
                 if len(self._token or "") > LONGEST_TOKEN:
                     raise ValueError("its token is too long")
             except (KeyError, TypeError, ValueError, OverflowError) as error:
-                raise WrongReply(f"{what}: the server's reply does not tell how far it has come") from error
+                raise WrongResponse(f"{what}: the server's reply does not tell how far it has come") from error
             if count < 0 or count > source.size:
-                raise WrongReply(f"{what}: the server says that it has copied {count} of {source.size} bytes")
+                raise WrongResponse(f"{what}: the server says that it has copied {count} of {source.size} bytes")
             if done:
                 self._moved_to(count)
                 return Object.of(answer.get("resource", {}))
             if before is None or count > self._moved:
                 self._patience.progressed()
             else:
-                await self._patience.after(WrongReply(f"{what}: the server has copied nothing more of it"), TRANSIENT)
+                await self._patience.after(
+                    WrongResponse(f"{what}: the server has copied nothing more of it"), TRANSIENT
+                )
             self._moved_to(count)
             if self._kept is not None:
                 self._kept.save(
@@ -182,7 +191,7 @@ class _Rewrite:
                 )
 
     def _moved_to(self, count: int) -> None:
-        current_meter.get().moved(count - self._moved)
+        current_progress.get().moved(count - self._moved)
         self._moved = count
 
     def _restart(self) -> None:

@@ -19,8 +19,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from forbear.transfer.errors import TransferError
-from forbear.transfer.files import Folder, StrPath, is_out_of_files, open_locked, why_not
+from forbear.transfer.errors import StrPath, TransferError, is_out_of_files, why_not
+from forbear.transfer.files import OpenFolder, open_locked
 
 SMALL = 8 * 1024 * 1024
 """Up to this many bytes a transfer keeps no state, and begins anew in the next process."""
@@ -78,7 +78,7 @@ class State:
         self._key = key
         self._warn = warn
         self._is_entered = False
-        self._opened: Folder | None = None
+        self._opened: OpenFolder | None = None
         self._lock: int | None = None
 
     def __enter__(self) -> Self:
@@ -86,7 +86,7 @@ class State:
         try:
             path = os.fspath(default_directory() if self._directory is None else self._directory)
             _make_private(path)
-            self._opened = Folder(path)
+            self._opened = OpenFolder(path)
             _check_private(self._opened)
             self._lock = open_locked(self._opened, f"{self._name}.lock", os.O_RDWR | os.O_CREAT, " ".join(self._key))
             self.kept = True
@@ -161,7 +161,7 @@ class State:
             _delete(folder, self._name)
 
     @property
-    def _folder(self) -> Folder | None:
+    def _folder(self) -> OpenFolder | None:
         """The open folder, None where nothing can be kept."""
         if not self._is_entered:
             raise RuntimeError("a State must be entered before it is used: `with State(...) as state:`")
@@ -192,7 +192,7 @@ _collected: set[tuple[int, int]] = set()
 """The folders in which this process has deleted old states."""
 
 
-def _collect_once(folder: Folder) -> None:
+def _collect_once(folder: OpenFolder) -> None:
     """Delete the states and locks that are older than a month, unless this process has done so before."""
     with suppress(OSError):
         found = folder.status()
@@ -202,7 +202,7 @@ def _collect_once(folder: Folder) -> None:
                 _collect(folder, name)
 
 
-def _old(folder: Folder) -> list[str]:
+def _old(folder: OpenFolder) -> list[str]:
     """Return the names of states all of whose files are older than a month."""
     newest: dict[str, float] = {}
     with os.scandir(folder.path or os.curdir) as entries:
@@ -216,7 +216,7 @@ def _old(folder: Folder) -> list[str]:
     return [name for name, modified in newest.items() if modified < before]
 
 
-def _collect(folder: Folder, name: str) -> None:
+def _collect(folder: OpenFolder, name: str) -> None:
     """Delete a state, unless it is locked or belongs to somebody else."""
     try:
         lock = open_locked(folder, f"{name}.lock", os.O_RDWR | os.O_CREAT, name)
@@ -231,7 +231,7 @@ def _collect(folder: Folder, name: str) -> None:
         os.close(lock)
 
 
-def _delete(folder: Folder, name: str) -> None:
+def _delete(folder: OpenFolder, name: str) -> None:
     for suffix in (_PASSING, _LASTING, ".json"):
         with suppress(OSError):  # what stays tells the next run no more than that it is over
             folder.unlink(f"{name}{suffix}")
@@ -256,7 +256,7 @@ def _missing(path: str) -> Iterator[str]:
         path, above = above, os.path.dirname(above)
 
 
-def _check_private(folder: Folder) -> None:
+def _check_private(folder: OpenFolder) -> None:
     """Raise TransferError for a folder in which another user may delete or replace this user's files.
 
     In one that is sticky, such as /tmp, others can only add files, and theirs are not used.

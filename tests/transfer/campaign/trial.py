@@ -17,7 +17,7 @@ from forbear.testing.cloud.fields import query_integer
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import TransferError
 from forbear.transfer.objects import Object, Url
-from forbear.transfer.progress import QuietMeter, current_meter
+from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
@@ -25,6 +25,7 @@ from tests.transfer.campaign import judge
 from tests.transfer.campaign.judge import SOURCE, TARGET, Violation, World
 from tests.transfer.campaign.line import Line
 from tests.transfer.campaign.plans import CHUNK, KIB, LARGEST, Plan, armed
+from tests.transfer.recorder import Receiver
 
 STALL_TIMEOUT = 0.08
 SMALL = 128 * KIB
@@ -90,7 +91,7 @@ async def _runs(world: World, url: str, line: Line | None = None) -> str:
 async def _run(world: World, url: str, attempts: int | None) -> Exception | None:
     """Transfer once, look at what came of it, and return the error if it failed."""
     told, before = _Told(), world.ours if world.plan.writes else []
-    current_meter.set(told)
+    current_progress.set(Progress(told))
     world.out.clear()
     timer = asyncio.timeout(_PATIENCE)
     policy = cloud_storage.policy if attempts is None else cloud_storage.policy.with_attempts(attempts)
@@ -157,8 +158,8 @@ class _Out(BytesIO):
         return False
 
 
-class _Told(QuietMeter):
-    """A meter that adds up."""
+class _Told(Receiver):
+    """A listener that adds up."""
 
     def __init__(self) -> None:
         self.count = 0

@@ -19,7 +19,7 @@ from forbear.cli.transfers.watch import Planning, Watch, watching
 from forbear.services import cloud_storage
 from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
-from forbear.transfer.progress import current_meter
+from forbear.transfer.progress import current_progress
 from forbear.transfer.storage.client import CONNECTIONS, STALL_TIMEOUT, Settings, Storage
 from forbear.transfer.storage.credentials import Credentials
 from forbear.transfer.wire.response import NotConnected
@@ -101,7 +101,7 @@ def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str
 
 async def _run(settings: Settings, watch: Watch, transfer: Transfer, ending: Ending) -> Summary:
     ending.cancels(asyncio.current_task())
-    current_meter.set(Planning(watch))
+    current_progress.set(Planning(watch))
     async with settings.storage() as storage:
         return await transfer(storage, watch)
 

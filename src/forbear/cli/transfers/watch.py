@@ -12,7 +12,7 @@ from forbear.cli.transfers.statistics import Progress
 from forbear.core.events import Scheduled
 from forbear.run.runtime import current
 from forbear.transfer.items import Item, Outcome
-from forbear.transfer.progress import QuietMeter
+from forbear.transfer.progress import Progress
 
 _FRAMES = 8
 """A second."""
@@ -78,7 +78,7 @@ class Plain(Watch):
             tell(f"nothing moved for {of_span(now - self.progress.moved_at)}: {reason}; again in {event.delay:.1f} s")
 
 
-class Planning(QuietMeter):
+class Planning(Progress):
     """The meter of what is asked for before there are items: it may have to be tried again, too."""
 
     def __init__(self, watch: Watch) -> None:

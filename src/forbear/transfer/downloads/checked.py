@@ -5,8 +5,8 @@ from forbear.transfer.downloads.fetch import Fetch
 from forbear.transfer.downloads.sinks import Sink
 from forbear.transfer.downloads.slices import Slices
 from forbear.transfer.errors import ChecksumMismatch
-from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.calls import Patience
+from forbear.transfer.progress import current_progress
+from forbear.transfer.storage.calls import Retries
 from forbear.transfer.wire.response import Response
 
 
@@ -15,7 +15,7 @@ async def fill_checked(fetch: Fetch, sink: Sink | Slices, reply: Response | None
 
     `reply` has the object from its beginning, if it is there already. What the server decoded has no checksum.
     """
-    version, patience = fetch.version, Patience(fetch.policy, fetch.what)
+    version, patience = fetch.version, Retries(fetch.policy, fetch.what)
     while True:
         if sink.position < version.size or not version.size:
             await (sink.fill(fetch, reply) if isinstance(sink, Slices) else fetch.fill(sink, reply))
@@ -33,5 +33,5 @@ async def fill_checked(fetch: Fetch, sink: Sink | Slices, reply: Response | None
         )
         await patience.after(error, TRANSIENT if restarts else PERMANENT)
         restarts -= 1
-        current_meter.get().moved(-sink.position)
+        current_progress.get().moved(-sink.position)
         sink.restart()

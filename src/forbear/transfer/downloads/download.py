@@ -17,12 +17,11 @@ from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP, Contradiction, described, is_unlabelled
 from forbear.transfer.downloads.sinks import FileSink, StreamSink
-from forbear.transfer.errors import HttpError, SourceChanged, WrongReply
-from forbear.transfer.files import StrPath
+from forbear.transfer.errors import HttpError, SourceChanged, StrPath, WrongResponse
 from forbear.transfer.objects import Object, Url
-from forbear.transfer.progress import current_meter, warner
+from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
-from forbear.transfer.storage.calls import Patience
+from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response
 
@@ -87,7 +86,7 @@ class _Download:
 
     async def run(self) -> Object:
         """Go on until it is done; a version that is gone gives way to the one that is there."""
-        patience = Patience(self._storage.policy, f"download {self._url}")
+        patience = Retries(self._storage.policy, f"download {self._url}")
         while True:
             try:
                 version, decoded = await self._once()
@@ -166,13 +165,13 @@ class _Download:
         reply = None
         if self._version is None:
             reply, self._version = await self._first(stack)
-        current_meter.get().sized(self._version.size)
+        current_progress.get().sized(self._version.size)
         return Fetch(self._storage, self._version, decode=self._terms.decode), reply
 
     async def _first(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
         storage, what = self._storage, f"download {self._url}"
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
-        patience = Patience(storage.policy, what)
+        patience = Retries(storage.policy, what)
         while True:
             try:
                 response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
@@ -189,5 +188,5 @@ class _Download:
             await stack.aclose()  # for a server that serves one request at a time
             found = await storage.stat(self._url)
             if found is None or found.crc32c is None:
-                raise WrongReply(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")
+                raise WrongResponse(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")
             return None, found

@@ -8,14 +8,14 @@ from contextlib import closing
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.transfer.downloads.promise import GZIP, Contradiction, Promise, Recoded, promised
 from forbear.transfer.downloads.sinks import Sink
-from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongReply
+from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
-from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.calls import Patience
+from forbear.transfer.progress import current_progress
+from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response, WireError
 
-FAILURES = (WireError, OSError, HttpError, Stalled, WrongReply)
+FAILURES = (WireError, OSError, HttpError, Stalled, WrongResponse)
 """What may come of an attempt, and be no more than a failure of it."""
 
 _RANGES_IGNORED = 2
@@ -51,7 +51,7 @@ class Fetch:
 
         Raises Gone, Unsliceable, and what ends the patience: the last failure, with a report.
         """
-        patience = Patience(self.policy, self.what)
+        patience = Retries(self.policy, self.what)
         furthest = sink.position
         while True:
             try:
@@ -89,7 +89,7 @@ class Fetch:
         if response.status not in (200, 206):
             raise await self._storage.refusal(self.what, response)
         promise = promised(self.version, sink.position, sink.end, response.status, response.headers)
-        moved, read = current_meter.get().moved, response.readany
+        moved, read = current_progress.get().moved, response.readany
         head = b""
         if promise.decoded:
             while len(head) < 2 and (more := await read()):
@@ -103,14 +103,14 @@ class Fetch:
             head = b""
             if sink.position + len(data) > stop:
                 if not part:
-                    raise WrongReply(f"{self.what}: the reply goes on after byte {stop}, which should be its last")
+                    raise WrongResponse(f"{self.what}: the reply goes on after byte {stop}, which should be its last")
                 data = data[: stop - sink.position]
             await sink.write(data)
             moved(len(data))
             if part and sink.position == stop:
                 return True
         if promise.end is not None and sink.position < stop:
-            raise WrongReply(f"{self.what}: the reply ended after {sink.position} of {stop} bytes")
+            raise WrongResponse(f"{self.what}: the reply ended after {sink.position} of {stop} bytes")
         return promise.decoded or sink.position == sink.end
 
     def _prepare(self, sink: Sink, promise: Promise) -> None:
@@ -132,12 +132,12 @@ class Fetch:
             self._ranges_ignored += 1
             if self._ranges_ignored > _RANGES_IGNORED:
                 raise Unsliceable
-            raise WrongReply(f"{self.what}: a part was asked for, and the whole came")
+            raise WrongResponse(f"{self.what}: a part was asked for, and the whole came")
 
     def _verdict(self, error: Exception, sink: Sink) -> Verdict:
         if isinstance(error, Recoded):
             self._encoding = "identity"
-        if isinstance(error, WrongReply):
+        if isinstance(error, WrongResponse):
             return TRANSIENT
         if isinstance(error, HttpError) and error.status == 416:  # the byte is there, by what was said of the object
             _start_over(sink)
@@ -146,5 +146,5 @@ class Fetch:
 
 
 def _start_over(sink: Sink, *, decoded: bool = False) -> None:
-    current_meter.get().moved(sink.start - sink.position)
+    current_progress.get().moved(sink.start - sink.position)
     sink.restart(decoded=decoded)

@@ -8,7 +8,8 @@ from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.promise import GZIP
-from forbear.transfer.files import PIECE, StrPath, unwritable
+from forbear.transfer.errors import StrPath, unwritable
+from forbear.transfer.files import PIECE
 from forbear.transfer.objects import Object
 from forbear.transfer.threads import in_steps
 

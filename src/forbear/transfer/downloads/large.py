@@ -13,9 +13,9 @@ from forbear.transfer.downloads.part import Part
 from forbear.transfer.downloads.place import Place
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
-from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError
-from forbear.transfer.files import hash_file, unwritable, why_not
-from forbear.transfer.progress import current_meter
+from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError, unwritable, why_not
+from forbear.transfer.files import hash_file
+from forbear.transfer.progress import current_progress
 from forbear.transfer.state import State
 from forbear.transfer.threads import in_steps, to_the_end
 from forbear.transfer.wire.response import Response
@@ -87,7 +87,7 @@ class Large:
                 await in_steps(hash_file(self._part.descriptor, 0, version.size, checksum))
             except OSError as error:
                 raise self._unreadable(error) from error
-            current_meter.get().moved(checksum.size)
+            current_progress.get().moved(checksum.size)
         sink = FileSink(self._part.descriptor, self._place.path, version.size, checksum=checksum, truncate=True)
         self._sink = sink
         await fill_checked(self._fetch, sink, reply, restarts=2 if begun else 1)
@@ -100,7 +100,7 @@ class Large:
                 await slices.look(layout)
             except OSError as error:
                 raise self._unreadable(error) from error
-            current_meter.get().moved(slices.position)
+            current_progress.get().moved(slices.position)
             self._sink = slices
             await fill_checked(self._fetch, slices, reply, restarts=restarts)
 

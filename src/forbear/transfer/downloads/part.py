@@ -10,7 +10,8 @@ from types import TracebackType
 from typing import Self
 
 from forbear.transfer.downloads.place import Place, exists
-from forbear.transfer.files import Folder, open_locked, unwritable
+from forbear.transfer.errors import unwritable
+from forbear.transfer.files import OpenFolder, open_locked
 
 _CREATE = os.O_RDWR | os.O_CREAT
 
@@ -107,7 +108,7 @@ class Part:
         self._close()  # and not before: the lock must last until it has its name
 
 
-def _rename_new(folder: Folder, name: str, target: str) -> None:
+def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
     """Rename a file, but not over another one."""
     if sys.platform == "win32":
         os.rename(folder.path_of(name), folder.path_of(target))

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import BinaryIO, Self
 
-from forbear.transfer.errors import TargetExists, TransferError
-from forbear.transfer.files import Folder, StrPath, folder_below, unwritable
+from forbear.transfer.errors import StrPath, TargetExists, TransferError, unwritable
+from forbear.transfer.files import OpenFolder, folder_below
 
 _PERMISSIONS = 0o777  # what else there is, such as set-user-ID, was meant for the bytes that were there
 _PART = re.compile(r"\..+\.[0-9a-f]{12}\.forbear", re.DOTALL)  # as `Place.beside` makes them
@@ -25,7 +25,7 @@ class Place:
     replaced: a device, a pipe.
     """
 
-    folder: Folder
+    folder: OpenFolder
     name: str
     mode: int | None = None
     special: bool = False
@@ -39,7 +39,7 @@ class Place:
         """
         path = os.fspath(target)
         below = None if root is None else os.fspath(root)
-        folder: Folder | None = None
+        folder: OpenFolder | None = None
         try:
             folder, name = _opened(path, below)
             found = _status(folder, name)
@@ -121,13 +121,13 @@ class Place:
         return descriptor
 
 
-def _opened(path: str, root: str | None) -> tuple[Folder, str]:
+def _opened(path: str, root: str | None) -> tuple[OpenFolder, str]:
     """Open the folder of a file; returns it, and the name of the file in it."""
     folder, name = os.path.split(path)
-    return Folder(folder) if root is None else folder_below(root, folder), name
+    return OpenFolder(folder) if root is None else folder_below(root, folder), name
 
 
-def _status(folder: Folder, name: str) -> os.stat_result | None:
+def _status(folder: OpenFolder, name: str) -> os.stat_result | None:
     try:
         return folder.stat(name)
     except FileNotFoundError:

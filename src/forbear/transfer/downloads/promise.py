@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forbear.http import ranges
-from forbear.transfer.errors import WrongReply
+from forbear.transfer.errors import WrongResponse
 from forbear.transfer.objects import MTIME, Object, Url
 
 GZIP = "gzip"
@@ -16,11 +16,11 @@ _MOST_UNFOLDED = 1032
 """How many bytes one byte of gzip may unfold to, at most: a match of 258 bytes in two bits."""
 
 
-class Recoded(WrongReply):
+class Recoded(WrongResponse):
     """A reply whose bytes were compressed on the way, though they are not stored so."""
 
 
-class Contradiction(WrongReply):
+class Contradiction(WrongResponse):
     """A response that describes the object otherwise than its metadata does: the metadata decides."""
 
 
@@ -78,7 +78,7 @@ def described(url: Url, headers: Mapping[str, str]) -> Object | None:
 def promised(version: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> Promise:
     """Return what a response with status 200 or 206 brings of `version`, of which `first` to `end` were asked for.
 
-    Raises Contradiction where it describes another object than `version`, and WrongReply where its bytes are neither
+    Raises Contradiction where it describes another object than `version`, and WrongResponse where its bytes are neither
     those that were asked for nor the whole object.
     """
     _agree(version, headers)
@@ -93,15 +93,15 @@ def promised(version: Object, first: int, end: int, status: int, headers: Mappin
     if unlabelled:
         return _unlabelled(version, size, headers)
     if size not in (None, version.size):
-        raise WrongReply(f"the reply promises {size} bytes of {version.url}, which has {version.size}")
+        raise WrongResponse(f"the reply promises {size} bytes of {version.url}, which has {version.size}")
     return Promise(0, version.size)
 
 
 def _agree(version: Object, headers: Mapping[str, str]) -> None:
-    """Raise WrongReply for another generation, and Contradiction where the response and the metadata do not agree."""
+    """Raise WrongResponse for another generation, and Contradiction where the response and the metadata do not agree."""
     generation = headers.get("x-goog-generation")
     if generation is not None and generation != str(version.generation):
-        raise WrongReply(f"the reply is of generation {generation} of {version.url}")
+        raise WrongResponse(f"the reply is of generation {generation} of {version.url}")
     stored, known = _stored(headers), version.content_encoding or _PLAIN
     if stored is not None and stored.lower() != known.lower():
         raise Contradiction(f"the response says that {version.url} is stored as {stored}, and its metadata say {known}")
@@ -117,18 +117,22 @@ def _part(version: Object, first: int, end: int, header: str | None, *, unlabell
     part = ranges.parse(header or "")
     totals = (version.size,) if unlabelled else (None, version.size)
     if part is None or part.first != first or part.last is None or part.total not in totals:
-        raise WrongReply(f"bytes {first} to {end - 1} of {version.size} were asked for, and the reply has {header!r}")
+        raise WrongResponse(
+            f"bytes {first} to {end - 1} of {version.size} were asked for, and the reply has {header!r}"
+        )
     if part.last >= end:
-        raise WrongReply(f"bytes {first} to {end - 1} were asked for, and the reply has more: up to {part.last}")
+        raise WrongResponse(f"bytes {first} to {end - 1} were asked for, and the reply has more: up to {part.last}")
     return Promise(first, part.last + 1)
 
 
 def _unlabelled(version: Object, size: int | None, headers: Mapping[str, str]) -> Promise:
     """Return the promise of a whole body that is not labelled as gzip, though it is stored so."""
     if size is None and "chunked" not in headers.get("transfer-encoding", "").lower():
-        raise WrongReply(f"the response states no length of {version.url}, so nobody can tell whether all of it comes")
+        raise WrongResponse(
+            f"the response states no length of {version.url}, so nobody can tell whether all of it comes"
+        )
     if size is not None and size > version.size * _MOST_UNFOLDED:
-        raise WrongReply(
+        raise WrongResponse(
             f"the response promises {size} bytes, more than {version.url} ({version.size} bytes) unfolds to"
         )
     return Promise(0, size, decoded=True)

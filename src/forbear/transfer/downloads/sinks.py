@@ -6,8 +6,8 @@ from typing import BinaryIO, Protocol
 
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.downloads.decoding import Gunzip
-from forbear.transfer.errors import SourceChanged
-from forbear.transfer.files import unwritable, write_at
+from forbear.transfer.errors import SourceChanged, unwritable
+from forbear.transfer.files import write_at
 from forbear.transfer.threads import in_thread
 
 

@@ -13,7 +13,7 @@ from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.errors import TransferError
 from forbear.transfer.files import hash_file
-from forbear.transfer.progress import current_meter
+from forbear.transfer.progress import current_progress
 from forbear.transfer.threads import in_steps
 from forbear.transfer.wire.response import Response
 
@@ -138,7 +138,7 @@ class Slices:
             failure = _most_telling(failures)
         if failure is not None:
             if isinstance(failure, Gone | Unsliceable):
-                current_meter.get().moved(-self.position)
+                current_progress.get().moved(-self.position)
                 self.restart()
             raise failure
         if self._saving is not None:

@@ -1,9 +1,9 @@
-"""The plan of a copy: which item goes where, by the rules of cp. It lists, but neither reads nor writes any data.
+"""The plan of a copy: which item gets which target, by the rules of cp.
 
-A file goes into the target where that is a folder, and to the very name of the target otherwise. Folders are: a
-bucket, an address that ends with a slash, a folder on disk, and for `recursive` or several sources also a name in the
-cloud with objects below it. A pattern counts as several sources. A folder (`recursive`) keeps its name below a target
-that is a folder already; otherwise its contents go below the target. What `**` matches goes right into the target.
+A file goes into the target if the target is a folder, and otherwise to the exact name of the target. Folders are: a
+bucket, an address that ends with a slash, a folder on disk, and with `recursive` or several sources also a name in the
+cloud with objects below it. A pattern counts as several sources. A source folder (`recursive`) keeps its name below a
+target folder that exists; otherwise its contents go below the target. Matches of `**` go directly into the target.
 """
 
 import hashlib
@@ -14,63 +14,63 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import IO
 
-from forbear.transfer.errors import TransferError, cure, said
+from forbear.transfer.errors import TransferError, describe, hint_of
 from forbear.transfer.items import STREAM, Action, Item
 from forbear.transfer.objects import Object, Url, is_cloud
 from forbear.transfer.plans.arguments import CpArguments
 from forbear.transfer.plans.matches import Match, matches
-from forbear.transfer.plans.targets import Clashes, Goal, is_case_blind, names_folder, unless_same
+from forbear.transfer.plans.targets import Clashes, CopyTarget, is_case_blind, names_folder, unless_same
 from forbear.transfer.plans.trees import batched, walk
 from forbear.transfer.storage.client import Storage
 
 _SPOOL = 1024 * 1024
 
 LISTING_FAILURES = (TransferError, OSError)
-"""What ends a listing, and with it what depends on that listing, but nothing else."""
+"""The errors that end a listing. They fail the items that depend on the listing, and no others."""
 
 
-async def look(storage: Storage, asked: CpArguments) -> Goal:
-    """See what is at the target; ValueError where it is no folder and must be one."""
-    folder = asked.target != STREAM and names_folder(asked.target)
-    at: Url | str = asked.target
-    if is_cloud(asked.target):
-        at = Url.parse(asked.target)
-        if not folder and (asked.several or asked.recursive):
+async def find_target(storage: Storage, arguments: CpArguments) -> CopyTarget:
+    """Find out whether the target is a folder; ValueError if it is none and must be one."""
+    folder = arguments.target != STREAM and names_folder(arguments.target)
+    at: Url | str = arguments.target
+    if is_cloud(arguments.target):
+        at = Url.parse(arguments.target)
+        if not folder and (arguments.several or arguments.recursive):
             folder = await storage.is_folder(at)
-    if asked.several and not folder:
-        raise ValueError(f"`target` must be a folder for several sources: {asked.target}/ would name one")
-    return Goal(at, folder)
+    if arguments.several and not folder:
+        raise ValueError(f"`target` must be a folder for several sources: {arguments.target}/ would name one")
+    return CopyTarget(at, folder)
 
 
-async def plan_cp(storage: Storage, asked: CpArguments, goal: Goal) -> AsyncGenerator[Item]:
-    """The items, while they are found; ValueError, before the first, where two would have the same target."""
-    if asked.sources == (STREAM,):
-        yield Item(STREAM, goal.at, no_clobber=asked.no_clobber)
+async def plan_cp(storage: Storage, arguments: CpArguments, target: CopyTarget) -> AsyncGenerator[Item]:
+    """Yield the items while listings find them; ValueError, before the first item, if two would get the same target."""
+    if arguments.sources == (STREAM,):
+        yield Item(STREAM, target.at, no_clobber=arguments.no_clobber)
         return
-    found = _found(storage, asked)
-    if asked.may_collide:
-        found = without_clashes(found, goal)
-    async for match in found:
-        async for item in _items(storage, asked, match, goal):
-            yield replace(item, no_clobber=True) if asked.no_clobber else item
+    matching = _matches(storage, arguments)
+    if arguments.may_collide:
+        matching = without_clashes(matching, target)
+    async for match in matching:
+        async for item in _items(storage, arguments, match, target):
+            yield replace(item, no_clobber=True) if arguments.no_clobber else item
 
 
-async def _found(storage: Storage, asked: CpArguments) -> AsyncGenerator[Match]:
-    for source in asked.sources:
+async def _matches(storage: Storage, arguments: CpArguments) -> AsyncGenerator[Match]:
+    for source in arguments.sources:
         try:
-            async for match in matches(storage, source, recursive=asked.recursive):
+            async for match in matches(storage, source, recursive=arguments.recursive):
                 yield match
         except LISTING_FAILURES as error:
-            yield Match(source, source, problem=said(error), hint=cure(error))
+            yield Match(source, source, problem=describe(error), hint=hint_of(error))
 
 
-async def without_clashes(found: AsyncGenerator[Match], goal: Goal) -> AsyncGenerator[Match]:
-    """Yield the matches once all are known to have targets of their own; meanwhile they wait on disk.
+async def without_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> AsyncGenerator[Match]:
+    """Yield the matches once it is certain that all have different targets; ValueError if two have the same.
 
-    ValueError for two with the same target. In memory there is a digest of each name: there may be millions.
+    Until then the matches are kept on disk, because there may be millions. Memory holds a digest of each name.
     """
-    here = not isinstance(goal.at, Url)
-    fold = not isinstance(goal.at, Url) and is_case_blind(goal.at)
+    here = not isinstance(target.at, Url)
+    fold = not isinstance(target.at, Url) and is_case_blind(target.at)
 
     def key(match: Match) -> bytes:
         name = f"{match.name.casefold() if fold else match.name}{'/' if match.folder and not here else ''}"
@@ -78,7 +78,7 @@ async def without_clashes(found: AsyncGenerator[Match], goal: Goal) -> AsyncGene
 
     seen: set[bytes] = set()
     with tempfile.SpooledTemporaryFile(_SPOOL) as spool:
-        async for match in found:
+        async for match in items:
             if not match.problem:
                 if not match.name:
                     raise ValueError(f"`sources`: the contents of {match.source} must be copied by themselves")
@@ -105,53 +105,55 @@ def _clash(first: Match, second: Match) -> ValueError:
     )
 
 
-async def _items(storage: Storage, asked: CpArguments, match: Match, goal: Goal) -> AsyncGenerator[Item]:
-    item = Item(match.source, goal.at, size=match.size, found=match.found)
+async def _items(storage: Storage, arguments: CpArguments, match: Match, target: CopyTarget) -> AsyncGenerator[Item]:
+    item = Item(match.source, target.at, size=match.size, object=match.object)
     if match.problem:
         action = Action.SKIP if match.left_out else Action.REFUSE
         yield replace(item, action=action, note=match.problem, hint=match.hint)
     elif not match.folder:
-        if not asked.leaves_out(match.name):
-            yield goal.take(item, match.name) if goal.folder else unless_same(item)
+        if not arguments.excludes(match.name):
+            yield target.with_target(item, match.name) if target.folder else unless_same(item)
     else:
         try:
-            home = goal.below(match.name if goal.folder else "")
+            below = target.below(match.name if target.folder else "")
             if isinstance(match.source, Url):
-                contents = _cloud_folder(storage, match.source, home, asked)
+                contents = _cloud_folder(storage, match.source, below, arguments)
             else:
-                contents = _local_folder(match.source, home, asked)
+                contents = _local_folder(match.source, below, arguments)
             async for one in contents:
                 yield one
         except LISTING_FAILURES as error:
             yield item.refused(error)
 
 
-async def _local_folder(folder: str, home: Goal, asked: CpArguments) -> AsyncGenerator[Item]:
+async def _local_folder(folder: str, target: CopyTarget, arguments: CpArguments) -> AsyncGenerator[Item]:
     async for entry in batched(walk(folder)):
-        item = Item(entry.path, home.at, size=entry.size)
-        if asked.leaves_out(entry.name):
+        item = Item(entry.path, target.at, size=entry.size)
+        if arguments.excludes(entry.name):
             continue
         if entry.note:
             yield item.skipped(entry.note)
         elif entry.problem:
             yield item.refused(entry.problem)
         else:
-            yield home.take(item, entry.name)
+            yield target.with_target(item, entry.name)
 
 
-async def _cloud_folder(storage: Storage, folder: Url, home: Goal, asked: CpArguments) -> AsyncGenerator[Item]:
-    start = folder.prefix
-    if isinstance(home.at, Url) and home.at.bucket == folder.bucket and home.at.prefix.startswith(start):
+async def _cloud_folder(
+    storage: Storage, folder: Url, target: CopyTarget, arguments: CpArguments
+) -> AsyncGenerator[Item]:
+    start, at = folder.prefix, target.at
+    if isinstance(at, Url) and at.bucket == folder.bucket and at.prefix.startswith(start):
         raise TransferError(f"cannot copy gs://{folder.bucket}/{start} into itself", "choose a target beside it")
-    clashes = None if isinstance(home.at, Url) else Clashes(home.at)
-    async for found in storage.objects(folder.bucket, start):
-        name = found.name[len(start) :]
-        if not isinstance(found, Object) or asked.leaves_out(name):
+    clashes = None if isinstance(at, Url) else Clashes(at)
+    async for listed in storage.objects(folder.bucket, start):
+        name = listed.name[len(start) :]
+        if not isinstance(listed, Object) or arguments.excludes(name):
             continue
-        item = Item(Url(found.bucket, found.name), home.at, size=found.size, found=found)
+        item = Item(Url(listed.bucket, listed.name), at, size=listed.size, object=listed)
         if clashes is None:
-            yield home.take(item, name)
+            yield target.with_target(item, name)
         elif not name or name.endswith("/"):
             yield item.skipped("it stands for a folder")
         else:
-            yield clashes.checked(home.take(item, name), name)
+            yield clashes.checked(target.with_target(item, name), name)

@@ -1,11 +1,10 @@
-"""Matches: which files and folders the sources of a copy name, here and in the cloud. Targets are not known here."""
+"""The files, objects and folders that the sources of a copy name, with their wildcards expanded."""
 
 import os
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
-from forbear.transfer.errors import TransferError
-from forbear.transfer.files import why_not
+from forbear.transfer.errors import TransferError, why_not
 from forbear.transfer.objects import Object, Url, is_cloud
 from forbear.transfer.plans.trees import batched, expand
 from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
@@ -14,31 +13,31 @@ from forbear.transfer.storage.client import Storage
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """A file or a folder to copy; `name` is what its copy is called, empty where only the contents of a folder count.
+    """A file, object or folder to copy. `name` is the name of its copy, empty if only the contents are copied.
 
-    The name of a folder in the cloud ends with a slash in `source`. `problem` says why it cannot be copied, `hint` what
-    to do about it.
+    A folder in the cloud ends with a slash in `source`. `problem` says why the match cannot be copied, and `hint` what
+    to do about it. `left_out` says that it is skipped then, and does not count as failed.
     """
 
     source: Url | str
     name: str
     folder: bool = False
     size: int | None = None
-    found: Object | None = None
+    object: Object | None = None
     problem: str = ""
     hint: str | None = None
     left_out: bool = False
 
 
 def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
-    """What a source names; a name that matches nothing comes as a Match with a problem."""
-    found = _in_cloud(storage, Url.parse(source), recursive) if is_cloud(source) else batched(_here(source, recursive))
-    return _or_problem(source, found)
+    """Yield what a source names; if it matches nothing, yield a Match with a problem."""
+    url = Url.parse(source) if is_cloud(source) else None
+    return _or_problem(source, batched(_here(source, recursive)) if url is None else _in_cloud(storage, url, recursive))
 
 
-async def _or_problem(source: str, found: AsyncGenerator[Match]) -> AsyncGenerator[Match]:
+async def _or_problem(source: str, matching: AsyncGenerator[Match]) -> AsyncGenerator[Match]:
     nothing = True
-    async for match in found:
+    async for match in matching:
         nothing = False
         yield match
     if nothing:
@@ -64,7 +63,7 @@ def _here(source: str, recursive: bool) -> Iterator[Match]:
 
 
 def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
-    """Yield what a path names, which may have been removed meanwhile."""
+    """Yield what a path names; nothing if it was removed meanwhile."""
     if os.path.lexists(path):
         name = os.path.basename(path.rstrip(os.sep))
         if os.path.isfile(path):
@@ -75,7 +74,7 @@ def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
         elif recursive:
             yield Match(path, "" if name in {".", ".."} else name, folder=True)
         else:
-            yield _unasked_for(path, name, left_out=wild)
+            yield _folder_problem(path, name, left_out=wild)
 
 
 async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerator[Match]:
@@ -86,21 +85,21 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
             yield match
         if not nothing:
             return
-        found = await storage.stat(url)  # nothing matches, but there may be an object of that very name
-        if found is not None:
-            yield _object(found)
+        listed = await storage.stat(url)  # nothing matches, but there may be an object of that very name
+        if listed is not None:
+            yield _object(listed)
     elif not url.name or url.name.endswith("/"):
         name = url.name.rstrip("/").rpartition("/")[2] or url.bucket
         if not recursive:
-            yield _unasked_for(url, name)
+            yield _folder_problem(url, name)
         elif await storage.is_folder(url):
             yield Match(url, name, folder=True)
     elif not recursive or url.generation is not None:
         yield Match(url, url.name.rpartition("/")[2])
     else:
-        found = await storage.stat(url)
-        if found is not None:
-            yield _object(found)
+        listed = await storage.stat(url)
+        if listed is not None:
+            yield _object(listed)
         if await storage.is_folder(url):
             yield Match(Url(url.bucket, f"{url.name}/"), url.name.rpartition("/")[2], folder=True)
 
@@ -108,14 +107,14 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
 async def _expanded(
     storage: Storage, bucket: str, start: str, parts: list[str], recursive: bool
 ) -> AsyncGenerator[Match]:
-    """What matches below `start`, which is empty or ends with a slash; each listing goes no deeper than it must."""
+    """Yield what matches below `start`, which is empty or ends with a slash. No listing goes deeper than necessary."""
     first, rest = parts[0], parts[1:]
     if "**" in first:
         pattern = "/".join(parts)
         matching = compiled(pattern)
-        async for found in storage.objects(bucket, start + literal_start(pattern)):
-            if isinstance(found, Object) and matching.fullmatch(found.name, len(start)):
-                yield _object(found)
+        async for listed in storage.objects(bucket, start + literal_start(pattern)):
+            if isinstance(listed, Object) and matching.fullmatch(listed.name, len(start)):
+                yield _object(listed)
         return
     if not is_wild(first) and rest:
         async for match in _expanded(storage, bucket, f"{start}{first}/", rest, recursive):
@@ -125,32 +124,32 @@ async def _expanded(
         yield _folder(Url(bucket, start), recursive)
         return
     matching = compiled(first)
-    async for found in storage.objects(bucket, start + literal_start(first), delimiter="/"):
-        name = found.name[len(start) :].removesuffix("/")
+    async for listed in storage.objects(bucket, start + literal_start(first), delimiter="/"):
+        name = listed.name[len(start) :].removesuffix("/")
         if not name or not matching.fullmatch(name):
             continue
-        if isinstance(found, Object):
-            if not rest and not found.name.endswith("/"):
-                yield _object(found)
+        if isinstance(listed, Object):
+            if not rest and not listed.name.endswith("/"):
+                yield _object(listed)
         elif rest:
-            async for match in _expanded(storage, bucket, found.name, rest, recursive):
+            async for match in _expanded(storage, bucket, listed.name, rest, recursive):
                 yield match
         else:
-            yield _folder(found, recursive)
+            yield _folder(listed, recursive)
 
 
-def _object(found: Object) -> Match:
-    if found.name.endswith("/"):
-        return Match(Url(found.bucket, found.name), found.name, problem="it stands for a folder", left_out=True)
-    return Match(Url(found.bucket, found.name), found.name.rpartition("/")[2], size=found.size, found=found)
+def _object(listed: Object) -> Match:
+    if listed.name.endswith("/"):
+        return Match(Url(listed.bucket, listed.name), listed.name, problem="it stands for a folder", left_out=True)
+    return Match(Url(listed.bucket, listed.name), listed.name.rpartition("/")[2], size=listed.size, object=listed)
 
 
 def _folder(url: Url, recursive: bool) -> Match:
     name = url.name.removesuffix("/").rpartition("/")[2]
-    return Match(url, name, folder=True) if recursive else _unasked_for(url, name, left_out=True)
+    return Match(url, name, folder=True) if recursive else _folder_problem(url, name, left_out=True)
 
 
-def _unasked_for(source: Url | str, name: str, *, left_out: bool = False) -> Match:
+def _folder_problem(source: Url | str, name: str, *, left_out: bool = False) -> Match:
     return Match(
         source, name, folder=True, problem="it is a folder", hint="copy folders with `recursive`", left_out=left_out
     )

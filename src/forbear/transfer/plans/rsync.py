@@ -1,8 +1,8 @@
-"""The plan of an rsync: what differs between two folders, found by going through both of them by name, side by side.
+"""The plan of an rsync: the differences between two folders, found by reading both listings in order of name.
 
-Objects are the same if their sizes and CRC32Cs are. A local file has the contents of an object if their sizes and their
-modification times in whole seconds agree; where the times differ, or `checksum` is set, the file is read for its
-CRC32C. Contents that are the same under another time get that time, and are not sent again. The plan writes nothing.
+Two objects are the same if their sizes and CRC32Cs are. A local file is the same as an object if their sizes and their
+modification times in whole seconds agree. If the times differ, or with `checksum`, the file is read for its CRC32C. If
+only the time differs, the target gets the time of the source, and the contents are not sent again.
 """
 
 import os
@@ -16,28 +16,27 @@ from forbear.transfer.items import Action, Item
 from forbear.transfer.objects import Object, Url, is_cloud
 from forbear.transfer.plans.arguments import RsyncArguments
 from forbear.transfer.plans.cp import LISTING_FAILURES
-from forbear.transfer.plans.targets import Clashes, Goal
+from forbear.transfer.plans.targets import Clashes, CopyTarget
 from forbear.transfer.plans.trees import Entry, batched, walk
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.sources import File
 
-Thing = Entry | Object
-"""A file or an object."""
+FileOrObject = Entry | Object
 
 _A = TypeVar("_A")
 _B = TypeVar("_B")
 _T = TypeVar("_T")
 
 
-class Sync:
-    """What one rsync has to do: first `copies`, then, if all of them went well, `deletions`."""
+class RsyncPlan:
+    """The items of one rsync: first `copies`, then, if all of them succeeded, `deletions`."""
 
-    def __init__(self, storage: Storage, asked: RsyncArguments) -> None:
+    def __init__(self, storage: Storage, arguments: RsyncArguments) -> None:
         self._storage = storage
-        self._asked = asked
-        self._source: Url | str = Url.parse(asked.source) if is_cloud(asked.source) else asked.source
-        target: Url | str = Url.parse(asked.target) if is_cloud(asked.target) else asked.target
-        self._goal = Goal(target, folder=True)
+        self._arguments = arguments
+        self._source: Url | str = Url.parse(arguments.source) if is_cloud(arguments.source) else arguments.source
+        target: Url | str = Url.parse(arguments.target) if is_cloud(arguments.target) else arguments.target
+        self._target = CopyTarget(target, folder=True)
         self._clashes = None if isinstance(target, Url) else Clashes(target)
         self._extras: list[tuple[str, int | None]] = []
         self._links: dict[str, Entry] = {}
@@ -45,12 +44,12 @@ class Sync:
         self._kept: Counter[str] = Counter()
 
     async def copies(self) -> AsyncGenerator[Item]:
-        """What the target lacks, or has otherwise; what cannot be read comes as refused items."""
+        """Yield items for what the target lacks or has in another version, and refused items for what is unreadable."""
         empty = True
         try:
             async for name, source, target in side_by_side(self._sources(), self._targets()):
                 empty = empty and source is None
-                if self._asked.leaves_out(name):
+                if self._arguments.excludes(name):
                     continue
                 if source is None:
                     self._note_extra(name, target)
@@ -59,55 +58,55 @@ class Sync:
                 if item is not None:
                     yield item
         except LISTING_FAILURES as error:
-            yield Item(self._source, self._goal.at).refused(error)
+            yield Item(self._source, self._target.at).refused(error)
             return
         for name, count in self._kept.items():
             yield self._refused_deletions(self._unseen[name], count)
         if empty and self._extras:
-            text = f"there is nothing in {self._source}, and so all in {self._goal.at} would be deleted"
+            text = f"there is nothing in {self._source}, and so all in {self._target.at} would be deleted"
             cure = "check the name of the source, or delete it all by other means"
-            yield Item(self._source, self._goal.at).refused(TransferError(text, cure))
+            yield Item(self._source, self._target.at).refused(TransferError(text, cure))
         elif empty and isinstance(self._source, Url) and self._source.name:
             text = f"there is nothing below {self._source}"
-            yield Item(self._source, self._goal.at).refused(TransferError(text, "check the name of the source"))
+            yield Item(self._source, self._target.at).refused(TransferError(text, "check the name of the source"))
 
     @property
     def extras(self) -> int:
-        """How many deletions there are."""
+        """The number of deletions, known once `copies` has ended."""
         return len(self._extras)
 
     async def deletions(self) -> AsyncGenerator[Item]:
-        """What the target has and the source has not."""
+        """Yield an item for each file or object that only the target has."""
         for name, generation in self._extras:
-            if isinstance(self._goal.at, Url):
-                target: Url | str = Url(self._goal.at.bucket, f"{self._goal.at.prefix}{name}")
+            if isinstance(self._target.at, Url):
+                target: Url | str = Url(self._target.at.bucket, f"{self._target.at.prefix}{name}")
                 yield Item(target, target, Action.DELETE, size=0, generation=generation)
             else:
-                target = os.path.join(self._goal.at, name.replace("/", os.sep))
-                yield Item(target, target, Action.DELETE, size=0, root=self._goal.at)
+                target = os.path.join(self._target.at, name.replace("/", os.sep))
+                yield Item(target, target, Action.DELETE, size=0, root=self._target.at)
 
-    def _sources(self) -> AsyncIterator[tuple[str, Thing]]:
+    def _sources(self) -> AsyncIterator[tuple[str, FileOrObject]]:
         if isinstance(self._source, Url):
-            return self._objects(self._source, folders=isinstance(self._goal.at, Url))
+            return self._objects(self._source, folders=isinstance(self._target.at, Url))
         return self._files(self._source, follow=True)
 
-    def _targets(self) -> AsyncIterator[tuple[str, Thing]]:
-        if isinstance(self._goal.at, Url):
-            return self._objects(self._goal.at, folders=isinstance(self._source, Url))
-        if os.path.lexists(self._goal.at):
-            return self._files(self._goal.at, follow=False)  # nothing is deleted where a link leads
+    def _targets(self) -> AsyncIterator[tuple[str, FileOrObject]]:
+        if isinstance(self._target.at, Url):
+            return self._objects(self._target.at, folders=isinstance(self._source, Url))
+        if os.path.lexists(self._target.at):
+            return self._files(self._target.at, follow=False)  # nothing is deleted where a link leads
         return _nothing()
 
-    async def _objects(self, folder: Url, *, folders: bool) -> AsyncIterator[tuple[str, Thing]]:
-        """The objects of a folder; those that stand for folders themselves only where `folders`."""
+    async def _objects(self, folder: Url, *, folders: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
+        """Yield the objects of a folder by name, and with `folders` also objects that stand for folders."""
         start = folder.prefix
-        delimiter = None if self._asked.recursive else "/"
+        delimiter = None if self._arguments.recursive else "/"
         async for found in self._storage.objects(folder.bucket, start, delimiter=delimiter):
             if isinstance(found, Object) and found.name != start and (folders or not found.name.endswith("/")):
                 yield found.name[len(start) :], found
 
-    async def _files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, Thing]]:
-        async for entry in batched(walk(folder, follow=follow, recursive=self._asked.recursive)):
+    async def _files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
+        async for entry in batched(walk(folder, follow=follow, recursive=self._arguments.recursive)):
             if entry.problem:
                 raise TransferError(
                     f"cannot read the folder {entry.path}: {entry.problem}",
@@ -117,9 +116,9 @@ class Sync:
                 (self._unseen if follow else self._links)[entry.name] = entry
             yield entry.name, entry
 
-    def _note_extra(self, name: str, target: Thing | None) -> None:
-        """Note a deletion, except below a place in the source that could not be looked into."""
-        if not self._asked.delete or (isinstance(target, Entry) and target.note):
+    def _note_extra(self, name: str, target: FileOrObject | None) -> None:
+        """Note a deletion, unless it lies below a source path that could not be listed."""
+        if not self._arguments.delete or (isinstance(target, Entry) and target.note):
             return
         unseen = _above(name, self._unseen)
         if unseen is not None:
@@ -128,19 +127,22 @@ class Sync:
             self._extras.append((name, target.generation if isinstance(target, Object) else None))
 
     def _refused_deletions(self, unseen: Entry, count: int) -> Item:
-        """Return the failure that keeps what the target has below a link to nothing, a pipe or the like."""
-        below = self._goal.take(Item(unseen.path, self._goal.at), unseen.name)
+        """Return the refused item that reports deletions left out below a source path that is no folder any more.
+
+        Such a path is a link to nothing, a pipe or the like.
+        """
+        below = self._target.with_target(Item(unseen.path, self._target.at), unseen.name)
         text = f"it is {unseen.note} now; {count} at the target, below {below.target}, would be deleted"
         return replace(below.refused(text), hint="bring back what was there, or exclude it, or delete these yourself")
 
-    async def _compared(self, name: str, source: Thing, target: Thing | None) -> Item | None:
+    async def _compared(self, name: str, source: FileOrObject, target: FileOrObject | None) -> Item | None:
         if isinstance(source, Entry):
-            item = Item(source.path, self._goal.at, size=source.size)
+            item = Item(source.path, self._target.at, size=source.size)
             if source.note:
                 return item.skipped(source.note)
         else:
-            item = Item(Url(source.bucket, source.name), self._goal.at, size=source.size, found=source)
-        item = self._goal.take(item, name)
+            item = Item(Url(source.bucket, source.name), self._target.at, size=source.size, object=source)
+        item = self._target.with_target(item, name)
         if self._clashes is not None:
             item = self._clashes.checked(item, name)
         if isinstance(item.target, Url):
@@ -153,15 +155,15 @@ class Sync:
         link = self._link(name, target)
         return item if link is None else item.refused(f"{link} is a link or a device, which is not written through")
 
-    def _link(self, name: str, target: Thing | None) -> str | None:
-        """Return the link at the target that a copy would write through, to a file that has another name, too."""
+    def _link(self, name: str, target: FileOrObject | None) -> str | None:
+        """Return the path of a link at the target through which a copy would write, None if there is none."""
         if isinstance(target, Entry) and os.path.islink(target.path):
             return target.path
         link = _above(name, self._links)
         return None if link is None else link.path
 
-    async def _difference(self, item: Item, source: Thing, target: Thing) -> Item | None:
-        """Return the item that makes the target like the source, or None where they are the same."""
+    async def _difference(self, item: Item, source: FileOrObject, target: FileOrObject) -> Item | None:
+        """Return the item that makes the target like the source, or None if they are the same."""
         if isinstance(source, Object) and isinstance(target, Object):
             same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
             return None if same else item
@@ -169,23 +171,23 @@ class Sync:
             return await self._file_difference(item, target, source, decoded=source.content_encoding == "gzip")
         return await self._file_difference(item, source, target, decoded=False) if isinstance(target, Object) else item
 
-    async def _file_difference(self, item: Item, file: Thing, there: Object, *, decoded: bool) -> Item | None:
-        """Compare a file with an object; a `decoded` one has another size and checksum than its file."""
+    async def _file_difference(self, item: Item, file: FileOrObject, there: Object, *, decoded: bool) -> Item | None:
+        """Compare a file with an object. If it is `decoded`, the file has another size and checksum than the object."""
         if not isinstance(file, Entry) or file.note or (file.size != there.size and not decoded):
             return item
         same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)
-        if same_time and not self._asked.checksum:
+        if same_time and not self._arguments.checksum:
             return None
         if decoded or there.crc32c is None or await _crc32c(file.path) != there.crc32c:
             return item
         if same_time or there.mtime is None:
             return None
         mtime = there.mtime if isinstance(item.source, Url) else file.mtime
-        return replace(item, action=Action.TOUCH, size=0, found=there, mtime=mtime)
+        return replace(item, action=Action.TOUCH, size=0, object=there, mtime=mtime)
 
 
 def _above(name: str, places: Mapping[str, _T]) -> _T | None:
-    """Return the place that a name lies below."""
+    """Return the value of the first folder in `places` that a name lies below, None if there is none."""
     end = name.find("/") if places else -1
     while end >= 0:
         if (place := places.get(name[:end])) is not None:
@@ -197,9 +199,9 @@ def _above(name: str, places: Mapping[str, _T]) -> _T | None:
 async def side_by_side(
     left: AsyncIterator[tuple[str, _A]], right: AsyncIterator[tuple[str, _B]]
 ) -> AsyncGenerator[tuple[str, _A | None, _B | None]]:
-    """Go through two listings by name; each name comes once, with what either side has by it.
+    """Join two listings by name: yield each name once, with the values of the left and the right listing, or None.
 
-    TransferError where one is not in the order of names: what seems missing might come later.
+    TransferError if a listing is not in order of name, since a name that seems missing might come later.
     """
     one, other = await anext(left, None), await anext(right, None)
     while one is not None or other is not None:
@@ -222,14 +224,14 @@ async def _following(listing: AsyncIterator[tuple[str, _A]], before: str) -> tup
     return found
 
 
-async def _nothing() -> AsyncIterator[tuple[str, Thing]]:
-    nothing: tuple[tuple[str, Thing], ...] = ()
+async def _nothing() -> AsyncIterator[tuple[str, FileOrObject]]:
+    nothing: tuple[tuple[str, FileOrObject], ...] = ()
     for one in nothing:
         yield one
 
 
 async def _crc32c(path: str) -> str | None:
-    """The checksum of a file, None where it cannot be read: what copies it will say why."""
+    """Return the checksum of a file, None if it cannot be read. The copy that follows reports the error."""
     try:
         with File(path) as file:
             return await file.crc32c()

@@ -1,4 +1,8 @@
-"""Goal: where copies go, and which name each has there. It knows no source, and writes nothing."""
+"""The targets of copies: the folder or file that they go to, the name that each gets there, and names that clash.
+
+Objects get the names of files with slashes as separators, and files get the names of objects. A name that could lead
+out of the target folder, or that no file or object can have, raises UnsafeName.
+"""
 
 import os
 import sys
@@ -8,28 +12,33 @@ from forbear.transfer.errors import UnsafeName
 from forbear.transfer.items import Action, Item
 from forbear.transfer.objects import Url, is_cloud
 
+_LONGEST = 1024
+_DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
+_FORBIDDEN = frozenset('<>:"\\|?*')
+_CURE = "copy it by itself, to a file name of your choice"
+
 
 @dataclass(frozen=True, slots=True)
-class Goal:
-    """Where copies go: `at` is an address in the cloud, a path, or "-"; `folder` is whether they go below it.
+class CopyTarget:
+    """The target of a copy: `at` is an address in the cloud, a path, or "-"; `folder` says that copies go below it.
 
-    `root` is the folder that the user named, where `at` is one below it.
+    `root` is the local folder that the user named, if `at` lies below it.
     """
 
     at: Url | str
     folder: bool
     root: str | None = None
 
-    def below(self, name: str) -> "Goal":
-        """The folder of that name in this folder; the folder itself if it is empty. Raises UnsafeName."""
+    def below(self, name: str) -> "CopyTarget":
+        """Return the folder `name` in this folder, or this folder if `name` is empty. Raises UnsafeName."""
         if not name:
-            return Goal(self.at, folder=True)
+            return CopyTarget(self.at, folder=True)
         if isinstance(self.at, Url):
-            return Goal(Url(self.at.bucket, f"{self.at.prefix}{name}/"), folder=True)
-        return Goal(os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
+            return CopyTarget(Url(self.at.bucket, f"{self.at.prefix}{name}/"), folder=True)
+        return CopyTarget(os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
 
-    def take(self, item: Item, name: str) -> Item:
-        """The item with a target of that name in this folder; a refused one where it can have none."""
+    def with_target(self, item: Item, name: str) -> Item:
+        """Return the item with the target `name` in this folder, refused if no file or object can have that name."""
         try:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
@@ -41,26 +50,20 @@ class Goal:
 
 
 def unless_same(item: Item) -> Item:
-    """Return the item, refused where it would copy an object onto itself."""
+    """Return the item, refused if it would copy an object onto itself."""
     return item.refused("source and target are the same") if item.source == item.target else item
 
 
 def names_folder(target: str) -> bool:
-    """Whether a target is a folder as it is written, or by what is on disk."""
+    """Return whether a target is a folder: it ends with a slash, is a bucket, or is a folder on disk."""
     if is_cloud(target):
         name = Url.parse(target).name
         return not name or name.endswith("/")
     return target.endswith(("/", os.sep)) or os.path.isdir(target)
 
 
-_LONGEST = 1024
-_DEVICES = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(1, 10))}
-_FORBIDDEN = frozenset('<>:"\\|?*')
-_CURE = "copy it by itself, to a file name of your choice"
-
-
 def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
-    """The path that an object has below the target folder; `name` is what follows the name of the source folder."""
+    """Return the path of an object below the target folder; `name` is its name below the source folder."""
     segments = name.split("/")
     for segment in segments:
         fault = _fault(segment) or (_windows_fault(segment) if windows else None)
@@ -78,7 +81,7 @@ def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
 
 
 def object_name(path: str) -> str:
-    """The name of the object for a path with the separators of this system, below the source folder or by itself."""
+    """Return the name of the object for a path that uses the separators of this system."""
     name = path if os.sep == "/" else path.replace(os.sep, "/")
     try:
         size = len(name.encode())
@@ -115,14 +118,14 @@ def _windows_fault(segment: str) -> str | None:
 
 
 class Clashes:
-    """Refuses what clashes with what came before it, in copies to a folder on disk."""
+    """Refuses objects whose files would clash with those of earlier objects, in copies to a folder on disk."""
 
     def __init__(self, folder: str) -> None:
         self._nesting = Nesting()
         self._seen: dict[str, str] | None = {} if is_case_blind(folder) else None
 
     def checked(self, item: Item, name: str) -> Item:
-        """The item, or a refused one; `name` is the one that it has below the folder."""
+        """Return the item, refused if it clashes; `name` is its name below the folder."""
         if item.action is not Action.COPY:
             return item
         parent = self._nesting.parent(name)
@@ -135,13 +138,13 @@ class Clashes:
 
 
 class Nesting:
-    """Notices objects below another object, in a listing by name: a file cannot be a folder as well."""
+    """Finds objects whose names lie below another object, in a listing by name: a file cannot also be a folder."""
 
     def __init__(self) -> None:
         self._above: list[str] = []
 
     def parent(self, name: str) -> str | None:
-        """See the next name; returns that of an object that it lies below, None where there is none."""
+        """Take the next name, and return the name of the object that it lies below, None if there is none."""
         while self._above and not name.startswith(self._above[-1]):
             self._above.pop()
         found = next((above for above in self._above if name.startswith("/", len(above))), None)
@@ -151,7 +154,7 @@ class Nesting:
 
 
 def is_case_blind(folder: str) -> bool:
-    """Whether the disk that a folder is on, or will be, takes capitals for small letters."""
+    """Return whether the disk of a folder ignores the case of names. The folder need not exist yet."""
     path = os.path.abspath(folder)
     while not os.path.exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)

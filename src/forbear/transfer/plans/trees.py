@@ -1,6 +1,6 @@
-"""Trees: what lies in local folders, in the order in which Cloud Storage lists names. It knows no cloud.
+"""The files in local folders, in the order in which Cloud Storage lists names, and local wildcards.
 
-Symbolic links to files are followed, and those to folders too unless they lead back to a folder that they lie in.
+Symbolic links to files are followed, and links to folders too unless they lead back to a folder above them.
 """
 
 import asyncio
@@ -14,8 +14,7 @@ from itertools import islice
 from typing import TypeVar
 
 from forbear.transfer.downloads.place import is_part
-from forbear.transfer.errors import TransferError
-from forbear.transfer.files import why_not
+from forbear.transfer.errors import TransferError, why_not
 from forbear.transfer.plans.wildcards import compiled, is_wild
 from forbear.transfer.state import default_directory
 
@@ -30,10 +29,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file: its path, its name below the folder that was asked for, `size` in bytes, `mtime` in epoch seconds.
+    """A file: its path, its name below the folder that is walked, `size` in bytes, `mtime` in epoch seconds.
 
-    The parts of the name are joined by slashes on every system. Where `problem` says something it cannot be read;
-    where `note` does it is nothing that can be copied.
+    The name has slashes as separators on every system. A `problem` says why it cannot be read; a `note` says why it is
+    nothing that can be copied.
     """
 
     path: str
@@ -45,9 +44,9 @@ class Entry:
 
 
 def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterator[Entry]:
-    """All files below a folder, or just those in it; `follow=False` leaves links to folders alone.
+    """Yield all files below a folder, or only those directly in it; `follow=False` does not follow links to folders.
 
-    States of transfers, which are secret and come and go, are left out.
+    The folder with the states of transfers is left out: states are secret and short-lived.
     """
     try:
         closed = [_identity(os.stat(folder))]
@@ -75,26 +74,26 @@ def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bo
         name = slashed.removesuffix("/")
         path = os.path.join(folder, name)
         try:
-            seen = _stat(path)
+            status = _stat(path)
         except FileNotFoundError:  # removed meanwhile
             continue
         except OSError as error:
             yield Entry(path, prefix + name, problem=_text(error))
             continue
-        if not stat.S_ISDIR(seen.st_mode):
-            yield Entry(path, prefix + name, seen.st_size, seen.st_mtime, _note(name, seen))
+        if not stat.S_ISDIR(status.st_mode):
+            yield Entry(path, prefix + name, status.st_size, status.st_mtime, _note(name, status))
         elif recursive and not follow and os.path.islink(path):
             yield Entry(path, prefix + name, note="a symbolic link to a folder")
-        elif recursive and _identity(seen) in closed:
+        elif recursive and _identity(status) in closed:
             linked = os.path.islink(path)
             yield Entry(path, prefix + name, note="a symbolic link to a folder that it lies in" if linked else _STATES)
         elif recursive:
-            inside = [*closed, _identity(seen)]
+            inside = [*closed, _identity(status)]
             yield from _walk(path, f"{prefix}{name}/", inside, follow=follow, recursive=recursive)
 
 
 def _stat(path: str) -> os.stat_result:
-    """What is there, through links; the link itself where it leads nowhere."""
+    """Return the status of a path, through links; of the link itself if it leads nowhere."""
     try:
         return os.stat(path)
     except OSError as error:
@@ -104,7 +103,7 @@ def _stat(path: str) -> os.stat_result:
 
 
 def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: bool) -> bool:
-    """Whether the names of what is in it will be listed in its place; a folder that is left out has but its own."""
+    """Return whether the contents of an entry will be listed; a folder that is left out counts as a file."""
     if not _is_folder(entry) or (entry.is_symlink() and not follow):
         return False
     try:
@@ -120,19 +119,19 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return False
 
 
-def _note(name: str, seen: os.stat_result) -> str:
-    """Why something is not to be copied."""
-    if stat.S_ISLNK(seen.st_mode):
+def _note(name: str, status: os.stat_result) -> str:
+    """Return why a file is not copied, empty if it is."""
+    if stat.S_ISLNK(status.st_mode):
         return "a symbolic link to nothing"
-    if not stat.S_ISREG(seen.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         return "neither a file nor a folder"
     return "a part of an unfinished download" if is_part(name) else ""
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """Yield the paths that match a pattern, folders too; hidden ones only where a part of it begins with a dot.
+    """Yield the files and folders that match a pattern. Hidden ones match only parts that begin with a dot.
 
-    Raises TransferError for a folder that may not be listed: matches in it would be missed in silence.
+    Raises TransferError for a folder that may not be listed: matches in it would be missed silently.
     """
     drive, rest = os.path.splitdrive(pattern)
     slashed = rest.replace(os.sep, "/")
@@ -173,16 +172,16 @@ def _expand(start: str, parts: list[str]) -> Iterator[str]:
                 yield from _expand(os.path.join(start, name), rest)
 
 
-async def batched(found: Iterable[_T]) -> AsyncGenerator[_T]:
-    """Hand on, some at a time, what a slow iterator finds in another thread."""
-    iterator = iter(found)
+async def batched(values: Iterable[_T]) -> AsyncGenerator[_T]:
+    """Iterate over a slow iterable in another thread, and yield its values in batches."""
+    iterator = iter(values)
     while batch := await asyncio.to_thread(lambda: list(islice(iterator, _BATCH))):
         for one in batch:
             yield one
 
 
-def _identity(seen: os.stat_result) -> tuple[int, int]:
-    return seen.st_dev, seen.st_ino
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
 
 
 def _text(error: OSError) -> str:

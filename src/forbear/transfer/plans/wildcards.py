@@ -1,8 +1,8 @@
-"""Wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. They list nothing.
+"""Wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts.
 
-Names come from servers, so matching must not blow up: between two `**`, each piece of a pattern is taken where it first
-fits and never moved again (an atomic group). That loses no match, since all that may follow it reaches at least as far
-from there, and costs at most the square of the name's length.
+Names come from servers, so matching must not take exponential time. Between two `**`, each piece of a pattern matches
+where it first fits and is never moved again (an atomic group). That loses no match, because whatever may follow reaches
+at least as far from there. Matching takes at most the square of the name's length.
 """
 
 import re
@@ -16,13 +16,13 @@ def is_wild(text: str) -> bool:
 
 
 def literal_start(pattern: str) -> str:
-    """Return the beginning that all names share that match."""
-    found = _WILD.search(pattern)
-    return pattern if found is None else pattern[: found.start()]
+    """Return the beginning that all matching names share."""
+    match = _WILD.search(pattern)
+    return pattern if match is None else pattern[: match.start()]
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression to be used with `fullmatch`; `**/` also stands for no folder at all."""
+    """Return a regular expression to be used with `fullmatch`; `**/` also matches no folder at all."""
     pieces: list[tuple[str, list[str]]] = [("", [""])]  # what lies before a piece, and its segments between the `*`
     at = 0
     while at < len(pattern):
@@ -43,19 +43,19 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _first(segments: list[str]) -> str:
-    """Return a piece that ends as early as it can."""
+    """Return the expression for a piece that ends as early as possible."""
     return segments[0] + "".join(f"(?>[^/]*?{segment})" for segment in segments[1:])
 
 
 def _last(segments: list[str]) -> str:
-    """Return the piece that ends with the name."""
+    """Return the expression for the piece that ends with the name."""
     if len(segments) == 1:
         return rf"{segments[0]}\Z"
     return rf"{_first(segments[:-1])}(?>[^/]*{segments[-1]})\Z"
 
 
 def _one(pattern: str, at: int) -> tuple[str, int]:
-    """Return what one character of a name must match, and where the pattern goes on."""
+    """Return the expression for one character of a name, and the position after it in the pattern."""
     if pattern[at] == "?":
         return "[^/]", at + 1
     if pattern[at] == "[":
@@ -68,7 +68,7 @@ def _one(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _set(negated: bool, members: str) -> str:
-    """Return one character of a set such as "abc" or "a-z"; a range that runs backwards has none."""
+    """Return the expression for one character of a set such as "abc" or "a-z"; a backward range is empty."""
     written = ""
     at = 0
     while at < len(members):

@@ -9,13 +9,13 @@ from types import TracebackType
 from typing import Any, cast
 
 from forbear.policy import Policy
-from forbear.transfer.errors import HttpError, Stalled, WrongReply
+from forbear.transfer.errors import HttpError, Stalled, WrongResponse
 from forbear.transfer.wire.response import Response, WireError
 
 _SPENT = "the body can be read only once"
 
 
-class Body:
+class RequestBody:
     """`size` bytes of data, read anew for each attempt, with a few more before (`opening`) and after (`ending`).
 
     `moved` is called with the bytes that the server takes, and with a negative count where they must go again; `told`
@@ -115,7 +115,7 @@ class Deadline:
         self._seconds = seconds
         self._timer: asyncio.Timeout | None = None
         self._at: float | None = None
-        if isinstance(body, Body):
+        if isinstance(body, RequestBody):
             body.sent = self.begin
         else:
             self.begin()
@@ -147,13 +147,13 @@ class Deadline:
 
 
 async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes:
-    """Read the body of a response; WrongReply where it has more than `most` bytes, Stalled where it takes too long."""
+    """Read the body of a response; WrongResponse where it has more than `most` bytes, Stalled where it takes too long."""
     deadline.begin()
     try:
         async with deadline:
             body = await response.read(most)
         if len(body) > most:
-            raise WrongReply(f"the server's response goes on after {most} bytes, more than any that was asked for")
+            raise WrongResponse(f"the server's response goes on after {most} bytes, more than any that was asked for")
     finally:
         response.close()
     return body
@@ -175,22 +175,22 @@ class Pages:
     def turned(self, token: object, *, empty: bool) -> str | None:
         """See the token of the next page, and whether this one is empty; None at the end.
 
-        WrongReply where there is no end to be expected.
+        WrongResponse where there is no end to be expected.
         """
         if token is None or token == "":
             return None
         if not isinstance(token, str) or len(token) > LONGEST_TOKEN:
-            raise WrongReply(
+            raise WrongResponse(
                 f"{self._what}: the token of the next page is no text of at most {LONGEST_TOKEN} characters"
             )
         if token == self._seen:
-            raise WrongReply(f"{self._what}: the next page is one of those before")
+            raise WrongResponse(f"{self._what}: the next page is one of those before")
         self._count += 1
         if self._count == self._next:
             self._seen, self._next = token, self._next * 2
         self._empty = self._empty + 1 if empty else 0
         if self._empty > EMPTY_PAGES:
-            raise WrongReply(f"{self._what}: {EMPTY_PAGES} pages in a row list nothing")
+            raise WrongResponse(f"{self._what}: {EMPTY_PAGES} pages in a row list nothing")
         return token
 
 
@@ -198,7 +198,7 @@ _LONGEST_MESSAGE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class WholeResponse:
     """A reply that was read whole; `headers` are found by names in lower or upper case."""
 
     status: int
@@ -206,20 +206,20 @@ class Reply:
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        """The body as an object of JSON; WrongReply where it is none."""
+        """The body as an object of JSON; WrongResponse where it is none."""
         try:
             found = json.loads(self.body)
         except (ValueError, RecursionError) as error:
-            raise WrongReply(f"the server's reply is not JSON: {self.body[:80]!r}") from error
+            raise WrongResponse(f"the server's reply is not JSON: {self.body[:80]!r}") from error
         if not isinstance(found, dict):
-            raise WrongReply(f"the server's reply is not JSON with fields: {self.body[:80]!r}")
+            raise WrongResponse(f"the server's reply is not JSON with fields: {self.body[:80]!r}")
         return cast("dict[str, Any]", found)
 
 
 async def refusal(what: str, response: Response, seconds: float) -> HttpError:
     """Return the error for a response of 300 or more; the message is the server's own, where its body has one."""
     body = b""
-    with suppress(WireError, Stalled, WrongReply):
+    with suppress(WireError, Stalled, WrongResponse):
         body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))
     return HttpError(what, response.status, _message(body), response.headers)
 

@@ -15,7 +15,7 @@ from forbear.run.runtime import current
 from forbear.run.state import Run
 from forbear.run.switch import is_off
 from forbear.transfer.errors import Stalled
-from forbear.transfer.storage.bodies import Body, Deadline, read_whole
+from forbear.transfer.storage.bodies import Deadline, RequestBody, read_whole
 from forbear.transfer.wire.pool import split
 from forbear.transfer.wire.response import Response, WireError
 
@@ -23,7 +23,7 @@ Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
 """Sends the request once, with more headers, within a deadline."""
 
 
-class Call(HttpCall):
+class StorageCall(HttpCall):
     """One request through its attempts; `body` is that of its response, once one was a success.
 
     Each attempt may take `seconds`, and its response have `most` bytes.
@@ -37,7 +37,7 @@ class Call(HttpCall):
         method: str,
         url: str,
         headers: Mapping[str, str],
-        content: bytes | Body,
+        content: bytes | RequestBody,
         attempt: Attempt,
         *,
         seconds: float,
@@ -112,7 +112,7 @@ def verdict(error: Exception) -> Verdict:
     return TRANSIENT if isinstance(error, Stalled) else PERMANENT
 
 
-class Patience:
+class Retries:
     """The patience of a policy with what is asked for as often as it takes: data from a byte on, or the state of it."""
 
     def __init__(self, policy: Policy, operation: str) -> None:

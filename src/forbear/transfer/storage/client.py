@@ -17,11 +17,21 @@ from forbear.http.request import Request
 from forbear.http.status import reason
 from forbear.policy import Policy
 from forbear.services import cloud_storage
-from forbear.transfer.errors import HttpError, WrongReply
+from forbear.transfer.errors import HttpError, WrongResponse
 from forbear.transfer.objects import FIELDS, Object, Url, quoted
-from forbear.transfer.progress import hear
-from forbear.transfer.storage.bodies import ANSWER, PAGE, Body, Deadline, Pages, Reply, read_whole, refusal, seconds_of
-from forbear.transfer.storage.calls import Call, verdict
+from forbear.transfer.progress import forward
+from forbear.transfer.storage.bodies import (
+    ANSWER,
+    PAGE,
+    Deadline,
+    Pages,
+    RequestBody,
+    WholeResponse,
+    read_whole,
+    refusal,
+    seconds_of,
+)
+from forbear.transfer.storage.calls import StorageCall, verdict
 from forbear.transfer.storage.credentials import ANONYMOUS, NO_TOKENS, Credentials, Tokens, tokens
 from forbear.transfer.storage.endpoint import ENDPOINT, checked, is_home, is_private, origin, proxy
 from forbear.transfer.wire.pool import Pool
@@ -99,21 +109,21 @@ class Storage:
         query: Mapping[str, str | int | None] | None = None,
         *,
         headers: Mapping[str, str] | None = None,
-        body: bytes | Body = b"",
+        body: bytes | RequestBody = b"",
         most: int = ANSWER,
-    ) -> Reply:
+    ) -> WholeResponse:
         """Make a request as often as its safety and the policy allow, and return the reply.
 
         Raises HttpError for a status from 300 on, with the report; `what` is how it names the request. Parameters in
         `query` that are None are left out. A response that takes too long has failed, and one of more than `most`
-        bytes (ANSWER or PAGE) is a WrongReply.
+        bytes (ANSWER or PAGE) is a WrongResponse.
         """
         url = self.url(path, query)
         attempt = partial(self._attempt, method, url, headers or {}, body or None, self._source)
-        call = Call(self._settings, method, url, headers or {}, body, attempt, seconds=self._seconds, most=most)
+        call = StorageCall(self._settings, method, url, headers or {}, body, attempt, seconds=self._seconds, most=most)
         response = await call.run()
         if response.status < 300:
-            return Reply(response.status, response.headers, call.body)
+            return WholeResponse(response.status, response.headers, call.body)
         error = await self.refusal(what, response)  # whoever redirects has done nothing
         if call.report is not None:
             attach(error, call.report)
@@ -121,7 +131,7 @@ class Storage:
 
     @asynccontextmanager
     async def stream(
-        self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], Body] | None = None
+        self, method: str, url: str, headers: Mapping[str, str], body: Callable[[], RequestBody] | None = None
     ) -> AsyncGenerator[Response]:
         """Make one attempt of a request for data, or with data, and hand out the response whatever its status.
 
@@ -158,14 +168,14 @@ class Storage:
         return is_home(url, self.endpoint)
 
     def home(self, location: str, what: str) -> str:
-        """Return the URL that a Location names; WrongReply where data may not go there."""
+        """Return the URL that a Location names; WrongResponse where data may not go there."""
         try:
             url = urljoin(f"{self.endpoint}/", location)
         except ValueError:
             url = ""
         if self.is_home(url):
             return url
-        raise WrongReply(
+        raise WrongResponse(
             f"{what}: the server names {origin(url)} as the place for the data, which does not belong to "
             f"{self.endpoint}",
             "look at what answers; an emulator must be told the address that clients know it by",
@@ -206,11 +216,11 @@ class Storage:
             listed = _listed(what, page, bucket)
             for found in listed:
                 if found.bucket != bucket or not found.name.startswith(prefix):  # its name would be cut as if it did
-                    raise WrongReply(f"{what}: {found.url if isinstance(found, Object) else found} is not there")
+                    raise WrongResponse(f"{what}: {found.url if isinstance(found, Object) else found} is not there")
                 before, last[type(found)] = last[type(found)], found.name
                 if found.name <= before:
                     how = "twice" if found.name == before else f"after {before!r}, not in order of names"
-                    raise WrongReply(f"{what}: {found.name!r} comes {how}")
+                    raise WrongResponse(f"{what}: {found.name!r} comes {how}")
                 yield found
             token = pages.turned(page.get("nextPageToken"), empty=not listed)
             if token is None:
@@ -248,7 +258,7 @@ class Storage:
         method: str,
         url: str,
         headers: Mapping[str, str],
-        body: bytes | Body | None,
+        body: bytes | RequestBody | None,
         source: Tokens,
         more: Mapping[str, str],
         deadline: Deadline,
@@ -272,12 +282,12 @@ class Storage:
             return await pool.request(method, url, {**headers, **more, **await source.headers()}, body)
 
 
-def _page(what: str, reply: Reply) -> dict[str, Any]:
-    """Return a page of a listing; WrongReply for anything else, which would count as an empty page and the last one."""
+def _page(what: str, reply: WholeResponse) -> dict[str, Any]:
+    """Return a page of a listing; WrongResponse for anything else, which would count as an empty page and the last one."""
     page = reply.json()
     if reply.status != 200 or page.get("kind") != "storage#objects":
         kind = text_of(ValueError(page.get("error", page.get("kind"))))[:80]
-        raise WrongReply(f"{what}: the answer is no listing: {reason(reply.status)}, {kind}")
+        raise WrongResponse(f"{what}: the answer is no listing: {reason(reply.status)}, {kind}")
     return page
 
 
@@ -285,9 +295,9 @@ def _listed(what: str, page: Mapping[str, Any], bucket: str) -> list[Object | Ur
     """Return what a page lists."""
     items, prefixes = (list[object]() if page.get(name) is None else page[name] for name in ("items", "prefixes"))
     if not isinstance(items, list) or not isinstance(prefixes, list):
-        raise WrongReply(f"{what}: the items are no list")
+        raise WrongResponse(f"{what}: the items are no list")
     if not all(isinstance(name, str) for name in cast("list[object]", prefixes)):
-        raise WrongReply(f"{what}: a folder has no name")
+        raise WrongResponse(f"{what}: a folder has no name")
     found: list[Object | Url] = [Object.of(resource) for resource in cast("list[dict[str, Any]]", items)]
     return found + [Url(bucket, name) for name in cast("list[str]", prefixes)]
 
@@ -302,10 +312,10 @@ def _heard(policy: Policy) -> Policy:
     """The policy, with the meters told of its events besides its own listener."""
     own = policy.on_event
     if own is None:
-        return policy.with_on_event(hear)
+        return policy.with_on_event(forward)
 
     def both(event: Event) -> None:
-        hear(event)
+        forward(event)
         own(event)
 
     return policy.with_on_event(both)

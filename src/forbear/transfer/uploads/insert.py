@@ -10,8 +10,8 @@ from forbear.transfer.errors import HttpError, Stalled, maybe_done
 from forbear.transfer.files import PIECE
 from forbear.transfer.objects import FIELDS, Object
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.bodies import Body
+from forbear.transfer.progress import current_progress
+from forbear.transfer.storage.bodies import RequestBody
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.sources import File, Source
 from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
@@ -26,7 +26,7 @@ async def insert(
     storage: Storage, source: Source, size: int, condition: Precondition, resource: Mapping[str, Any]
 ) -> Object:
     """Upload a source of `size` bytes; `resource` is what else the object is to have."""
-    moved = current_meter.get().moved
+    moved = current_progress.get().moved
     await condition.look()
     data = source.read() if isinstance(source, File) and size <= PIECE else None
     if data is None:
@@ -34,11 +34,11 @@ async def insert(
     else:
         size, crc = len(data), crc32c_of(data)
     opening, ending = _around({**resource, "crc32c": crc})
-    body: bytes | Body
+    body: bytes | RequestBody
     if data is not None:
         body = b"".join((opening, data, ending))
     else:
-        body = Body(lambda: source.pieces(0, size), size, moved, opening, ending)
+        body = RequestBody(lambda: source.pieces(0, size), size, moved, opening, ending)
     refused, in_doubt = 0, False
     while True:
         query = {"uploadType": "multipart", **condition.query, "fields": FIELDS}
@@ -67,7 +67,7 @@ async def insert(
         else:
             condition.guessed_right()
             found = await verified(storage, condition, Object.of(reply.json()), (size, crc), source.name)
-        moved(size - (body.told if isinstance(body, Body) else 0))
+        moved(size - (body.told if isinstance(body, RequestBody) else 0))
         return found
 
 

@@ -10,12 +10,12 @@ from urllib.parse import urlsplit
 
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.http.request import Request
-from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongReply
+from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.progress import current_meter
-from forbear.transfer.storage.bodies import Body, Reply
-from forbear.transfer.storage.calls import Patience
+from forbear.transfer.progress import current_progress
+from forbear.transfer.storage.bodies import RequestBody, WholeResponse
+from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.threads import to_the_end
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
@@ -57,7 +57,7 @@ class Resumable:
         self._session = Session(source.size)
         self._url = ""
         self._is_kept = False
-        self._meter = current_meter.get()
+        self._meter = current_progress.get()
         self._hash: Mapping[str, str] = {}  # of all bytes, once that is known
         self._told = 0
         self._refusals = 0
@@ -81,7 +81,7 @@ class Resumable:
 
     async def _run(self) -> Object:
         session = self._session
-        patience = Patience(self._storage.policy, "storage.objects.insert")
+        patience = Retries(self._storage.policy, "storage.objects.insert")
         while True:
             if session.step is Step.START:
                 found = await self._start()
@@ -101,7 +101,7 @@ class Resumable:
                     continue
                 verdict = self._verdict(reply, headers)
             else:
-                failure = WrongReply(f"{self._what}: the server has kept nothing more of it")
+                failure = WrongResponse(f"{self._what}: the server has kept nothing more of it")
                 verdict = TRANSIENT
             transient = verdict.kind is not Kind.PERMANENT
             turn = session.replied(reply.status, reply.headers, transient=transient)
@@ -111,7 +111,7 @@ class Resumable:
                     patience.progressed()
                     return await self._verified(made)
                 session.broken()
-                failure = WrongReply(f"{self._what}: the server's reply does not tell what it has made")
+                failure = WrongResponse(f"{self._what}: the server's reply does not tell what it has made")
                 turn = Turn.WAIT
             if turn is Turn.PROGRESS:
                 patience.progressed()
@@ -120,7 +120,7 @@ class Resumable:
             elif turn is Turn.REFUSED:
                 return await self._refused(failure)
             elif turn is Turn.FINAL:
-                raise failure if session.why is None else WrongReply(f"{self._what}: {session.why}")
+                raise failure if session.why is None else WrongResponse(f"{self._what}: {session.why}")
 
     async def _start(self) -> Object | None:
         """Begin a session; what is there, if an earlier one has made it already."""
@@ -130,7 +130,7 @@ class Resumable:
         if size is not None:
             headers["X-Upload-Content-Length"] = str(size)
         path, body = condition.target.upload_path, json.dumps(self._resource).encode()
-        reply: Reply | None = None
+        reply: WholeResponse | None = None
         while reply is None:
             query = {"uploadType": "resumable", **condition.query}
             try:
@@ -142,7 +142,7 @@ class Resumable:
                 if found is not None:
                     return found
         if "location" not in reply.headers:
-            raise WrongReply(f"{self._what}: the server began no session")
+            raise WrongResponse(f"{self._what}: the server began no session")
         condition.held()
         self._url = storage.home(reply.headers["location"], self._what)
         if self._keep is not None:
@@ -150,7 +150,7 @@ class Resumable:
         self._session.started()
         return None
 
-    async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], Body] | None]:
+    async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody] | None]:
         """The headers and the body of the next chunk; the last one brings the checksum of the whole."""
         source, session = self._source, self._session
         first = session.stored
@@ -168,9 +168,9 @@ class Resumable:
         self.began = True
         session.sending(end)
 
-        def body() -> Body:
+        def body() -> RequestBody:
             pieces = partial(source.pieces, first, end)
-            return Body(pieces, end - first, self._moved, repeatable=False)
+            return RequestBody(pieces, end - first, self._moved, repeatable=False)
 
         return headers, body
 
@@ -178,10 +178,12 @@ class Resumable:
         # A question may be what completes the upload: the reply to the last chunk, and its hash, may have been lost.
         return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0", **self._hash}
 
-    async def _put(self, headers: Mapping[str, str], body: Callable[[], Body] | None) -> Reply | HttpError:
+    async def _put(
+        self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None
+    ) -> WholeResponse | HttpError:
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status in _ANSWERS:
-                return Reply(response.status, response.headers, await self._storage.read(response))
+                return WholeResponse(response.status, response.headers, await self._storage.read(response))
             return await self._storage.refusal(self._what, response)
 
     def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:
@@ -255,7 +257,7 @@ def _total(size: int | None) -> str:
     return "*" if size is None else str(size)
 
 
-def _object(reply: Reply | HttpError) -> Object | None:
+def _object(reply: WholeResponse | HttpError) -> Object | None:
     try:
         return None if isinstance(reply, HttpError) else Object.of(reply.json())
     except TransferError:

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from typing import Protocol, Self
 
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.errors import SourceChanged, TransferError
-from forbear.transfer.files import PIECE, StrPath, read_at, unreadable
+from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
+from forbear.transfer.files import PIECE, read_at
 from forbear.transfer.threads import in_steps
 
 _INLINE = 1024 * 1024

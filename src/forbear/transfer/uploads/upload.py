@@ -5,10 +5,10 @@ import os
 from collections.abc import AsyncIterable, Mapping
 from typing import Any, BinaryIO
 
-from forbear.transfer.files import StrPath
+from forbear.transfer.errors import StrPath
 from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.precondition import Precondition
-from forbear.transfer.progress import current_meter, warner
+from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.insert import insert
@@ -65,7 +65,7 @@ async def upload(
     chunk_size = min(chunk_size, LAST)
     await stream.ready(0, chunk_size)
     if stream.size is not None:
-        current_meter.get().sized(stream.size)
+        current_progress.get().sized(stream.size)
         return await insert(storage, stream, stream.size, condition, resource)
     return await Resumable(storage, stream, condition, resource, chunk_size).run()
 
@@ -99,7 +99,7 @@ async def _kept(
             made = await work.run()
             if not work.began and not await _is_there(storage, made):
                 kept.forget()  # another process was done with it, but died before it could say so
-                current_meter.get().moved(-made.size)
+                current_progress.get().moved(-made.size)
                 condition = Precondition(storage, condition.target, condition.asked)
                 made = await Resumable(storage, file, condition, resource, chunk_size, keep).run()
         except Exception as error:

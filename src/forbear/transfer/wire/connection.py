@@ -21,7 +21,7 @@ or after it (chunk extensions, trailers); the service sends some 2 KiB."""
 _NO_BODY = {204, 304}
 
 
-class Body(Protocol):
+class Payload(Protocol):
     """A request body that is read piece by piece, as the server takes it."""
 
     def __len__(self) -> int:
@@ -71,7 +71,7 @@ class Connection(asyncio.Protocol):
         self._unsent = 0
         self._timer: asyncio.TimerHandle | None = None
 
-    async def request(self, head: bytes, body: "bytes | Body | None") -> Response:
+    async def request(self, head: bytes, body: "bytes | Payload | None") -> Response:
         """Send a request and return the response once its headers have come.
 
         A response that comes before all of the body is sent ends the sending; the connection is closed after it.
@@ -103,7 +103,7 @@ class Connection(asyncio.Protocol):
         self._busy = self._is_tunnel = False
         return response.status
 
-    async def _send(self, head: bytes, body: Body, came: "asyncio.Future[Response]") -> None:
+    async def _send(self, head: bytes, body: Payload, came: "asyncio.Future[Response]") -> None:
         self._sending = True
         self._transport.write(head)
         left = len(body)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import unquote, urlsplit
 
 from forbear.transfer.errors import Stalled
-from forbear.transfer.wire.connection import Body, Connection
+from forbear.transfer.wire.connection import Connection, Payload
 from forbear.transfer.wire.response import NotConnected, ProxyRefused, Response, Untrusted, WireError
 
 CONNECT_TIMEOUT = 30.0
@@ -61,7 +61,7 @@ class Pool:
         self._tls: ssl.SSLContext | None = None
 
     async def request(
-        self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Body | None" = None
+        self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Payload | None" = None
     ) -> Response:
         """Send a request once and return its response.
 
@@ -88,7 +88,7 @@ class Pool:
         await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, in which it closes the sockets
 
     def _head(
-        self, method: str, origin: Origin, target: str, headers: Mapping[str, str], body: "bytes | Body | None"
+        self, method: str, origin: Origin, target: str, headers: Mapping[str, str], body: "bytes | Payload | None"
     ) -> bytes:
         fields = {**self._headers, **headers}
         if self._proxy is not None and origin.scheme == "http":

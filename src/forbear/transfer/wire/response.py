@@ -18,7 +18,7 @@ _PIECE = 64
 """Bytes of memory that a piece takes besides its own: a server may send pieces of one byte."""
 
 
-class Source(Protocol):
+class ResponseSource(Protocol):
     """The connection that a response comes over."""
 
     def pause(self) -> None:
@@ -49,7 +49,7 @@ class Response:
 
     __forbear_report__: Report
 
-    def __init__(self, status: int, headers: Mapping[str, str], source: Source) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], source: ResponseSource) -> None:
         self.status = status
         self.headers = headers
         self.ended = False

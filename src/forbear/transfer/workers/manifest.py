@@ -15,8 +15,7 @@ from types import TracebackType
 from typing import BinaryIO, Self
 
 from forbear.core.redact import redact
-from forbear.transfer.errors import TransferError
-from forbear.transfer.files import StrPath, unwritable
+from forbear.transfer.errors import StrPath, TransferError, unwritable
 from forbear.transfer.items import Item, Outcome, Status
 from forbear.transfer.objects import Url
 

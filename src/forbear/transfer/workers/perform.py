@@ -1,4 +1,4 @@
-"""Perform: do one item, whatever it is, and say what came of it. It knows nothing of the others."""
+"""Transfer one item, whatever its action is, and manage the local folders that it needs."""
 
 import json
 import os
@@ -9,30 +9,43 @@ from contextlib import suppress
 from forbear.core.report import report
 from forbear.run.runtime import current
 from forbear.transfer.downloads.download import download
-from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, UnsafeName, cure, said
-from forbear.transfer.files import Folder, StrPath, folder_below, is_out_of_files, unwritable, why_not
+from forbear.transfer.errors import (
+    HttpError,
+    StrPath,
+    TargetChanged,
+    TargetExists,
+    TransferError,
+    UnsafeName,
+    describe,
+    hint_of,
+    is_out_of_files,
+    unwritable,
+    why_not,
+)
+from forbear.transfer.files import OpenFolder, folder_below
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear.transfer.objects import MTIME, Object, Url
+from forbear.transfer.progress import Progress
 from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
-from forbear.transfer.workers.gauge import Gauge
 
 _JSON = {"Content-Type": "application/json"}
-_NEWCOMER = "somebody else made it meanwhile: run it again"
+_RUN_AGAIN = "somebody else made it meanwhile: run it again"
+_REMOVE_LINK = "remove the symbolic link, or copy to where it leads"
 
 
 class Folders:
-    """The folders that are known to be there."""
+    """The folders that exist already, as far as this run knows."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str | None], tuple[int, int]] = {}
 
     def prepare(self, path: str, root: str | None) -> None:
-        """Make the folder of the file `path`; UnsafeName where a symbolic link leads out of `root`."""
+        """Make the folder of the file `path`; UnsafeName if a symbolic link leads out of `root`."""
         folder = os.path.dirname(path)
         known = self._known.get((folder, root))
-        if known is None or known != _identity(folder):  # a link may have taken its place meanwhile
+        if known is None or known != _identity(folder):  # a link may have replaced it
             if root is not None:
                 _make(root)
                 _stay_inside(folder, root)
@@ -43,28 +56,28 @@ class Folders:
 async def perform(
     storage: Storage,
     item: Item,
-    gauge: Gauge,
+    progress: Progress,
     folders: Folders,
     *,
     state: StrPath | None = None,
     crowded: bool = False,
 ) -> Outcome | None:
-    """Do an item and return its outcome, failures included. The caller has made `gauge` the meter of its task.
+    """Transfer an item and return its outcome, also if it fails. `progress` is the current one of this task.
 
-    None where no more files can be opened and `crowded` says that others hold some: the item can be done later.
+    Returns None if no more files can be opened and `crowded` says that other items hold some: try the item later.
     """
     if item.action is Action.SKIP:
         return Outcome(item, Status.SKIPPED, error=item.note, hint=item.hint)
     if item.action is Action.REFUSE:
         return Outcome(item, Status.FAILED, error=item.note, hint=item.hint)
-    gauge.begin(item)
+    progress.start(item)
     runtime = current.get()
     began, start = runtime.now(), runtime.monotonic()
     try:
         made = await _do(storage, item, folders, state)
     except Exception as error:
         if is_out_of_files(error):
-            gauge.throttled()
+            progress.throttled()
             if crowded:
                 return None
         exists = isinstance(error, TargetExists)
@@ -72,9 +85,9 @@ async def perform(
             item,
             Status.SKIPPED if exists and item.no_clobber else Status.FAILED,
             seconds=runtime.monotonic() - start,
-            retries=gauge.retries,
-            error=said(error),
-            hint=_NEWCOMER if exists and not item.no_clobber else cure(error),
+            retries=progress.retries,
+            error=describe(error),
+            hint=_RUN_AGAIN if exists and not item.no_clobber else hint_of(error),
             report=report(error),
             began=began,
         )
@@ -83,7 +96,7 @@ async def perform(
         Status.DONE,
         bytes=0 if made is None else made.size,
         seconds=runtime.monotonic() - start,
-        retries=gauge.retries,
+        retries=progress.retries,
         generation=None if made is None else made.generation,
         crc32c=None if made is None else made.crc32c,
         began=began,
@@ -91,7 +104,7 @@ async def perform(
 
 
 async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object | None:
-    """Return the object that was written or read, None where the item moves no data."""
+    """Return the object that was written or read, None if the item moves no data."""
     if item.action is Action.COPY:
         return await _copy(storage, item, folders, state)
     await (_delete(storage, item) if item.action is Action.DELETE else _touch(storage, item))
@@ -101,31 +114,31 @@ async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | N
 async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object:
     source, target = item.source, item.target
     generation = 0 if item.no_clobber else item.generation
-    if isinstance(target, Url):
-        if isinstance(source, Url):
-            return await copy(storage, _version(source, item.found), target, generation=generation, state=state)
+    if not isinstance(source, Url):
+        if not isinstance(target, Url):
+            raise TransferError(f"{source} and {target} are both here", "copy them with cp")
         local = sys.stdin.buffer if source == STREAM else source
         return await upload(storage, local, target, generation=generation, state=state)
-    if not isinstance(source, Url):
-        raise TransferError(f"{source} and {target} are both here", "copy them with cp")
+    version = _version(source, item.object)
+    if isinstance(target, Url):
+        return await copy(storage, version, target, generation=generation, state=state)
     if target == STREAM:
-        made = await download(storage, _version(source, item.found), sys.stdout.buffer)
-        sys.stdout.buffer.flush()  # what cannot be written is a failure of this item
+        made = await download(storage, version, sys.stdout.buffer)
+        sys.stdout.buffer.flush()  # an error here is a failure of this item
         return made
     folders.prepare(target, item.root)
-    wanted = _version(source, item.found)
-    if isinstance(wanted, Url) and wanted.generation is None:
-        wanted = await storage.stat(wanted) or wanted  # which tells the time of the file, as a listing does
-    return await download(storage, wanted, target, no_clobber=item.no_clobber, state=state, root=item.root)
+    if isinstance(version, Url) and version.generation is None:
+        version = await storage.stat(version) or version  # for the modification time, which a listing has too
+    return await download(storage, version, target, no_clobber=item.no_clobber, state=state, root=item.root)
 
 
-def _version(source: Url, found: Object | None) -> Url | Object:
-    """What to read: just the version that the user named; else what a listing has told, which saves a request."""
-    return source if found is None or source.generation is not None else found
+def _version(source: Url, listed: Object | None) -> Url | Object:
+    """Return what to read: the generation that the user named, or else the listed object, which saves a request."""
+    return source if listed is None or source.generation is not None else listed
 
 
 async def _delete(storage: Storage, item: Item) -> None:
-    """Delete the target; that it is gone already is no error."""
+    """Delete the target. It is no error if the target is gone already."""
     if not isinstance(item.target, Url):
         remove(item.target, item.root)
         return
@@ -140,13 +153,13 @@ async def _delete(storage: Storage, item: Item) -> None:
 
 
 async def _touch(storage: Storage, item: Item) -> None:
-    """Set the modification time of the target, unless it has changed since it was compared."""
-    target, found = item.target, item.found
-    assert item.mtime is not None and found is not None  # noqa: S101, PT018
+    """Set the modification time of the target, unless the target has changed since it was compared."""
+    target, listed = item.target, item.object
+    assert item.mtime is not None and listed is not None  # noqa: S101, PT018
     if not isinstance(target, Url):
         touch(target, item.root, item.mtime)
         return
-    query = {"ifGenerationMatch": found.generation, "ifMetagenerationMatch": found.metageneration}
+    query = {"ifGenerationMatch": listed.generation, "ifMetagenerationMatch": listed.metageneration}
     body = json.dumps({"metadata": {MTIME: str(int(item.mtime))}}).encode()
     try:
         await storage.call(f"set the time of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
@@ -156,18 +169,15 @@ async def _touch(storage: Storage, item: Item) -> None:
         raise
 
 
-_CURE = "remove the symbolic link, or copy to where it leads"
-
-
 def remove(path: str, root: str | None) -> None:
-    """Remove a file, and the folders below `root` that become empty by it; that it is gone already is no error."""
+    """Remove a file, and the folders below `root` that are empty then. It is no error if the file is gone already."""
     folder, name = os.path.split(path)
     try:
-        with suppress(FileNotFoundError), Folder(folder) if root is None else folder_below(root, folder) as opened:
+        with suppress(FileNotFoundError), OpenFolder(folder) if root is None else folder_below(root, folder) as opened:
             opened.unlink(name)
     except OSError as error:
         raise unwritable(path, error, verb="delete") from error
-    with suppress(OSError):  # from the first that is not empty
+    with suppress(OSError):  # stops at the first folder that is not empty
         while root is not None and len(folder) > len(root.rstrip(os.sep)):
             os.rmdir(folder)
             folder = os.path.dirname(folder)
@@ -197,13 +207,13 @@ def _make(folder: str) -> None:
 
 def _identity(folder: str) -> tuple[int, int]:
     try:
-        seen = os.stat(folder or os.curdir)
+        status = os.stat(folder or os.curdir)
     except OSError:
         return 0, 0
-    return seen.st_dev, seen.st_ino
+    return status.st_dev, status.st_ino
 
 
 def _stay_inside(path: str, root: str) -> None:
     inside, real = os.path.realpath(root), os.path.realpath(path)
     if real != inside and not real.startswith(os.path.join(inside, "")):
-        raise UnsafeName(f"{path} leads out of the target, to {real}", _CURE)
+        raise UnsafeName(f"{path} leads out of the target, to {real}", _REMOVE_LINK)

@@ -1,7 +1,7 @@
-"""Fleet: does many items over one Storage, as many at a time as the server takes. It knows no rule of any item.
+"""A pool of workers that transfer many items over one Storage, as many at a time as the server allows.
 
-A fixed set of workers takes the items from a queue that the plan fills meanwhile, so that memory does not depend on how
-many there are. One that fails stops no other.
+The workers take items from a queue that the plan fills meanwhile, so memory does not depend on the number of items. An
+item that fails stops no other item.
 """
 
 import asyncio
@@ -9,61 +9,62 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
 from forbear.run.runtime import current
-from forbear.transfer.files import StrPath
-from forbear.transfer.items import QUIET, Item, Listener, Outcome, Status, Summary
-from forbear.transfer.progress import current_meter
+from forbear.transfer.errors import StrPath
+from forbear.transfer.items import Item, Outcome, Status, Summary
+from forbear.transfer.progress import Finished, Planned, Progress, current_progress
 from forbear.transfer.storage.client import Storage
-from forbear.transfer.workers.gauge import Gauge
 from forbear.transfer.workers.manifest import Manifest
 from forbear.transfer.workers.perform import Folders, perform
 
-_AHEAD = 1000
+START = 16
+_QUEUED = 1000
 
 
-class Fleet:
-    """Does items; `summary` counts their outcomes. `parallel` is how many at most, by default one a connection.
+class WorkerPool:
+    """Transfers items and counts their outcomes in `summary`.
 
-    `warnings` are the texts that the listener has had, which come once.
+    `progress` gets the events. `parallel` is the largest number of items at a time, by default one per connection.
+    Items that `manifest` has as done are skipped. `state` is the folder for what the next process needs to continue.
     """
 
     def __init__(
         self,
         storage: Storage,
+        progress: Progress,
         *,
         parallel: int | None = None,
-        listener: Listener | None = None,
         manifest: Manifest | None = None,
         state: StrPath | None = None,
-        warnings: set[str] | None = None,
     ) -> None:
         self.summary = Summary()
         self._storage = storage
-        self._listener = listener or QUIET
+        self._progress = progress
         self._manifest = manifest
         self._state = state
         self._maximum = storage.connections if parallel is None else parallel
         self._limiter = Limiter(self._maximum)
         self._folders = Folders()
-        self._warnings = set[str]() if warnings is None else warnings
         self._items = 0
         self._size: int | None = 0
-        self._at_work = 0
+        self._active = 0
         self._alone = asyncio.Lock()
         self._one_ended = asyncio.Event()
 
     async def run(self, items: AsyncGenerator[Item], *, complete: bool = True) -> None:
-        """Do all items; `complete=False` if there will be others."""
+        """Transfer all items; `complete=False` if another call will follow."""
         runtime = current.get()
         start = runtime.monotonic()
         self._limiter.lifted = False
-        queue: asyncio.Queue[Item | None] = asyncio.Queue(_AHEAD)
+        queue: asyncio.Queue[Item | None] = asyncio.Queue(_QUEUED)
         try:
             async with aclosing(items), asyncio.TaskGroup() as group:
                 for number in range(self._maximum):
                     group.create_task(self._work(number, queue))
                 await self._plan(items, queue, complete=complete)
         except BaseExceptionGroup as errors:
-            raise errors.exceptions[0] from None  # what stops all is not of the items: the plan, the disk, the user
+            raise errors.exceptions[
+                0
+            ] from None  # an error of the plan, the manifest or the listener, or a cancellation
         finally:
             self.summary.seconds += runtime.monotonic() - start
 
@@ -72,17 +73,17 @@ class Fleet:
             self._items += 1
             if self._size is not None:
                 self._size = None if item.size is None else self._size + item.size
-            self._listener.planned(self._items, self._size, complete=False)
+            self._progress.emit(Planned(self._items, self._size, complete=False))
             await queue.put(item)
         if complete:
-            self._listener.planned(self._items, self._size, complete=True)
+            self._progress.emit(Planned(self._items, self._size, complete=True))
         for _ in range(self._maximum):
             await queue.put(None)
 
     async def _work(self, number: int, queue: asyncio.Queue[Item | None]) -> None:
         limiter = self._limiter
-        gauge = Gauge(self._listener, limiter, self._warnings)
-        current_meter.set(gauge)
+        progress = _WorkerProgress(self._progress, limiter)
+        current_progress.set(progress)
         while True:
             await limiter.admitted(number)
             item = await queue.get()
@@ -90,49 +91,47 @@ class Fleet:
                 limiter.lift()
                 return
             if self._manifest is not None and self._manifest.has(item):
-                self._ended(Outcome(item, Status.SKIPPED, error="done before, by the manifest"))
+                self._finished(Outcome(item, Status.SKIPPED, error="done before, by the manifest"))
                 continue
-            outcome = await self._outcome(item, gauge)
-            if outcome.status is Status.DONE and not gauge.slowed:
+            outcome = await self._outcome(item, progress)
+            if outcome.status is Status.DONE and not progress.was_throttled:
                 limiter.succeeded()
             if self._manifest is not None:
                 self._manifest.add(outcome)
-            self._ended(outcome)
+            self._finished(outcome)
 
-    async def _outcome(self, item: Item, gauge: Gauge) -> Outcome:
-        """Do an item; one that could open no more files is done again, alone, once others have closed theirs."""
-        outcome = await self._attempt(item, gauge, crowded=self._at_work > 0)
+    async def _outcome(self, item: Item, progress: Progress) -> Outcome:
+        """Transfer an item. If no more files can be opened, try again, alone, once other items have closed theirs."""
+        outcome = await self._attempt(item, progress, crowded=self._active > 0)
         if outcome is not None:
             return outcome
         async with self._alone:
             while True:
-                outcome = await self._attempt(item, gauge, crowded=self._at_work > 0)
+                outcome = await self._attempt(item, progress, crowded=self._active > 0)
                 if outcome is not None:
                     return outcome
-                if self._at_work:
+                if self._active:
                     await self._one_ended.wait()
 
-    async def _attempt(self, item: Item, gauge: Gauge, *, crowded: bool) -> Outcome | None:
-        self._at_work += 1
+    async def _attempt(self, item: Item, progress: Progress, *, crowded: bool) -> Outcome | None:
+        self._active += 1
         try:
-            return await perform(self._storage, item, gauge, self._folders, state=self._state, crowded=crowded)
+            return await perform(self._storage, item, progress, self._folders, state=self._state, crowded=crowded)
         finally:
-            self._at_work -= 1
+            self._active -= 1
             self._one_ended.set()
             self._one_ended.clear()
 
-    def _ended(self, outcome: Outcome) -> None:
+    def _finished(self, outcome: Outcome) -> None:
         self.summary.add(outcome)
-        self._listener.ended(outcome)
-
-
-START = 16
+        self._progress.emit(Finished(outcome))
 
 
 class Limiter:
-    """Grows with success and is halved when the server asks to slow down: `limit` may be under way, `maximum` at most.
+    """A limit on concurrent transfers that is found by trying: `limit` may be active, `maximum` at most.
 
-    It doubles with every round until the first time, then grows by one a round.
+    Success raises the limit; a server that asks to slow down halves it. The limit doubles with every round until the
+    first cut, then grows by one a round.
     """
 
     def __init__(self, maximum: int, start: int = START) -> None:
@@ -142,17 +141,17 @@ class Limiter:
         self._limit = float(min(start, maximum))
         self._grown = asyncio.Event()
         self.cuts = 0
-        """How often it was halved."""
+        """The number of times that the limit was halved."""
         self.lifted = False
-        """Whether all are let go, for there is nothing left to limit."""
+        """Whether everyone is admitted, because nothing is left to limit."""
 
     @property
     def limit(self) -> int:
-        """How many may be under way."""
+        """The number of transfers that may be active."""
         return int(self._limit)
 
     def succeeded(self) -> None:
-        """One came through without being told to slow down."""
+        """Raise the limit after a transfer that was not throttled."""
         if self._limit >= self._maximum:
             return
         before = int(self._limit)
@@ -161,10 +160,10 @@ class Limiter:
             self._wake()
 
     def throttled(self, seen: int) -> int:
-        """One was told to slow down; returns how often that has led to a cut by now.
+        """Halve the limit after a transfer was throttled, and return the number of cuts so far.
 
-        `seen` is that number when its attempt began: the cut that an attempt has not seen was made for it as well, so
-        that those who were under way together halve the limit once.
+        `seen` is the number of cuts when the attempt began. If there was a cut since then, the limit stays: transfers
+        that were active together halve it once.
         """
         if seen == self.cuts:
             self.cuts += 1
@@ -172,15 +171,36 @@ class Limiter:
         return self.cuts
 
     async def admitted(self, number: int) -> None:
-        """Wait until so many may be under way, counted from 0."""
+        """Wait until worker `number`, counted from 0, is below the limit."""
         while number >= self._limit and not self.lifted:
             await self._grown.wait()
 
     def lift(self) -> None:
-        """Let all go that wait."""
+        """Admit everyone who waits."""
         self.lifted = True
         self._wake()
 
     def _wake(self) -> None:
         self._grown.set()
         self._grown.clear()
+
+
+class _WorkerProgress(Progress):
+    """The progress of one worker, which lowers the limit of the pool when the worker is throttled."""
+
+    __slots__ = ("_cuts", "_limiter", "was_throttled")
+
+    def __init__(self, run: Progress, limiter: Limiter) -> None:
+        super().__init__(run.on_event, run.warnings)
+        self._limiter = limiter
+        self._cuts = 0
+        self.was_throttled = False
+
+    def start(self, item: Item) -> None:
+        self.was_throttled = False
+        self._cuts = self._limiter.cuts
+        super().start(item)
+
+    def throttled(self) -> None:
+        self.was_throttled = True
+        self._cuts = self._limiter.throttled(self._cuts)
