@@ -20,7 +20,8 @@ from forbear.transfer.functions import cp
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.plans.targets import Nesting
 from forbear.transfer.rewrite import copy
-from forbear.transfer.storage.bodies import ANSWER, EMPTY_PAGES, LONGEST_TOKEN, PAGE, Pages, seconds_of
+from forbear.transfer.storage.bodies import ANSWER, LONGEST_TOKEN, seconds_of
+from forbear.transfer.storage.listing import EMPTY_PAGES, PAGE, Pages
 from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.token_requests import TokenSession
 from forbear.transfer.uploads.upload import upload
@@ -164,7 +165,7 @@ def turn(tokens: Iterable[str], *, empty: bool) -> None:
     """Go through pages with these tokens."""
     pages = Pages("list")
     for token in tokens:
-        pages.turned(token, empty=empty)
+        pages.next_token(token, empty=empty)
 
 
 @given(st.integers(0, 60), st.integers(1, 60))
@@ -179,15 +180,15 @@ def test_a_circle_of_tokens_is_noticed(before: int, length: int) -> None:
 def test_tokens_that_do_not_repeat_are_fine(tokens: set[str]) -> None:
     """Any number of them, to the end of the listing."""
     pages = Pages("list")
-    assert [pages.turned(token, empty=False) for token in tokens] == list(tokens)
-    assert pages.turned(None, empty=True) is None
+    assert [pages.next_token(token, empty=False) for token in tokens] == list(tokens)
+    assert pages.next_token(None, empty=True) is None
 
 
 def test_empty_pages_end() -> None:
     """A few in a row are fine, and are counted anew after one that lists something."""
     pages = Pages("list")
     for number in range(3 * EMPTY_PAGES):
-        pages.turned(str(number), empty=number % EMPTY_PAGES != 0)
+        pages.next_token(str(number), empty=number % EMPTY_PAGES != 0)
     with pytest.raises(WrongResponse, match="pages in a row list nothing"):
         turn(map(str, itertools.count()), empty=True)
 

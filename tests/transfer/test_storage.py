@@ -89,7 +89,7 @@ async def test_what_is_there_is_told(cloud: Cloud) -> None:
 
 async def test_lists_go_on_over_pages(cloud: Cloud, monkeypatch: pytest.MonkeyPatch) -> None:
     """By name, with folders where a delimiter is given."""
-    monkeypatch.setattr("forbear.transfer.storage.client._PAGE", 2)
+    monkeypatch.setattr("forbear.transfer.storage.listing._PAGE_ITEMS", 2)
     for name in ("a/1", "a/2", "b", "c/1", "d"):
         cloud.store.put("bkt", name, b"x", {})
     async with storing(cloud) as storage:

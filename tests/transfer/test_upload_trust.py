@@ -16,7 +16,7 @@ from forbear.transfer.objects import Object, Url
 from forbear.transfer.rewrite import copy
 from forbear.transfer.state import State
 from forbear.transfer.storage.client import Storage
-from forbear.transfer.storage.endpoint import is_home, proxy
+from forbear.transfer.storage.endpoint import is_trusted, proxy
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import Broken
 from tests.clients.wire import Answer, Wire, reply
@@ -98,7 +98,7 @@ HERE = "http://127.0.0.1:4443"
 )
 def test_where_data_may_go(endpoint: str, url: str, home: bool) -> None:
     """To the endpoint, to another name of this machine, to another host of Google's: nowhere else."""
-    assert is_home(url, endpoint) is home
+    assert is_trusted(url, endpoint) is home
 
 
 @pytest.mark.parametrize("stream", [False, True])

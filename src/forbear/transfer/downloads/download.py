@@ -176,7 +176,7 @@ class _Download:
             try:
                 response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
                 if response.status != 200:
-                    raise await storage.refusal(what, response)
+                    raise await storage.error_for(what, response)
             except FAILURES as error:
                 await stack.aclose()
                 await patience.after(error, storage.verdict(error))

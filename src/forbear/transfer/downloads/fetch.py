@@ -87,7 +87,7 @@ class Fetch:
     async def _receive(self, response: Response, sink: Sink) -> bool:
         """Hand the body of a reply to the sink; whether the sink has all of it."""
         if response.status not in (200, 206):
-            raise await self._storage.refusal(self.what, response)
+            raise await self._storage.error_for(self.what, response)
         promise = promised(self.version, sink.position, sink.end, response.status, response.headers)
         moved, read = current_progress.get().moved, response.readany
         head = b""

@@ -38,7 +38,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def is_home(url: str, endpoint: str) -> bool:
+def is_trusted(url: str, endpoint: str) -> bool:
     """Return whether data for `endpoint` may go to `url`, an address that a server or a file has named.
 
     That is the same scheme, host and port; another name of this machine with the same port, since emulators name

@@ -144,7 +144,7 @@ class Resumable:
         if "location" not in reply.headers:
             raise WrongResponse(f"{self._what}: the server began no session")
         condition.held()
-        self._url = storage.home(reply.headers["location"], self._what)
+        self._url = storage.trusted_url(reply.headers["location"], self._what)
         if self._keep is not None:
             self._is_kept = await to_the_end(self._keep, self._url)
         self._session.started()
@@ -183,8 +183,8 @@ class Resumable:
     ) -> WholeResponse | HttpError:
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status in _ANSWERS:
-                return WholeResponse(response.status, response.headers, await self._storage.read(response))
-            return await self._storage.refusal(self._what, response)
+                return await self._storage.read(response)
+            return await self._storage.error_for(self._what, response)
 
     def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:
         """What an error status means where the protocol of sessions does not say."""

@@ -89,7 +89,7 @@ async def _kept(
         work = Resumable(storage, file, condition, resource, chunk_size, keep)
         earlier = kept.load()
         session, generation = earlier.pop("session", None), earlier.pop("generation", None)
-        if isinstance(session, str) and isinstance(generation, int) and storage.is_home(session):
+        if isinstance(session, str) and isinstance(generation, int) and storage.is_trusted(session):
             if earlier == this:
                 condition.restore(generation)
                 work.resume(session)
