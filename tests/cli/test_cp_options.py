@@ -11,7 +11,8 @@ UP = ("here.txt", "gs://bkt/")
 BAD = [
     (("cp",), "error: missing argument 'SOURCE...'\nhint: see `forbear cp --help`\n"),
     (("cp", "--parallel", "0", *UP), "error: invalid value for '--parallel': 0 is not in the range x>=1"),
-    (("cp", "--storm", "1", *UP), "error: `--storm` is for the embedded cloud only\nhint: add --embedded"),
+    (("cp", "--faults", "1", *UP), "error: `--faults` is for the embedded cloud only\nhint: add --embedded"),
+    (("rsync", "--storm", "1", *UP), "error: `--faults` is for the embedded cloud only\nhint: add --embedded"),
     (("cp", "--anonymous", "--credentials", "key.json", *UP), "error: `--anonymous` does not go with `--credentials`"),
     (("cp", "--anonymous", "--impersonate", "a@b", *UP), "error: `--anonymous` does not go with `--impersonate`"),
     (
@@ -74,3 +75,11 @@ def test_a_missing_package(module: str, args: tuple[str, ...], hint: str, env: d
     done = subprocess.run([sys.executable, "-c", script, *args], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert done.stderr.splitlines()[1:] == [hint]
+
+
+def test_the_old_name_of_faults(invoke: Invoke) -> None:
+    """`--storm` still works, is in no help, and warns on stderr."""
+    done = invoke("rsync", "-r", "--embedded", "--storm", "7", "here", "gs://demo/")
+    assert done.stderr.startswith("warning: `--storm` is now called `--faults`; ")
+    assert done.stderr.endswith(" met a fault\n")
+    assert "--storm" not in invoke("rsync", "--help").stdout

@@ -84,7 +84,8 @@ def command_named(name: str) -> click.Command:
 @pytest.mark.parametrize("name", SECTIONS)
 def test_every_option_is_described(name: str) -> None:
     """The section of a command names every option that its help names, and no other."""
-    options = {text for option in command_named(name).params for text in option.opts if text.startswith("--")}
+    shown = [option for option in command_named(name).params if not getattr(option, "hidden", False)]
+    options = {text for option in shown for text in option.opts if text.startswith("--")}
     named = set(re.findall(r"`(--[a-z-]+)", SECTIONS[name]))
     assert options <= named
     assert named <= options

@@ -23,7 +23,7 @@ from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.bodies import ANSWER, LONGEST_TOKEN, seconds_of
 from forbear.transfer.storage.listing import EMPTY_PAGES, PAGE, Pages
 from forbear.transfer.storage.client import Settings, Storage
-from forbear.transfer.storage.token_requests import TokenSession
+from forbear.transfer.storage.credentials import token_session
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, TARGET, file_of, storing
@@ -291,7 +291,7 @@ def test_requests_for_tokens_follow_no_redirect() -> None:
     with (
         Wire(reply(200)) as elsewhere,
         Wire(reply(307, b"", f"Location: {elsewhere.url}")) as wire,
-        TokenSession() as session,
+        token_session() as session,
     ):
         assert session.request("POST", wire.url, data=b"assertion=SECRET", timeout=5).status_code == 307
         assert elsewhere.seen == []
@@ -299,7 +299,7 @@ def test_requests_for_tokens_follow_no_redirect() -> None:
 
 def test_requests_for_tokens_read_no_endless_body() -> None:
     """A megabyte is more than any token."""
-    with Wire(reply(200, bytes(ANSWER)), reply(200, bytes(2 * ANSWER))) as wire, TokenSession() as session:
+    with Wire(reply(200, bytes(ANSWER)), reply(200, bytes(2 * ANSWER))) as wire, token_session() as session:
         assert len(session.request("POST", wire.url, data=b"", timeout=5).content) == ANSWER
         with pytest.raises(requests.exceptions.RequestException, match="goes on after"):
             session.request("POST", wire.url, data=b"", timeout=5)
@@ -309,7 +309,7 @@ def test_requests_for_tokens_read_no_endless_body() -> None:
 def test_requests_for_tokens_on_this_machine_go_through_no_proxy(monkeypatch: pytest.MonkeyPatch, name: str) -> None:
     """It would read the secrets in them."""
     monkeypatch.delenv("no_proxy", raising=False)
-    with Wire(reply(200)) as proxy, Wire(reply(204)) as wire, TokenSession() as session:
+    with Wire(reply(200)) as proxy, Wire(reply(204)) as wire, token_session() as session:
         monkeypatch.setenv(name, proxy.url)
         for host in ("127.0.0.1", "localhost"):
             url = wire.url.replace("127.0.0.1", host)

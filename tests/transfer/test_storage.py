@@ -232,7 +232,7 @@ async def test_replies_that_are_of_somebody_else(body: str) -> None:
     """What is no JSON, or no object, is said to be so, whoever sent it."""
     with Wire(reply(200, body.encode("latin-1"))) as wire:
         async with Storage(endpoint=wire.url) as storage:
-            with pytest.raises(TransferError, match=r"the server's reply (is not JSON|does not describe an object)"):
+            with pytest.raises(TransferError, match=r"the server's response (is not JSON|does not describe an object)"):
                 await storage.stat(Url("bkt", "o"))
 
 

@@ -1,18 +1,12 @@
-"""`forbear cp`: its arguments. How it is carried out is not known here."""
+"""`forbear cp`: copy files and objects."""
 
 import sys
-from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
 from forbear.cli.output import EXIT_CODES, BadInput
-from forbear.cli.transfers.options import Given, check, transfer_options
-
-if TYPE_CHECKING:
-    from forbear.cli.transfers.watch import Watch
-    from forbear.transfer.items import Summary
-    from forbear.transfer.storage.client import Storage
+from forbear.cli.transfers.options import TransferOptions, check, transfer_options
 
 _STREAM = "-"
 _EPILOG = f"""{EXIT_CODES}
@@ -23,14 +17,14 @@ Examples:
   forbear cp -r photos gs://my-bucket/backup/
   forbear cp 'gs://my-bucket/logs/*.gz' .
   pg_dump mydb | forbear cp - gs://my-bucket/mydb.sql
-  forbear cp -r --embedded --storm 1 photos gs://demo/"""
+  forbear cp -r --embedded --faults 1 photos gs://demo/"""
 
 
 @click.command(epilog=_EPILOG)
 @click.argument("sources", nargs=-1, required=True, metavar="SOURCE...")
 @click.argument("target")
-@click.option("-r", "--recursive", is_flag=True, help="Copy folders with all that is in them.")
-@click.option("-n", "--no-clobber", is_flag=True, help="Leave alone what is there already.")
+@click.option("-r", "--recursive", is_flag=True, help="Copy folders with everything in them.")
+@click.option("-n", "--no-clobber", is_flag=True, help="Skip files that exist at TARGET.")
 @transfer_options
 @click.pass_context
 def command(
@@ -39,46 +33,40 @@ def command(
     target: str,
     recursive: bool,
     no_clobber: bool,
-    **given: Unpack[Given],
+    **options: Unpack[TransferOptions],
 ) -> None:
-    """Copy files to and from Cloud Storage, come what may.
+    """Copy files to and from Cloud Storage; interrupted copies resume.
 
     SOURCE and TARGET are files, folders, gs:// addresses, or - for stdin and stdout. With several sources, TARGET is a
     folder. In gs:// addresses *, ?, [...] and ** are wildcards.
 
-    After a failure it continues from the last byte that is there, and so does the same command run again, whatever
-    ended the one before. Every file is checked by its CRC32C. Options of the backoff are for one transfer without
-    progress: each bit of progress starts its patience anew.
+    After a failure, a copy continues from the last byte that arrived. The same command, run again, continues it too.
+    The CRC32C of every file is verified. The backoff options limit the retries of one transfer; any progress resets
+    them.
     """
-    check(given)
+    check(options)
     if _STREAM in (*sources, target):
-        _check_stream(sources, target, recursive, given)
+        _check_stream(sources, target, recursive, options)
     from forbear.cli.transfers.run import run_transfers  # needs httptools
-    from forbear.transfer.functions import acp
+    from forbear.transfer.functions import run_cp
     from forbear.transfer.plans.arguments import CpArguments
 
-    asked = partial(
-        CpArguments.of, sources, target, recursive=recursive, no_clobber=no_clobber, exclude=given["exclude"]
-    )
-
-    async def transfer(storage: "Storage", watch: "Watch") -> "Summary":
-        return await acp(
-            storage,
+    def parse() -> CpArguments:
+        return CpArguments.of(
             sources,
             target,
             recursive=recursive,
             no_clobber=no_clobber,
-            exclude=given["exclude"],
-            manifest=given["manifest"],
-            parallel=given["parallel"],
-            listener=watch,
+            exclude=options["exclude"],
+            manifest=options["manifest"],
+            parallel=options["parallel"],
         )
 
-    run_transfers(ctx, given, (*sources, target), asked, transfer)
+    run_transfers(ctx, options, (*sources, target), parse, run_cp)
 
 
-def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, given: Given) -> None:
-    """BadInput for what does not go with stdin and stdout."""
+def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:
+    """Raise BadInput for options that exclude stdin or stdout."""
     if recursive:
         raise BadInput("`-` does not go with `-r`", "a stream is one file, not a folder")
     if len(sources) > 1 and _STREAM in sources:
@@ -87,7 +75,7 @@ def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, given:
         raise BadInput("`-` as the target needs stdout, which is closed", "let it lead somewhere: > FILE")
     if _STREAM in sources and sys.__stdin__ is None:
         raise BadInput("`-` as the source needs stdin, which is closed", "let it come from somewhere: < FILE")
-    if given["manifest"] is not None:
+    if options["manifest"] is not None:
         raise BadInput("`--manifest` does not go with `-`", "a stream is another one each time: leave --manifest out")
-    if target == _STREAM and given["as_json"]:
+    if target == _STREAM and options["as_json"]:
         raise BadInput("`--json` does not go with `-` as the target", "both would write to stdout: leave --json out")

@@ -1,17 +1,11 @@
-"""`forbear rsync`: its arguments. How it is carried out is not known here."""
+"""`forbear rsync`: make a folder hold what another folder holds."""
 
-from functools import partial
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 import click
 
 from forbear.cli.output import EXIT_CODES, BadInput
-from forbear.cli.transfers.options import Given, check, transfer_options
-
-if TYPE_CHECKING:
-    from forbear.cli.transfers.watch import Watch
-    from forbear.transfer.items import Summary
-    from forbear.transfer.storage.client import Storage
+from forbear.cli.transfers.options import TransferOptions, check, transfer_options
 
 _EPILOG = f"""{EXIT_CODES}
 
@@ -25,10 +19,10 @@ Examples:
 @click.command(epilog=_EPILOG)
 @click.argument("source")
 @click.argument("target")
-@click.option("-r", "--recursive", is_flag=True, help="Go into folders.")
-@click.option("-d", "--delete", is_flag=True, help="Delete what is in TARGET only, once all is copied.")
-@click.option("-c", "--checksum", is_flag=True, help="Compare by CRC32C, whatever size and time say.")
-@click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and do nothing.")
+@click.option("-r", "--recursive", is_flag=True, help="Include subfolders.")
+@click.option("-d", "--delete", is_flag=True, help="Delete files that only TARGET has, after all copies.")
+@click.option("-c", "--checksum", is_flag=True, help="Compare by CRC32C, not by size and time.")
+@click.option("-n", "--dry-run", is_flag=True, help="Print what would be done, and change nothing.")
 @transfer_options
 @click.pass_context
 def command(
@@ -39,46 +33,35 @@ def command(
     delete: bool,
     checksum: bool,
     dry_run: bool,
-    **given: Unpack[Given],
+    **options: Unpack[TransferOptions],
 ) -> None:
-    """Make one folder hold what another holds, by copying what differs.
+    """Make one folder hold what another holds, by copying the differences.
 
-    SOURCE and TARGET are folders, or gs:// addresses as if they were. Files are the same if their sizes are and, where
-    both have one, their modification times, else their CRC32C. What `--exclude` matches is neither copied nor deleted.
+    SOURCE and TARGET are folders, or gs:// addresses used as folders. Two files are the same if their sizes and
+    modification times agree; if a time is missing or differs, their CRC32C decides. Files that `--exclude` matches are
+    neither copied nor deleted.
 
-    Run again after a failure it does the rest, and continues what was under way from the last byte that is there.
-    Options of the backoff are for one transfer without progress: each bit of progress starts its patience anew.
+    The same command, run again after a failure, does the rest and continues interrupted transfers from the last byte
+    that arrived. The backoff options limit the retries of one transfer; any progress resets them.
     """
-    check(given)
+    check(options)
     if "-" in (source, target):
         raise BadInput("`-` is no folder", "`forbear cp` copies streams")
     from forbear.cli.transfers.run import run_transfers  # needs httptools
-    from forbear.transfer.functions import arsync
+    from forbear.transfer.functions import run_rsync
     from forbear.transfer.plans.arguments import RsyncArguments
 
-    asked = partial(
-        RsyncArguments.of,
-        source,
-        target,
-        recursive=recursive,
-        delete=delete,
-        checksum=checksum,
-        exclude=given["exclude"],
-    )
-
-    async def transfer(storage: "Storage", watch: "Watch") -> "Summary":
-        return await arsync(
-            storage,
+    def parse() -> RsyncArguments:
+        return RsyncArguments.of(
             source,
             target,
             recursive=recursive,
             delete=delete,
             checksum=checksum,
+            exclude=options["exclude"],
             dry_run=dry_run,
-            exclude=given["exclude"],
-            manifest=given["manifest"],
-            parallel=given["parallel"],
-            listener=watch,
+            manifest=options["manifest"],
+            parallel=options["parallel"],
         )
 
-    run_transfers(ctx, given, (source, target), asked, transfer, dry_run=dry_run)
+    run_transfers(ctx, options, (source, target), parse, run_rsync, dry_run=dry_run)

@@ -1,4 +1,4 @@
-"""CRC32C: the checksum that every object has, taken of pieces as they pass, and joined without reading them again."""
+"""CRC32C, the checksum of every object, computed piece by piece; checksums of adjacent ranges can be joined."""
 
 import base64
 from collections.abc import Callable
@@ -16,7 +16,7 @@ _POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
 
 
 class Crc32c:
-    """The checksum of the bytes seen so far, and how many they are."""
+    """The checksum of a sequence of bytes, and their number."""
 
     __slots__ = ("size", "value")
 
@@ -25,30 +25,30 @@ class Crc32c:
         self.size = size
 
     def update(self, data: bytes) -> None:
-        """See some more bytes."""
+        """Append bytes."""
         self.value = _extend(self.value, data)
         self.size += len(data)
 
     def join(self, after: Self) -> None:
-        """See the bytes that `after` has seen, without reading them again."""
+        """Append the bytes of another checksum, without reading them again."""
         self.value = _shifted(self.value, after.size) ^ after.value
         self.size += after.size
 
     @property
     def text(self) -> str:
-        """As the API writes it: base64 of the big-endian bytes."""
+        """The checksum as the API writes it: base64 of the big-endian bytes."""
         return base64.b64encode(self.value.to_bytes(4, "big")).decode()
 
 
 def crc32c_of(data: bytes) -> str:
-    """The checksum of some bytes, as the API writes it."""
+    """Return the checksum of bytes, as the API writes it."""
     return base64.b64encode(_extend(0, data).to_bytes(4, "big")).decode()
 
 
-# A CRC is linear: to append n zero bytes is to multiply the register by a 32 by 32 matrix over GF(2), and the matrix
-# of n bytes is a product of those of 1, 2, 4, 8 … bytes.
+# A CRC is linear: appending n zero bytes multiplies the register by a 32 by 32 matrix over GF(2). The matrix for n bytes
+# is a product of the matrices for 1, 2, 4, 8 … bytes.
 def _shifted(value: int, size: int) -> int:
-    """The checksum after `size` more zero bytes, as far as it comes from the bytes before them."""
+    """Return the contribution of `value` to the checksum after `size` more zero bytes."""
     power = 0
     while size:
         if power == len(_zeros):
@@ -76,11 +76,11 @@ def _squared(matrix: list[int]) -> list[int]:
 
 
 def _one_byte() -> list[int]:
-    matrix = [_POLYNOMIAL, *(1 << bit for bit in range(31))]  # of one zero bit
+    matrix = [_POLYNOMIAL, *(1 << bit for bit in range(31))]  # for one zero bit
     for _ in range(3):
         matrix = _squared(matrix)
     return matrix
 
 
 _zeros = [_one_byte()]
-"""The matrices of 1, 2, 4 … zero bytes, as far as they were needed."""
+"""The matrices for 1, 2, 4 … zero bytes, computed when first needed."""

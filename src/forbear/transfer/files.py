@@ -210,7 +210,7 @@ def _is_at(status: os.stat_result, folder: OpenFolder, name: str) -> bool:
 
 
 def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:
-    """Update `checksum` with `count` bytes of an open file from `start` on, or up to its end; one piece at each step."""
+    """Update `checksum` with `count` bytes of an open file from `start` on, or up to its end, a piece at each step."""
     while count and (data := read_at(descriptor, min(PIECE, count), start)):
         checksum.update(data)
         start += len(data)

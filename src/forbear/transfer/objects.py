@@ -1,4 +1,4 @@
-"""Addresses: what is `gs://bucket/object`, what is a local path. It asks neither the cloud nor the disk."""
+"""Objects of Cloud Storage as values: their addresses, such as gs://bucket/name, and what the service says of them."""
 
 import re
 from collections.abc import Mapping
@@ -15,10 +15,19 @@ _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]|[a-z0-9]")
 _GENERATION = re.compile(r"(.+)#([0-9]+)", re.DOTALL)
 _LONGEST_NAME = 1024
 
+FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
+"""The fields that requests ask for, because `Object.of` reads them."""
+
+MTIME = "goog-reserved-file-mtime"
+"""The metadata key for the modification time of the file in whole seconds, as gsutil and gcloud write it."""
+
+_END_OF_TIME = 2.0**62
+_LARGEST = 2**63 - 1
+
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """An object, or the beginning of some names: `name` may be empty, `generation` is None for the live version."""
+    """The address of an object, or of all names with a prefix. `generation` is None for the live version."""
 
     bucket: str
     name: str = ""
@@ -26,7 +35,7 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "gs://bucket/name" or "gs://bucket/name#generation"; ValueError says what is wrong with it."""
+        """Parse "gs://bucket/name" or "gs://bucket/name#generation"; ValueError says which rule it breaks."""
         if not is_cloud(text):
             raise ValueError(f"`url` must begin with {SCHEME}, got {text!r}")
         bucket, _, name = text.removeprefix(SCHEME).partition("/")
@@ -37,19 +46,17 @@ class Url:
             )
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
             raise ValueError(f"`url` names an object of more than {_LONGEST_NAME} bytes, the longest name there is")
-        versioned = _GENERATION.fullmatch(name)
-        if versioned is not None:
-            return cls(bucket, versioned[1], int(versioned[2]))
-        return cls(bucket, name)
+        match = _GENERATION.fullmatch(name)
+        return cls(bucket, name) if match is None else cls(bucket, match[1], int(match[2]))
 
     def __str__(self) -> str:
         version = "" if self.generation is None else f"#{self.generation}"
         text = f"{SCHEME}{self.bucket}/{self.name}{version}"
-        # A name that is no Unicode, from a listing or a command line, must not fail where it is written.
+        # A name that is not Unicode, from a listing or the command line, must not raise where it is printed.
         return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
     def check_object(self, parameter: str) -> None:
-        """ValueError, by the name of the parameter, where it is no object's address."""
+        """Raise ValueError, with the name of the parameter, if this is not the address of an object."""
         if not self.name:
             raise ValueError(f"`{parameter}` must name an object, such as {self}name, got {self}")
 
@@ -59,7 +66,7 @@ class Url:
         return f"/storage/v1{self._resource}"
 
     def rewrite_path(self, target: "Url") -> str:
-        """The path for a copy of the object to `target`."""
+        """Return the path of a request that copies the object to `target`."""
         return f"{self.path}/rewriteTo{target._resource}"
 
     @property
@@ -68,7 +75,7 @@ class Url:
 
     @property
     def prefix(self) -> str:
-        """What the names of all objects begin with that are in it, as if it were a folder; empty for a bucket."""
+        """The prefix of the objects in this folder: the name with a slash at its end, or empty for a bucket."""
         return self.name if not self.name or self.name.endswith("/") else f"{self.name}/"
 
     @property
@@ -78,12 +85,12 @@ class Url:
 
     @property
     def upload_path(self) -> str:
-        """The path that uploads to this bucket go to."""
+        """The path of uploads to this bucket."""
         return f"/upload/storage/v1/b/{quote(self.bucket, safe='')}/o"
 
 
 def quoted(text: str) -> str:
-    """Return text percent-encoded for a URL; UnsafeName for text that is no Unicode."""
+    """Return text percent-encoded for a URL; UnsafeName for text that is not Unicode."""
     try:
         return quote(text, safe="")
     except UnicodeEncodeError as error:
@@ -91,26 +98,13 @@ def quoted(text: str) -> str:
 
 
 def is_cloud(text: str) -> bool:
-    """Whether an address is in the cloud."""
+    """Return whether a source or target is in the cloud: it begins with gs://."""
     return text.startswith(SCHEME)
-
-
-FIELDS = "bucket,name,generation,metageneration,size,crc32c,md5Hash,contentType,contentEncoding,updated,metadata"
-"""What to ask for: the fields that `Object.of` reads."""
-
-MTIME = "goog-reserved-file-mtime"
-"""The metadata key under which gsutil and gcloud keep the modification time of the file, in whole seconds."""
-
-_END_OF_TIME = 2.0**62
-_LARGEST = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One version of an object: `size` in bytes as stored, `crc32c` as the API writes it, times in epoch seconds.
-
-    `mtime` is that of the file that was uploaded, None where nobody noted it.
-    """
+    """One generation of an object: `size` in bytes as stored, `crc32c` as the API writes it, times in epoch seconds."""
 
     bucket: str
     name: str
@@ -125,7 +119,7 @@ class Object:
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
-        """Read the resource of the JSON API; TransferError where it is none."""
+        """Parse a resource of the JSON API; WrongResponse if it does not describe an object."""
         try:
             updated = resource.get("updated")
             return cls(
@@ -141,25 +135,25 @@ class Object:
                 metadata=_texts(resource.get("metadata") or {}),
             )
         except (KeyError, ValueError, TypeError, AttributeError, OverflowError) as error:
-            raise WrongResponse(f"the server's reply does not describe an object: {text_of(error)}") from error
+            raise WrongResponse(f"the server's response does not describe an object: {text_of(error)}") from error
 
     @property
     def url(self) -> Url:
-        """Where it is; it names the version."""
+        """The address, with the generation."""
         return Url(self.bucket, self.name, self.generation)
 
     @property
     def mtime(self) -> float | None:
-        """When the file that it was uploaded from was last modified; None where what is noted is no such time."""
+        """The modification time of the file that was uploaded; None if the metadata holds no valid time."""
         try:
-            found = float(self.metadata[MTIME])
+            seconds = float(self.metadata[MTIME])
         except (KeyError, ValueError, TypeError):
             return None
-        return found if abs(found) < _END_OF_TIME else None  # anybody may write there; neither nan nor inf is less
+        return seconds if abs(seconds) < _END_OF_TIME else None  # anybody may write it; this refuses nan and inf
 
 
 def _number(value: Any) -> int:
-    """Return a number of the API, a string or a number in JSON; ValueError for one that it cannot have."""
+    """Parse a number of the API, a string or a number in JSON; ValueError if it is out of range."""
     number = int(value)
     if not 0 <= number <= _LARGEST:
         raise ValueError("a number is out of range")

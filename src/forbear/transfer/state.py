@@ -1,6 +1,6 @@
-"""The state of a transfer on disk, from which another process continues: atomic, private, and locked. It sends nothing.
+"""The state of a transfer on disk, from which another process can continue it: atomic, private and locked.
 
-It is a convenience: where it cannot be kept, the transfer goes on without it.
+If the state cannot be kept, the transfer goes on without it.
 """
 
 import errno
@@ -23,25 +23,25 @@ from forbear.transfer.errors import StrPath, TransferError, is_out_of_files, why
 from forbear.transfer.files import OpenFolder, open_locked
 
 SMALL = 8 * 1024 * 1024
-"""Up to this many bytes a transfer keeps no state, and begins anew in the next process."""
+"""The largest transfer in bytes that keeps no state, and starts anew in the next process."""
 
 DIRECTORY_VARIABLE = "FORBEAR_STATE_DIR"
 _VERSION = 1
 _LASTING, _PASSING = ".new", ".now"
 _CURE = f"name a folder that can be written to: {DIRECTORY_VARIABLE}=/path"
 _OLD = 31 * 24 * 60 * 60.0
-"""Seconds after which a state is of no use: the server forgets its session after a week."""
+"""Seconds after which a state is deleted as useless: the server forgets its upload session after a week."""
 _MOST_COLLECTED = 1000
-"""How many files are looked at to find old ones, so that it takes no time in a folder with very many."""
+"""The number of files that are checked for their age, so that a folder with very many takes no time."""
 _FILE = re.compile(r"([0-9a-f]{32})\.(?:lock|json|new|now)")
 _LONGEST = 1024 * 1024
-"""How many bytes of a state are read: one has a session's address, or a few numbers, and never as many as 64 KiB."""
+"""The bytes of a state that are read. A state has the URL of a session or a few numbers, and never reaches 64 KiB."""
 
 
 def default_directory() -> Path:
-    """Where states are kept: $FORBEAR_STATE_DIR, or forbear/transfers among the user's other states.
+    """Return the folder for states: $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
 
-    Raises OSError where the user has no home.
+    Raises OSError if the user has no home folder.
     """
     named = os.environ.get(DIRECTORY_VARIABLE)
     if named:
@@ -62,13 +62,13 @@ def _warn(text: str) -> None:
 class State:
     """The state of one transfer, as a context manager that holds its lock: `with State(directory, "upload", ...)`.
 
-    `directory` is where it is kept, None for the usual place. `key` is what makes it this transfer and no other; it is
-    not secret, but is hashed all the same, because it may be long. Raises Locked where another process,
-    or another task, holds the lock, and TransferError for a folder or a file in which somebody else may write. A state
-    that was not forgotten stays for the next run; one that cannot be read is treated as none.
+    `directory` is the folder for states, None for the default one. `key` identifies the transfer; it is hashed, because
+    it may be long. Raises Locked if another process or task holds the lock, and TransferError if somebody else may
+    write to the folder or a file. A state stays for the next run until it is forgotten; one that cannot be read counts
+    as empty.
 
-    Where the folder cannot be made or written to, or its disk is full, `warn` gets the reason, by default as a
-    RuntimeWarning; then nothing is `kept`. States and locks that are older than a month are deleted.
+    If the folder cannot be made or written to, or its disk is full, `kept` is False and `warn` gets the reason, by
+    default as a RuntimeWarning. States and locks that are older than a month are deleted.
     """
 
     def __init__(self, directory: StrPath | None, *key: str, warn: Callable[[str], object] = _warn) -> None:
@@ -104,21 +104,21 @@ class State:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if self._opened is not None and sys.platform != "win32":
-            # On Windows an open file cannot be deleted, and the next run finds it free.
+            # On Windows an open file cannot be deleted; the next run can lock it.
             with suppress(OSError):
                 self._opened.unlink(f"{self._name}.lock")
         self._close()
         self._is_entered = False
 
     def load(self) -> dict[str, Any]:
-        """Return what was saved last; empty where there is nothing, or nothing of use, or the file of somebody else."""
+        """Return the values that were saved last; empty if there are none, or if the file is damaged or not ours."""
         folder = self._folder
         if folder is None:
             return {}
         try:
             descriptor = folder.open_own(f"{self._name}.json", os.O_RDONLY)
             with os.fdopen(descriptor, "rb") as file:
-                if os.fstat(descriptor).st_nlink > 1:  # another name of something else
+                if os.fstat(descriptor).st_nlink > 1:  # it may be a second name of another file
                     return {}
                 saved: Any = json.loads(file.read(_LONGEST))
             return dict(saved["values"]) if saved["version"] == _VERSION else {}
@@ -126,18 +126,18 @@ class State:
             return {}
 
     def save(self, values: dict[str, Any], *, lasting: bool = True) -> None:
-        """Put `values` on disk at once, in place of what was there before.
+        """Write `values` to disk at once, and replace what was saved before.
 
-        It outlives the process, and the machine where it is to be `lasting`, which costs a while. One of either kind
-        may be under way at a time. Where a lasting one cannot be kept, nothing is; where another cannot, what was there
-        before stays.
+        They survive the death of the process. If `lasting`, they also survive a crash of the machine, which takes time
+        for a sync. One lasting and one other save may run at the same time. If a lasting save fails, the state is
+        forgotten; if another fails, the values from before stay.
         """
         data = json.dumps({"version": _VERSION, "values": values}).encode()
         folder, temporary = self._folder, f"{self._name}{_LASTING if lasting else _PASSING}"
         if folder is None:
             return
         try:
-            with suppress(FileNotFoundError):  # another process may have died here
+            with suppress(FileNotFoundError):  # left by a process that died here
                 folder.unlink(temporary)
             descriptor = folder.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
             with os.fdopen(descriptor, "wb") as file:
@@ -155,14 +155,14 @@ class State:
                 self._lose(error)
 
     def forget(self) -> None:
-        """Delete what was saved: the transfer is over."""
+        """Delete the saved values, because the transfer is done."""
         folder = self._folder
         if folder is not None:
             _delete(folder, self._name)
 
     @property
     def _folder(self) -> OpenFolder | None:
-        """The open folder, None where nothing can be kept."""
+        """The open folder, None if nothing can be kept."""
         if not self._is_entered:
             raise RuntimeError("a State must be entered before it is used: `with State(...) as state:`")
         return self._opened
@@ -176,13 +176,13 @@ class State:
             folder.close()
 
     def _lose(self, error: OSError) -> None:
-        """Warn that nothing is kept; TransferError where no more files can be opened, since others close theirs."""
+        """Warn that nothing is kept; TransferError if no more files can be opened, so that the item runs again later."""
         self.kept = False
         try:
             path: StrPath = default_directory() if self._directory is None else self._directory
         except OSError as homeless:
             path = str(homeless.filename)
-        text = f"cannot keep the state of the transfer in {os.fspath(path)}: {why_not(path, error, named=True)}"
+        text = _cannot_keep(os.fspath(path), why_not(path, error, named=True))
         if is_out_of_files(error):
             raise TransferError(text, _CURE) from error
         self._warn(f"{text}; it goes on, but another process cannot continue it; {_CURE}")
@@ -195,15 +195,15 @@ _collected: set[tuple[int, int]] = set()
 def _collect_once(folder: OpenFolder) -> None:
     """Delete the states and locks that are older than a month, unless this process has done so before."""
     with suppress(OSError):
-        found = folder.status()
-        if (found.st_dev, found.st_ino) not in _collected:
-            _collected.add((found.st_dev, found.st_ino))
+        status = folder.status()
+        if (status.st_dev, status.st_ino) not in _collected:
+            _collected.add((status.st_dev, status.st_ino))
             for name in _old(folder):
                 _collect(folder, name)
 
 
 def _old(folder: OpenFolder) -> list[str]:
-    """Return the names of states all of whose files are older than a month."""
+    """Return the names of the states whose files are all older than a month."""
     newest: dict[str, float] = {}
     with os.scandir(folder.path or os.curdir) as entries:
         for entry in islice(entries, _MOST_COLLECTED):
@@ -233,12 +233,12 @@ def _collect(folder: OpenFolder, name: str) -> None:
 
 def _delete(folder: OpenFolder, name: str) -> None:
     for suffix in (_PASSING, _LASTING, ".json"):
-        with suppress(OSError):  # what stays tells the next run no more than that it is over
+        with suppress(OSError):  # the next run copes with files that stay
             folder.unlink(f"{name}{suffix}")
 
 
 def _make_private(path: str) -> None:
-    """Make a folder that only this user may use, and those above it that are missing."""
+    """Make a folder that only this user may use, and the missing folders above it."""
     for folder in reversed(list(_missing(path))):
         try:
             os.mkdir(folder, 0o700)
@@ -248,7 +248,7 @@ def _make_private(path: str) -> None:
 
 
 def _missing(path: str) -> Iterator[str]:
-    """Yield the folder and those above it that are not there, from below; the folder itself in any case."""
+    """Yield the folder, and then the missing folders above it, from the lowest up."""
     yield path
     above = os.path.dirname(path.rstrip(os.sep))
     while above not in ("", path) and not os.path.lexists(above):
@@ -259,18 +259,20 @@ def _missing(path: str) -> Iterator[str]:
 def _check_private(folder: OpenFolder) -> None:
     """Raise TransferError for a folder in which another user may delete or replace this user's files.
 
-    In one that is sticky, such as /tmp, others can only add files, and theirs are not used.
+    In a sticky folder, such as /tmp, other users can only add files, and those are not used.
     """
     if sys.platform == "win32":
         return
-    found = folder.status()
-    if found.st_uid not in (os.geteuid(), 0):
+    status = folder.status()
+    if status.st_uid not in (os.geteuid(), 0):
         why = "it belongs to another user"
-    elif found.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not found.st_mode & stat.S_ISVTX:
+    elif status.st_mode & (stat.S_IWGRP | stat.S_IWOTH) and not status.st_mode & stat.S_ISVTX:
         why = "others may write to it"
     else:
         return
-    raise TransferError(
-        f"cannot keep the state of the transfer in {folder.path}: {why}",
-        f"take that right from them (chmod go-w), or name a folder of your own: {DIRECTORY_VARIABLE}=/path",
-    )
+    cure = f"take that right from them (chmod go-w), or name a folder of your own: {DIRECTORY_VARIABLE}=/path"
+    raise TransferError(_cannot_keep(folder.path, why), cure)
+
+
+def _cannot_keep(path: str, why: str) -> str:
+    return f"cannot keep the state of the transfer in {path}: {why}"

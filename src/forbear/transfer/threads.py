@@ -1,4 +1,4 @@
-"""Threads for what takes long, so that the event loop goes on. They know no transfer."""
+"""Threads for work that takes long, so that it does not block the event loop."""
 
 import asyncio
 import threading
@@ -13,15 +13,15 @@ _T = TypeVar("_T")
 
 
 async def in_steps(steps: Iterator[object]) -> None:
-    """Run an iterator to its end in threads, some steps at a time; cancelled, it ends with those under way."""
+    """Run an iterator to its end in threads, some steps at a time. When cancelled, it stops after the current steps."""
     while not await to_the_end(_some, steps):
         pass
 
 
 async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
-    """Call a function in a thread; cancelled, it waits for the function all the same.
+    """Call a function in a thread. When cancelled, it still waits for the function.
 
-    Otherwise a thread would go on with files that are closed by then, and whose numbers others have.
+    Otherwise the thread would continue with files that are closed by then, and whose descriptors are used again.
     """
     called = asyncio.get_running_loop().run_in_executor(None, partial(function, *values))
     try:
@@ -34,7 +34,7 @@ async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
 
 
 async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
-    """Call a function that may wait for long; nobody waits for its thread when the call is cancelled."""
+    """Call a function that may block for long in a thread. When cancelled, it does not wait for the function."""
     loop = asyncio.get_running_loop()
     outcome: asyncio.Future[_T] = loop.create_future()
 
@@ -60,7 +60,7 @@ async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
 
 
 def _some(steps: Iterator[object]) -> bool:
-    """Make some steps; whether the end is reached."""
+    """Take some steps of an iterator, and return whether it has ended."""
     for _ in range(_STEPS):
         try:
             next(steps)

@@ -1,1 +1,1 @@
-"""What `forbear cp` and `forbear rsync` share: options, the screen, and how a transfer is begun and ended."""
+"""The parts that `forbear cp` and `forbear rsync` share: options, the run, and what they print."""

@@ -1,4 +1,4 @@
-"""The options that both commands share, and what they mean together. Nothing that transfers is loaded here."""
+"""The options that `forbear cp` and `forbear rsync` share, and the checks of their combinations."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -8,35 +8,37 @@ import click
 
 from forbear.cli import values
 from forbear.cli.options import Chosen, policy_options
-from forbear.cli.output import BadInput
+from forbear.cli.output import BadInput, warn
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 _FILE = click.Path(dir_okay=False, path_type=Path)
 
 _OPTIONS = (
-    click.option("-x", "--exclude", metavar="REGEX", help="Leave out what it matches, by the name within SOURCE."),
-    click.option("--manifest", type=_FILE, metavar="FILE", help="Note there what was done; a rerun leaves that out."),
-    click.option("--parallel", type=click.IntRange(1), metavar="N", help="At most so many transfers at a time."),
-    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, a summary last."),
-    click.option("-q", "--quiet", is_flag=True, help="Say nothing but what failed."),
-)
-_CONNECTION = (
-    click.option("--credentials", type=_FILE, metavar="FILE", help="Key file; else the application default ones."),
+    click.option("-x", "--exclude", metavar="REGEX", help="Skip names within SOURCE that it matches."),
+    click.option("--manifest", type=_FILE, metavar="FILE", help="Record finished files here; a rerun skips them."),
+    click.option("--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time."),
+    click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
+    click.option("-q", "--quiet", is_flag=True, help="Print only failures."),
+    click.option("--credentials", type=_FILE, metavar="FILE", help="Key file; else application default credentials."),
     click.option("--impersonate", metavar="EMAIL", help="Act as this service account."),
     click.option("--anonymous", is_flag=True, help="Send no credentials."),
     click.option("--endpoint", metavar="URL", help="The service; else $STORAGE_EMULATOR_HOST, or the real one."),
-    click.option("--user-project", metavar="PROJECT", help="Who pays, for buckets whose requester does."),
+    click.option("--user-project", metavar="PROJECT", help="Project that pays, for requester-pays buckets."),
     click.option(
-        "--stall-timeout", type=values.duration, metavar="S", help="For so long no byte may move; 60 by default."
+        "--stall-timeout",
+        type=values.duration,
+        metavar="S",
+        help="Drop a connection that is idle for S; 60 by default.",
     ),
-    click.option("--embedded", is_flag=True, help="Try it on an embedded cloud, which ends with the command."),
-    click.option("--storm", type=int, metavar="SEED", help="With --embedded: fail some requests."),
+    click.option("--embedded", is_flag=True, help="Use an embedded cloud, which ends with the command."),
+    click.option("--faults", type=int, metavar="SEED", help="With --embedded: fail some requests."),
+    click.option("--storm", type=int, hidden=True),
 )
 
 
-class Given(Chosen):
-    """The shared options, as click hands them over; None and False where nothing was said."""
+class TransferOptions(Chosen):
+    """The values of the shared options; None and False mean that an option is absent."""
 
     exclude: str | None
     manifest: Path | None
@@ -50,20 +52,25 @@ class Given(Chosen):
     user_project: str | None
     stall_timeout: float | None
     embedded: bool
+    faults: int | None
     storm: int | None
 
 
 def transfer_options(function: F) -> F:
-    """Add the shared options to a command; it receives them as the keywords of `Given`."""
+    """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
     function = policy_options(function)
-    for option in reversed((*_OPTIONS, *_CONNECTION)):
+    for option in reversed(_OPTIONS):
         function = option(function)
     return function
 
 
-def check(given: Given) -> None:
-    """BadInput for options that do not go together."""
-    said: dict[str, object] = dict(given)
+def check(options: TransferOptions) -> None:
+    """Raise BadInput for options that exclude each other, and warn of the old name of `--faults`."""
+    if options["storm"] is not None:
+        warn("`--storm` is now called `--faults`; the old name will be removed in the next version")
+        if options["faults"] is None:
+            options["faults"] = options["storm"]
+    by_name: dict[str, object] = dict(options)
     for first, second in (
         ("anonymous", "credentials"),
         ("anonymous", "impersonate"),
@@ -72,11 +79,7 @@ def check(given: Given) -> None:
         ("embedded", "impersonate"),
         ("embedded", "user_project"),
     ):
-        if said[first] and said[second]:
-            raise BadInput(f"`{_spelt(first)}` does not go with `{_spelt(second)}`", "leave one of them out")
-    if given["storm"] is not None and not given["embedded"]:
-        raise BadInput("`--storm` is for the embedded cloud only", "add --embedded, or start `forbear cloud --storm`")
-
-
-def _spelt(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
+        if by_name[first] and by_name[second]:
+            raise BadInput(f"`--{first}` does not go with `--{second.replace('_', '-')}`", "leave one of them out")
+    if options["faults"] is not None and not options["embedded"]:
+        raise BadInput("`--faults` is for the embedded cloud only", "add --embedded, or start `forbear cloud --faults`")

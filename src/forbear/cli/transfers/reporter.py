@@ -1,4 +1,4 @@
-"""Reporter: what is said of outcomes, besides the progress: failures and the end on stderr, JSON lines on stdout."""
+"""What the commands print of transfers besides live lines: failures and the total on stderr, JSON lines on stdout."""
 
 import json
 import re
@@ -9,35 +9,56 @@ from collections import Counter
 import click
 
 from forbear.cli.output import advise, report, tell, warn
+from forbear.cli.transfers.statistics import Statistics
 from forbear.core.redact import printable, redact
 from forbear.core.report import Report
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status, Summary
+from forbear.transfer.progress import Finished, Retried, TransferEvent, Warned
 
+Record = dict[str, object]
+
+_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _KINDS = 4
 _WORD = re.compile(r"[\w ]+")
 _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
-"""From which on a speed means something."""
+"""The smallest transfer for which a speed is printed."""
+_STANDSTILL = 30.0
+"""Seconds without progress after which retries are reported, if nobody sees live lines."""
 _CANNOT_CONNECT = "cannot connect to"
 UNREACHABLE = "check the network; another service than the real one is named by --endpoint or STORAGE_EMULATOR_HOST"
 
 
 class Reporter:
-    """Says one outcome after the other, and in the end what came of all.
+    """A listener that updates the statistics and prints outcomes and warnings; at the end, call `summary`.
 
-    `quiet` leaves out what is no failure; after a `dry_run`, outcomes are what would be done, and go to stdout.
+    `quiet` prints only failures. With `dry_run`, the outcomes say what would be done, and go to stdout. With
+    `reports_standstill`, a line on stderr says why nothing moves.
     """
 
-    def __init__(self, *, as_json: bool, quiet: bool, dry_run: bool = False) -> None:
+    def __init__(self, statistics: Statistics, *, as_json: bool, quiet: bool, dry_run: bool = False) -> None:
+        self.statistics = statistics
+        self.reports_standstill = False
         self._as_json = as_json
         self._quiet = quiet
         self._dry_run = dry_run
         self._unread = False
+        self._reported_at = statistics.began_at
 
-    def outcome(self, outcome: Outcome) -> None:
-        """Say a failure, and why something was left out that was not to be expected."""
+    def __call__(self, event: TransferEvent) -> None:
+        """Handle an event."""
+        self.statistics(event)
+        if isinstance(event, Finished):
+            self._outcome(event.outcome)
+        elif isinstance(event, Retried) and self.reports_standstill:
+            self._standstill(event)
+        elif isinstance(event, Warned) and not self._quiet:
+            warn(event.text)
+
+    def _outcome(self, outcome: Outcome) -> None:
+        """Print a failure, a skipped item that the user may not expect, or what a dry run would do."""
         item = outcome.item
         if self._as_json:
-            click.echo(json.dumps(of_outcome(outcome)))
+            click.echo(json.dumps(_record(outcome)))
         if outcome.status is Status.FAILED:
             self._unread = item.target == STREAM and reader_is_gone()
             if not self._unread:
@@ -48,21 +69,24 @@ class Reporter:
         elif self._dry_run and not self._as_json:
             click.echo(printable(f"{item.action.value} {_both(item)}"))
 
-    def warning(self, text: str) -> None:
-        """Say what is worth knowing though nothing has failed."""
-        if not self._quiet:
-            warn(text)
+    def _standstill(self, event: Retried) -> None:
+        """Print why nothing moves, if nothing has moved for long and nothing was printed for as long."""
+        now, moved_at = self.statistics.clock(), self.statistics.moved_at
+        if now - max(moved_at, self._reported_at) >= _STANDSTILL:
+            self._reported_at = now
+            reason, delay = event.scheduled.failure.text, event.scheduled.delay
+            tell(f"nothing moved for {of_span(now - moved_at)}: {reason}; again in {delay:.1f} s")
 
     def summary(self, summary: Summary) -> None:
-        """Say what came of all."""
+        """Print the total."""
         if self._as_json:
-            click.echo(json.dumps(of_summary(summary)))
+            click.echo(json.dumps(_summary_record(summary)))
         if not self._quiet and not self._unread:
             tell("this was a dry run: nothing was done" if self._dry_run else _total(summary))
 
 
 def _total(summary: Summary) -> str:
-    """All of it in one line: "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed"."""
+    """Return the total in one line: "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed"."""
     if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
     done = of_count(summary.done - summary.deleted, "file")
@@ -84,22 +108,33 @@ def _failure(outcome: Outcome) -> None:
     report(error if _names(error, name) else f"{name}: {error}")
     if outcome.report is not None:
         tell(f"tried: {_tried(outcome.report, error)}")
-    cure = UNREACHABLE if error.startswith(_CANNOT_CONNECT) else outcome.hint
-    if cure is not None:
-        advise(cure)
+    hint = UNREACHABLE if error.startswith(_CANNOT_CONNECT) else outcome.hint
+    if hint is not None:
+        advise(in_options(hint))
+
+
+def in_options(hint: str) -> str:
+    """Return a hint of the library with parameters replaced by options: `recursive` by `--recursive`."""
+    context = click.get_current_context(silent=True)
+    parameters = context.command.params if context is not None else ()
+    options = {option.name: max(option.opts, key=len) for option in parameters if isinstance(option, click.Option)}
+    return re.sub(r"`(\w+)`", lambda match: f"`{options.get(match[1], match[1])}`", hint)
 
 
 def _names(error: str, name: str) -> bool:
-    """Whether an error says itself what it is about; a plain name may be no more than a word in it."""
+    """Return whether an error mentions the name of its item. A plain word may be part of the text by chance."""
     return f" {name}: " in error or (name in error and not _WORD.fullmatch(name))
 
 
 def _tried(report: Report, error: str) -> str:
-    """How often it was tried, for how long, and what the answers were, unless all were that one."""
-    answers = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
-    texts = [f"{text} ({count} times)" if count > 1 else text for text, count in answers]
-    said = len(answers) == 1 and answers[0][0] in error
-    return "; ".join((report.note.partition(": ")[2], *(() if said else (", ".join(texts),))))
+    """Return the number of attempts, the time, and the most frequent failures unless `error` is the only one."""
+    failures = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
+    texts = [f"{text} ({count} times)" if count > 1 else text for text, count in failures]
+    others = report.count - sum(count for _, count in failures)
+    if others:
+        texts.append(f"and {others} more")
+    known = not others and len(failures) == 1 and failures[0][0] in error
+    return "; ".join((report.note.partition(": ")[2], *(() if known else (", ".join(texts),))))
 
 
 def _both(item: Item) -> str:
@@ -107,7 +142,7 @@ def _both(item: Item) -> str:
 
 
 def reader_is_gone() -> bool:
-    """Whether who read stdout has seen enough, and closed the pipe; where that cannot be known it is still there."""
+    """Return whether the reader of stdout has closed the pipe; False where that cannot be known."""
     try:
         poll = select.poll()
         poll.register(sys.stdout.fileno(), 0)
@@ -116,18 +151,13 @@ def reader_is_gone() -> bool:
         return False
 
 
-Record = dict[str, object]
-
-_NAMED = {Action.DELETE, Action.TOUCH}
-
-
-def of_outcome(outcome: Outcome) -> Record:
-    """One outcome; what does not apply is null."""
+def _record(outcome: Outcome) -> Record:
+    """Return an outcome as a JSON object without secrets; null stands for what does not apply."""
     item = outcome.item
     return {
         "source": str(item.source),
         "target": str(item.target),
-        "action": item.action.value if item.action in _NAMED else "copy",
+        "action": item.action.value if item.action in (Action.DELETE, Action.TOUCH) else "copy",
         "status": outcome.status.value,
         "size": item.size,
         "bytes": outcome.bytes,
@@ -135,32 +165,13 @@ def of_outcome(outcome: Outcome) -> Record:
         "retries": outcome.retries,
         "generation": outcome.generation,
         "crc32c": outcome.crc32c,
-        "error": _shown(outcome.error),
-        "hint": _shown(outcome.hint),
-        "tried": None if outcome.report is None else _of_report(outcome.report),
+        "error": None if outcome.error is None else redact(outcome.error),
+        "hint": None if outcome.hint is None else redact(in_options(outcome.hint)),
+        "tried": None if outcome.report is None else _report_record(outcome.report),
     }
 
 
-def of_summary(summary: Summary) -> Record:
-    """The summary, under a name of its own that no outcome has."""
-    return {
-        "summary": {
-            "done": summary.done,
-            "deleted": summary.deleted,
-            "skipped": summary.skipped,
-            "failed": summary.failed,
-            "bytes": summary.bytes,
-            "seconds": round(summary.seconds, 3),
-            "retries": summary.retries,
-        }
-    }
-
-
-def _shown(text: str | None) -> str | None:
-    return None if text is None else redact(text)
-
-
-def _of_report(report: Report) -> Record:
+def _report_record(report: Report) -> Record:
     return {
         "operation": report.operation,
         "attempts": [{"error": attempt.text, "delay": attempt.delay} for attempt in report.attempts],
@@ -169,11 +180,14 @@ def _of_report(report: Report) -> Record:
     }
 
 
-_UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
+def _summary_record(summary: Summary) -> Record:
+    """Return a summary as a JSON object, under a key that no outcome has."""
+    names = ("done", "deleted", "skipped", "failed", "bytes", "seconds", "retries")
+    return {"summary": {**{name: getattr(summary, name) for name in names}, "seconds": round(summary.seconds, 3)}}
 
 
 def of_bytes(count: float) -> str:
-    """A size: "0 B", "4.0 KiB", "1.2 GiB"."""
+    """Return a size in words: "0 B", "4.0 KiB", "1.2 GiB"."""
     power = 0
     while count >= (999.95 if power else 1024) and power < len(_UNITS) - 1:
         count /= 1024
@@ -182,7 +196,7 @@ def of_bytes(count: float) -> str:
 
 
 def of_clock(seconds: float) -> str:
-    """A time to wait: "0:07", "1:02:03", "3 days"."""
+    """Return a time to wait in words: "0:07", "1:02:03", "3 days"."""
     whole = round(seconds)
     if whole >= 2 * 86400:
         return f"{whole // 86400} days"
@@ -192,12 +206,12 @@ def of_clock(seconds: float) -> str:
 
 
 def of_span(seconds: float) -> str:
-    """A time that has passed: "0.2 s", "42 s", "1:02:03"."""
+    """Return a time that has passed in words: "0.2 s", "42 s", "1:02:03"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     return f"{seconds:.0f} s" if seconds < 120 else of_clock(seconds)
 
 
 def of_count(count: int, word: str, plural: str | None = None) -> str:
-    """A number of things: "1 file", "2 retries"."""
+    """Return a number of things in words: "1 file", "2 retries"."""
     return f"{count} {word if count == 1 else plural or f'{word}s'}"

@@ -1,35 +1,42 @@
-"""Runs the transfers of a command: opens the connections, watches, and ends with the exit code that tells."""
+"""The run of a transfer command: connections, live lines, signals, the embedded cloud, and the exit code."""
 
 import asyncio
 import os
+import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import NoReturn
+import threading
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from dataclasses import replace
+from typing import NoReturn, TextIO, TypeVar
 
 import click
 
 from forbear.cli.options import laid_over
 from forbear.cli.output import BadInput, Problem, tell
-from forbear.cli.transfers.ending import Ending
-from forbear.cli.transfers.options import Given
-from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, of_count
-from forbear.cli.transfers.statistics import Progress
-from forbear.cli.transfers.watch import Planning, Watch, watching
+from forbear.cli.transfers.options import TransferOptions
+from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, in_options, of_bytes, of_count
+from forbear.cli.transfers.statistics import Statistics
+from forbear.run.runtime import current
 from forbear.services import cloud_storage
 from forbear.transfer.errors import NoCredentials, TransferError
 from forbear.transfer.items import STREAM, Summary
-from forbear.transfer.progress import current_progress
+from forbear.transfer.objects import Url, is_cloud
+from forbear.transfer.plans.arguments import CpArguments, RsyncArguments
 from forbear.transfer.storage.client import CONNECTIONS, STALL_TIMEOUT, Settings, Storage
 from forbear.transfer.storage.credentials import Credentials
 from forbear.transfer.wire.response import NotConnected
 
+_A = TypeVar("_A", CpArguments, RsyncArguments)
+
+_FRAMES = 8
+"""Updates of the live lines a second."""
 _FILES_EACH = 4
-"""A connection, the file or part, its folder, and a state or lock."""
+"""Open files for each transfer: a connection, the file or part, its folder, and a state or lock."""
 _FILES_BESIDES = 256
-
-Transfer = Callable[[Storage, Watch], Awaitable[Summary]]
-
+_SHOWN = 10
+_LARGEST_BODY = 256 * 1024 * 1024
+_MOST_STORED = 8 * 1024**3
 _NO_CREDENTIALS = (
     "log in with `gcloud auth application-default login`, name a key file with --credentials, or go without, for "
     "public data, with --anonymous; --embedded needs none"
@@ -38,31 +45,32 @@ _NO_CREDENTIALS = (
 
 def run_transfers(
     ctx: click.Context,
-    given: Given,
-    places: Sequence[str],
-    check: Callable[[], object],
-    transfer: Transfer,
+    options: TransferOptions,
+    names: Sequence[str],
+    parse: Callable[[], _A],
+    run: Callable[[Storage, _A], Awaitable[Summary]],
     *,
     dry_run: bool = False,
-) -> None:
-    """Run `transfer`, which is between `places`, with a Storage and a listener; never returns.
+) -> NoReturn:
+    """Call `run` with an open Storage and the arguments that `parse` returns, and exit.
 
-    `check` comes before: it raises ValueError where what was asked for makes no sense.
+    `names` are the sources and the target. A ValueError of `parse` or `run` becomes BadInput.
     """
     try:
-        check()
+        arguments = parse()
     except ValueError as error:
         raise BadInput(str(error)) from None
-    streams = given["as_json"] or dry_run or STREAM in places
-    reporter = Reporter(as_json=given["as_json"], quiet=given["quiet"], dry_run=dry_run)
-    ending = Ending()
-    with _endpoint(given, places) as endpoint:
-        settings = _settings(given, endpoint)
+    streams = options["as_json"] or dry_run or STREAM in names
+    statistics = Statistics(current.get().monotonic)  # the clock that waits use
+    reporter = Reporter(statistics, as_json=options["as_json"], quiet=options["quiet"], dry_run=dry_run)
+    arguments = replace(arguments, on_event=reporter)
+    cancelled = [signal.SIGINT]
+    with _endpoint(options, names) as endpoint:
+        settings = _settings(options, endpoint)
         _allow_files(settings.connections)
-        with watching(reporter, quiet=given["quiet"], streams=streams) as watch:
+        with _live_lines(reporter, quiet=options["quiet"], streams=streams):
             try:
-                with ending:
-                    summary = asyncio.run(_run(settings, watch, transfer, ending))
+                summary = asyncio.run(_run(settings, arguments, run, cancelled))
             except (KeyboardInterrupt, asyncio.CancelledError):
                 summary = None
             except NoCredentials as error:
@@ -70,75 +78,185 @@ def run_transfers(
             except NotConnected as error:
                 raise Problem(str(error), UNREACHABLE) from None
             except TransferError as error:
-                raise Problem(str(error), error.hint) from None
+                raise Problem(str(error), None if error.hint is None else in_options(error.hint)) from None
             except ValueError as error:
                 raise BadInput(str(error)) from None
         if summary is not None:
             reporter.summary(summary)
     if summary is None:
-        tell(_interrupted(watch.progress, continues=not given["embedded"] and STREAM not in places))
-        code = 128 + ending.signum
-        if STREAM in places:
+        tell(_interrupted(statistics, continues=not options["embedded"] and STREAM not in names))
+        code = 128 + cancelled[-1]
+        if STREAM in names:
             _leave(code)
         ctx.exit(code)
     ctx.exit(0 if summary.ok else 1)
 
 
+async def _run(
+    settings: Settings, arguments: _A, run: Callable[[Storage, _A], Awaitable[Summary]], cancelled: list[signal.Signals]
+) -> Summary:
+    with _cancelled_by_signals(cancelled):
+        async with settings.storage() as storage:
+            return await run(storage, arguments)
+
+
+@contextmanager
+def _cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
+    """Cancel this task when SIGTERM or SIGHUP arrives, and append the signal to `cancelled`; a second one kills.
+
+    Signals reach only the main thread. Those that are ignored, as by nohup, stay ignored.
+    """
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+
+    def cancel(signum: signal.Signals) -> None:
+        cancelled.append(signum)
+        loop.remove_signal_handler(signum)
+        _leave_lost_terminals(terminals)
+        if task is not None:
+            task.cancel()
+
+    if threading.current_thread() is not threading.main_thread() or sys.platform == "win32":
+        yield
+        return
+    handled = [signum for signum in (signal.SIGTERM, signal.SIGHUP) if signal.getsignal(signum) is signal.SIG_DFL]
+    for signum in handled:
+        loop.add_signal_handler(signum, cancel, signum)
+    try:
+        yield
+    finally:
+        for signum in handled:
+            loop.remove_signal_handler(signum)
+
+
+def _leave_lost_terminals(terminals: Sequence[int]) -> None:
+    """Redirect output to nowhere if its terminal was closed: writing to it would fail and hide the exit code."""
+    for descriptor in terminals:
+        if not os.isatty(descriptor):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
+
+
 def _leave(code: int) -> NoReturn:
-    """End at once: a thread may still wait for stdin or stdout, and what Python does at its end would wait for that."""
+    """Exit at once: a thread may still wait for stdin or stdout, and a normal exit of Python would wait for it."""
     with suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)
 
 
-def _endpoint(given: Given, places: Sequence[str]) -> AbstractContextManager[str | None]:
-    if not given["embedded"]:
-        return nullcontext(given["endpoint"])
-    from forbear.cli.transfers.embedded import embedded  # needs h11
+@contextmanager
+def _live_lines(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[None]:
+    """Show live lines within the block if stderr is a terminal; otherwise have the reporter report a standstill.
 
-    return embedded(places, given["storm"], quiet=given["quiet"])
+    `streams` says that the command reads data from stdin or writes data to stdout: a terminal does not show both.
+    """
+    if quiet:
+        yield
+        return
+    reporter.reports_standstill = True
+    if _is_terminal(sys.stderr) and not (streams and (_is_terminal(sys.stdin) or _is_terminal(sys.stdout))):
+        from rich.console import Console
+        from rich.live import Live
+
+        from forbear.cli.transfers.screen import Screen
+
+        console = Console(stderr=True, highlight=False, color_system=None if os.environ.get("NO_COLOR") else "auto")
+        if console.is_terminal and not console.is_dumb_terminal and console.encoding.startswith("utf"):
+            reporter.reports_standstill = False
+            screen = Screen(reporter.statistics)
+            with Live(screen, console=console, refresh_per_second=_FRAMES, transient=True, redirect_stdout=False):
+                yield
+            return
+    yield
 
 
-async def _run(settings: Settings, watch: Watch, transfer: Transfer, ending: Ending) -> Summary:
-    ending.cancels(asyncio.current_task())
-    current_progress.set(Planning(watch))
-    async with settings.storage() as storage:
-        return await transfer(storage, watch)
+def _is_terminal(file: TextIO | None) -> bool:
+    return file is not None and file.isatty()
 
 
-def _settings(given: Given, endpoint: str | None) -> Settings:
+def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
     policy = cloud_storage.policy
-    limits, backoff = laid_over(policy.limits, policy.backoff, given)
+    limits, backoff = laid_over(policy.limits, policy.backoff, options)
     credentials = None
-    if given["anonymous"] or given["credentials"] or given["impersonate"]:
-        file = given["credentials"]
-        credentials = Credentials(None if file is None else str(file), given["impersonate"], given["anonymous"])
+    if options["anonymous"] or options["credentials"] or options["impersonate"]:
+        file = options["credentials"]
+        credentials = Credentials(None if file is None else str(file), options["impersonate"], options["anonymous"])
     return Settings(
         endpoint=endpoint,
         credentials=credentials,
         policy=policy.with_limits(limits).with_backoff(backoff),
-        connections=max(given["parallel"] or 0, CONNECTIONS),
-        stall_timeout=given["stall_timeout"] or STALL_TIMEOUT,
-        user_project=given["user_project"],
+        connections=max(options["parallel"] or 0, CONNECTIONS),
+        stall_timeout=options["stall_timeout"] or STALL_TIMEOUT,
+        user_project=options["user_project"],
     )
 
 
 def _allow_files(connections: int) -> None:
-    """Raise the soft limit of open files to what the transfers may need, as far as the hard limit lets us."""
+    """Raise the soft limit of open files to what the transfers may need, as far as the hard limit allows."""
     try:
         import resource
     except ModuleNotFoundError:  # Windows has no such limit
         return
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _FILES_BESIDES + _FILES_EACH * connections
-    if soft == resource.RLIM_INFINITY or soft >= wanted:
+    needed = _FILES_BESIDES + _FILES_EACH * connections
+    if soft == resource.RLIM_INFINITY or soft >= needed:
         return
-    with suppress(OSError, ValueError):  # the transfers go on with fewer at a time
+    with suppress(OSError, ValueError):  # fewer transfers run at a time then
         resource.setrlimit(
-            resource.RLIMIT_NOFILE, (wanted if hard == resource.RLIM_INFINITY else min(wanted, hard), hard)
+            resource.RLIMIT_NOFILE, (needed if hard == resource.RLIM_INFINITY else min(needed, hard), hard)
         )
 
 
-def _interrupted(progress: Progress, *, continues: bool) -> str:
-    done = f"interrupted: {progress.done} of {of_count(progress.items, 'file')} done"
+def _interrupted(statistics: Statistics, *, continues: bool) -> str:
+    done = f"interrupted: {statistics.done} of {of_count(statistics.items, 'file')} done"
     return f"{done}; run it again: it continues where it stopped" if continues else done
+
+
+def _endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContextManager[str | None]:
+    if options["embedded"]:
+        return _embedded(names, options["faults"], quiet=options["quiet"])
+    return nullcontext(options["endpoint"])
+
+
+@contextmanager
+def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Generator[str]:
+    """Run an embedded cloud with the buckets in `names`, yield its URL, and print at the end what it held."""
+    from forbear.testing import cloud  # needs h11
+
+    buckets = sorted({_bucket(name) for name in names if is_cloud(name)})
+    if not buckets:
+        raise BadInput("`--embedded` needs a bucket to create", "name one, such as gs://demo/")
+    with cloud.Cloud(body_limit=_LARGEST_BODY, memory_limit=_MOST_STORED) as running:
+        for bucket in buckets:
+            running.store.create_bucket(bucket)
+        if faults is not None:
+            running.fault(cloud.storm(faults))
+        yield running.url
+        if quiet:
+            return
+        for bucket in buckets:
+            sizes = {item.name: len(item.content) for item in running.store.bucket(bucket).versions()}
+            _describe(f"gs://{bucket}", sizes)
+        if faults is not None:
+            hit = sum(request.fault is not None for request in running.requests)
+            tell(f"{hit} of {of_count(running.requests.total, 'request')} met a fault")
+
+
+def _bucket(name: str) -> str:
+    try:
+        return Url.parse(name).bucket
+    except ValueError as error:
+        raise BadInput(str(error)) from None
+
+
+def _describe(bucket: str, sizes: dict[str, int]) -> None:
+    """Print what a bucket held: the number of objects, their size and the first names."""
+    if not sizes:
+        tell(f"{bucket} held nothing: an embedded cloud is empty when it starts")
+        return
+    tell(f"{bucket} held {of_count(len(sizes), 'object')}, {of_bytes(sum(sizes.values()))}:")
+    for name in list(sizes)[:_SHOWN]:
+        tell(f"  {name}  {of_bytes(sizes[name])}")
+    if len(sizes) > _SHOWN:
+        tell(f"  and {len(sizes) - _SHOWN} more")

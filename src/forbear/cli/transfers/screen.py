@@ -1,39 +1,39 @@
-"""What a terminal shows of transfers under way: a few lines that fit its width, drawn from the figures."""
+"""The live lines of transfers on a terminal: a few lines that fit its width, drawn from the statistics."""
 
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderResult
 from rich.text import Text
 
 from forbear.cli.transfers.reporter import of_bytes, of_clock, of_count
-from forbear.cli.transfers.statistics import Flight, Progress, Retry
+from forbear.cli.transfers.statistics import LastRetry, RunningItem, Statistics
 from forbear.core.redact import printable
 from forbear.transfer.items import Item
 
-_FLIGHTS = 4
+_LINES = 4
 _LARGE = 8 * 1024 * 1024
-"""Bytes from which a transfer gets a line of its own: smaller ones are over too soon to be read."""
+"""The smallest size in bytes that gets a line of its own: smaller transfers end too soon to be read."""
 _LONGEST_BAR, _SHORTEST_BAR, _SHORTEST_NAME = 40, 8, 8
 _STALE = 60.0
-"""Seconds for which a retry is worth a line after it has begun."""
+"""Seconds for which the last retry is shown after it has started."""
 
 
 class Screen:
-    """Draws the figures as they are at that moment."""
+    """Draws the current statistics."""
 
-    def __init__(self, progress: Progress) -> None:
-        self._progress = progress
+    def __init__(self, statistics: Statistics) -> None:
+        self._statistics = statistics
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        now = self._progress.clock()
-        yield from (_flight(flight, options.max_width) for flight in self._progress.largest(_FLIGHTS, _LARGE))
+        now = self._statistics.clock()
+        yield from (_running_line(item, options.max_width) for item in self._statistics.largest(_LINES, _LARGE))
         yield self._total(options.max_width)
-        retry = self._progress.retry
+        retry = self._statistics.retry
         if retry is not None and now - retry.due < _STALE:
             yield _retry(retry, now, options.max_width)
 
     def _total(self, width: int) -> Text:
-        """The bar and the figures; where there is no room for all, the least important ones are left out."""
-        share, texts = self._progress.share, self._texts()
+        """Return the bar and the figures; if the line is too short, the least important figures are left out."""
+        share, texts = self._statistics.share, self._texts()
         while len(texts) > 1 and sum(cell_len(text) + 2 for text, _ in texts) > width:
             texts.pop()
         line = Text()
@@ -46,36 +46,41 @@ class Screen:
         return _fitting(line, width)
 
     def _texts(self) -> list[tuple[str, str]]:
-        """The figures with their styles, the most important ones first."""
-        told, size, share, speed = self._progress, self._progress.size, self._progress.share, self._progress.speed()
-        more = "" if told.is_planned else "+"
-        texts = [(f"{told.ended_items} of {told.items}{more} files" if told.items else "listing", "")]
+        """Return the figures with their styles, the most important ones first."""
+        figures, size, share, speed = (
+            self._statistics,
+            self._statistics.size,
+            self._statistics.share,
+            self._statistics.speed(),
+        )
+        more = "" if figures.is_planned else "+"
+        texts = [(f"{figures.ended_items} of {figures.items}{more} files" if figures.items else "listing", "")]
         if share is not None:
             texts.append((f"{int(share * 100)} %", ""))
-        if told.failed:
-            texts.append((f"{told.failed} failed", "bold red"))
+        if figures.failed:
+            texts.append((f"{figures.failed} failed", "bold red"))
         texts.append((f"{of_bytes(speed)}/s", ""))
         if size and share is not None and speed:
-            texts.append((f"{of_clock(max(size - told.across, 0) / speed)} left", ""))
-        if told.retries:
-            texts.append((of_count(told.retries, "retry", "retries"), "yellow"))
-        of_all = f" of {of_bytes(size)}" if size and told.is_planned else ""
-        texts.append((f"{of_bytes(told.across)}{of_all}", ""))
-        if told.skipped:
-            texts.append((f"{told.skipped} skipped", "dim"))
+            texts.append((f"{of_clock(max(size - figures.across, 0) / speed)} left", ""))
+        if figures.retries:
+            texts.append((of_count(figures.retries, "retry", "retries"), "yellow"))
+        of_all = f" of {of_bytes(size)}" if size and figures.is_planned else ""
+        texts.append((f"{of_bytes(figures.across)}{of_all}", ""))
+        if figures.skipped:
+            texts.append((f"{figures.skipped} skipped", "dim"))
         return texts
 
 
-def _flight(flight: Flight, width: int) -> Text:
-    size = flight.size
-    figures = f"{of_bytes(flight.moved)} of {of_bytes(size)}" if size else of_bytes(flight.moved)
+def _running_line(running: RunningItem, width: int) -> Text:
+    size = running.size
+    figures = f"{of_bytes(running.moved)} of {of_bytes(size)}" if size else of_bytes(running.moved)
     if size:
-        figures = f"{min(max(flight.moved, 0) * 100 // size, 100)} %  {figures}"
-    return _fitting(Text(f"{_name(flight.item, width - cell_len(figures) - 2)}  {figures}"), width)
+        figures = f"{min(max(running.moved, 0) * 100 // size, 100)} %  {figures}"
+    return _fitting(Text(f"{_name(running.item, width - cell_len(figures) - 2)}  {figures}"), width)
 
 
-def _retry(retry: Retry, now: float, width: int) -> Text:
-    """The wait is shown in any case, then as much of the reason as there is room for, and of the name."""
+def _retry(retry: LastRetry, now: float, width: int) -> Text:
+    """Return the line of a retry: always with the wait, then with as much of the reason and the name as fits."""
     left = retry.due - now
     when = f", again in {left:.1f} s" if left > 0 else ", tried again"
     room = width - len(when)
@@ -86,7 +91,7 @@ def _retry(retry: Retry, now: float, width: int) -> Text:
 
 
 def _name(item: Item, room: int) -> str:
-    """The name, or the end of it, which tells more than its beginning."""
+    """Return the name, or its end if it is too long: the end of a path says more than its beginning."""
     name, room = printable(str(item.source)), max(room, _SHORTEST_NAME)
     if cell_len(name) <= room:
         return name

@@ -1,4 +1,4 @@
-"""How far a run of transfers has come, as a listener hears it: figures only. Nothing is shown here."""
+"""The statistics of running transfers, updated by their events: counts, bytes, speed and the last retry."""
 
 import re
 from collections import deque
@@ -7,20 +7,21 @@ from dataclasses import dataclass
 
 from forbear.core.events import Scheduled
 from forbear.transfer.items import Item, Outcome, Status
+from forbear.transfer.progress import Finished, Moved, Planned, Retried, Sized, Started, TransferEvent, Warned
 
 _WINDOW = 10.0
-"""Seconds whose bytes make the speed: fewer would make it jump, more would hide that it has changed."""
+"""Seconds over which the speed is averaged: fewer would make it jump, more would hide that it has changed."""
 
 _LARGEST_STEP = 4 * 1024 * 1024
-"""Bytes that may come at once over a network; what comes in a larger step was there before, and has no speed."""
+"""The bytes that may arrive at once over a network. A larger step existed before, and does not count for the speed."""
 
 _STATUS = re.compile(r": (\d{3} [A-Z].*)", re.DOTALL)
-"""In what a failure says, the reply; before it is what was asked for, which is known where it is shown."""
+"""The status in the text of a failure; the text before it names the item, which is shown separately."""
 
 
 @dataclass(slots=True)
-class Flight:
-    """One transfer under way."""
+class RunningItem:
+    """An item that is being transferred."""
 
     item: Item
     size: int | None
@@ -28,16 +29,16 @@ class Flight:
 
 
 @dataclass(frozen=True, slots=True)
-class Retry:
-    """A retry of one item, or (None) of what the plan asks for; it is to begin at `due` on the progress's clock."""
+class LastRetry:
+    """A retry of an item, or of a listing (None); the next attempt starts at `due` on the clock of the statistics."""
 
     item: Item | None
     reason: str
     due: float
 
 
-class Progress:
-    """The figures so far. It is written by one thread and may be read by another at any moment."""
+class Statistics:
+    """The statistics so far. One thread calls it with the events; another may read it at any time."""
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
@@ -49,54 +50,60 @@ class Progress:
         self.skipped = 0
         self.failed = 0
         self.retries = 0
-        self.retry: Retry | None = None
-        self._flights: dict[int, Flight] = {}
+        self.retry: LastRetry | None = None
+        self._running: dict[int, RunningItem] = {}
         self._planned: int | None = 0
         self._dropped = 0
-        self._settled = 0
-        self._flying = 0
+        self._finished = 0
+        self._under_way = 0
         self._moved = 0
         self._samples = deque([(self.began_at, 0)])
 
-    def planned(self, items: int, size: int | None, complete: bool) -> None:
-        """So many there are, as far as is known."""
-        self.items, self._planned, self.is_planned = items, size, complete
+    def __call__(self, event: TransferEvent) -> None:
+        """Update the statistics with an event."""
+        match event:
+            case Moved():
+                self._move(event.item, event.bytes)
+            case Planned():
+                self.items, self._planned, self.is_planned = event.items, event.size, event.complete
+            case Started():
+                self._running[id(event.item)] = RunningItem(event.item, event.item.size)
+            case Sized():
+                self._resize(event.item, event.size)
+            case Retried():
+                self._retry(event.item, event.scheduled)
+            case Finished():
+                self._finish(event.outcome)
+            case Warned():
+                pass
 
-    def began(self, item: Item) -> None:
-        """A transfer begins."""
-        self._flights[id(item)] = Flight(item, item.size)
-
-    def sized(self, item: Item, size: int) -> None:
-        """Its size, which the plan did not know, is known now."""
-        flight = self._flights.get(id(item))
-        if flight is not None:
-            flight.size = size
+    def _resize(self, item: Item | None, size: int) -> None:
+        running = self._running.get(id(item))
+        if running is not None:
+            running.size = size
             if self.is_planned and self.items == 1:
                 self._planned = size
 
-    def moved(self, item: Item, count: int) -> None:
-        """Bytes of it are across, or, where `count` is negative, must go again."""
-        flight = self._flights.get(id(item))
-        if flight is not None:
-            flight.moved += count
-            self._flying += count
+    def _move(self, item: Item | None, count: int) -> None:
+        running = self._running.get(id(item))
+        if running is not None:
+            running.moved += count
+            self._under_way += count
             if count <= _LARGEST_STEP:
                 self._moved += count
             self.moved_at = self.clock()
 
-    def retried(self, item: Item | None, event: Scheduled) -> None:
-        """Something of it, or of the plan, failed and will be tried again."""
+    def _retry(self, item: Item | None, scheduled: Scheduled) -> None:
         self.retries += 1
-        status = _STATUS.search(event.failure.text)
-        self.retry = Retry(item, status[1] if status else event.failure.text, self.clock() + event.delay)
+        status = _STATUS.search(scheduled.failure.text)
+        self.retry = LastRetry(item, status[1] if status else scheduled.failure.text, self.clock() + scheduled.delay)
 
-    def ended(self, outcome: Outcome) -> None:
-        """It is over."""
-        flight = self._flights.pop(id(outcome.item), None)
-        if flight is not None:
-            self._flying -= flight.moved
+    def _finish(self, outcome: Outcome) -> None:
+        running = self._running.pop(id(outcome.item), None)
+        if running is not None:
+            self._under_way -= running.moved
         if outcome.status is Status.DONE:
-            self._settled += outcome.item.size or outcome.bytes
+            self._finished += outcome.item.size or outcome.bytes
         else:
             self._dropped += outcome.item.size or 0
         self.moved_at = self.clock()
@@ -106,32 +113,32 @@ class Progress:
 
     @property
     def ended_items(self) -> int:
-        """How many are over, whatever came of them."""
+        """The number of items that are done, skipped or failed."""
         return self.done + self.skipped + self.failed
 
     @property
     def across(self) -> int:
-        """The bytes across, with those of what is over."""
-        return max(self._settled + self._flying, 0)
+        """The bytes across, of finished and of running items."""
+        return max(self._finished + self._under_way, 0)
 
     @property
     def size(self) -> int | None:
-        """The bytes of all that has not failed or been skipped, as far as is known; None where that is not known."""
+        """The bytes of all items that have not failed and are not skipped, as far as planned; None if unknown."""
         return None if self._planned is None else self._planned - self._dropped
 
     @property
     def share(self) -> float | None:
-        """Of all bytes, how many are across, from 0 to 1; None while nobody knows how many there are."""
+        """The share of all bytes that is across, from 0 to 1; None while the total is unknown."""
         size = self.size
         return min(self.across / size, 1.0) if size and self.is_planned else None
 
-    def largest(self, count: int, at_least: int) -> list[Flight]:
-        """The largest transfers under way."""
-        found = [flight for flight in list(self._flights.values()) if (flight.size or flight.moved) >= at_least]
-        return sorted(found, key=lambda flight: -(flight.size or flight.moved))[:count]
+    def largest(self, count: int, at_least: int) -> list[RunningItem]:
+        """Return the largest running items, at most `count`, of at least so many bytes."""
+        large = [item for item in list(self._running.values()) if (item.size or item.moved) >= at_least]
+        return sorted(large, key=lambda item: -(item.size or item.moved))[:count]
 
     def speed(self) -> float:
-        """Bytes a second, of late; to be asked often, since it remembers when it was asked."""
+        """Return the bytes a second over the last seconds. Call it often: each call adds a sample."""
         now = self.clock()
         self._samples.append((now, self._moved))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:

@@ -16,7 +16,7 @@ ANSWER = 1024 * 1024
 """The largest response in bytes about one object, a session or a token. An object with all its metadata has 12 KiB."""
 
 LONGEST_TOKEN = 16 * 1024
-"""The longest token in characters of a next page or call. It becomes part of a URL, and rarely exceeds a name (1 KiB)."""
+"""The longest token of a next page or call, in characters. It becomes part of a URL; most are no longer than 1 KiB."""
 
 _LONGEST = 600.0
 """Seconds that a response may take if the policy has no timeout; the default timeout is the same."""

@@ -1,4 +1,4 @@
-"""One request whose whole response is wanted, sent as often as the policy allows. It knows no operation."""
+"""Retries of the storage client: of one request, and of transfers that continue and make progress."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -20,13 +20,13 @@ from forbear.transfer.wire.pool import split
 from forbear.transfer.wire.response import Response, WireError
 
 Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
-"""Sends the request once, with more headers, within a deadline."""
+"""A function that sends the request once, with additional headers, within a deadline."""
 
 
 class StorageCall(HttpCall):
-    """One request through its attempts; `body` is that of its response, once one was a success.
+    """One request through its attempts; `body` is the body of the successful response.
 
-    Each attempt may take `seconds`, and its response have `most` bytes.
+    Each attempt may take `seconds`, and its response may have `most` bytes. `exchange` drives the attempts.
     """
 
     awaits = True
@@ -75,12 +75,12 @@ class StorageCall(HttpCall):
         return response
 
     async def first(self) -> Response:
-        """Send the request as it is."""
+        """Make the first attempt."""
         self._deadline = Deadline(self._seconds, self._content)
         return await self._attempt({}, self._deadline)
 
     async def send(self, send: Send, limit: float | None) -> Response:
-        """Send the request with what marks its attempts as one."""
+        """Make another attempt, with the headers that mark the attempts as one request."""
         self._deadline = Deadline(self._seconds, self._content)
         return await self._attempt({**dict(filter(None, [self._token])), **send.headers}, self._deadline)
 
@@ -89,7 +89,7 @@ class StorageCall(HttpCall):
         return response.status
 
     def is_read_at_once(self, response: Response) -> bool:
-        """Return whether the response is wanted whole: an error's has its message at most."""
+        """Return whether the whole response is read at once; of an error only the message is read, later."""
         return response.status < 300
 
     async def settle(self, response: Response) -> None:
@@ -101,19 +101,19 @@ class StorageCall(HttpCall):
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return what an error means; those of the body's own source are final."""
+        """Return the verdict on an error; errors of reading the request body are permanent."""
         return verdict(error)
 
 
 def verdict(error: Exception) -> Verdict:
-    """Return what an error of one attempt means."""
+    """Return the verdict on an error of one attempt."""
     if isinstance(error, WireError):
         return error.verdict
     return TRANSIENT if isinstance(error, Stalled) else PERMANENT
 
 
 class Retries:
-    """The patience of a policy with what is asked for as often as it takes: data from a byte on, or the state of it."""
+    """The retries of a transfer that continues where it stopped; each progress resets the limits of the policy."""
 
     def __init__(self, policy: Policy, operation: str) -> None:
         self._policy = policy
@@ -121,7 +121,7 @@ class Retries:
         self._run: Run | None = None
 
     def progressed(self) -> None:
-        """Something came across: what fails next is the first failure again, and the policy's budget has earned."""
+        """Reset the retries: the next failure counts as the first one. The policy's budget gets its deposit."""
         run, self._run = self._run, None
         if run is not None:
             run.succeeded()
@@ -129,7 +129,7 @@ class Retries:
             self._policy.budget.put(retried=False)
 
     async def after(self, error: Exception, verdict: Verdict) -> None:
-        """Wait for as long as the policy says, then return; raises `error`, with a report, if it allows no more."""
+        """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
         runtime = current.get()
         if self._run is None:
             self._run = Run(self._policy, self._operation, runtime, runtime.monotonic())

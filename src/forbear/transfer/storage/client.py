@@ -1,4 +1,4 @@
-"""The storage client: a Storage holds the connections to Cloud Storage that transfers share, and Settings describe it."""
+"""The storage client: a Storage with the connections to Cloud Storage, and Settings that describe one."""
 
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping

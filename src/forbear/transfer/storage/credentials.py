@@ -1,15 +1,17 @@
-"""Credentials: who asks. google-auth finds and refreshes them; here they are named, and made into a header."""
+"""Credentials, and the tokens that google-auth obtains for them, as headers of requests."""
 
 import asyncio
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+from urllib.parse import urlsplit
 
 from forbear.core.report import attach, report
 from forbear.policy import Policy
 from forbear.transfer.errors import NoCredentials
-from forbear.transfer.storage.bodies import seconds_of
+from forbear.transfer.storage.bodies import ANSWER, seconds_of
+from forbear.transfer.storage.endpoint import is_loopback
 from forbear.transfer.threads import in_thread
 
 _LOG_IN = (
@@ -17,14 +19,15 @@ _LOG_IN = (
     "without: Credentials(anonymous=True)"
 )
 SCOPE = "https://www.googleapis.com/auth/devstorage.full_control"
+_PIECE = 64 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """Which credentials to use: a description that can be sent to other processes, which find the same there.
+    """The description of credentials, without secrets, so that it can be sent to other processes.
 
-    `file` is that of a service account or any other that google-auth reads, None for the application default ones;
-    `impersonate` the e-mail of a service account to act as; `anonymous` sends none.
+    `file` is a key file of a service account or another file that google-auth reads, None for the application default
+    credentials. `impersonate` is the e-mail of a service account to act as. `anonymous` sends no credentials.
     """
 
     file: str | None = None
@@ -40,26 +43,26 @@ ANONYMOUS = Credentials(anonymous=True)
 
 
 class Tokens(Protocol):
-    """Where a session gets the headers that authorise its requests."""
+    """A source of the headers that authorise requests."""
 
     async def headers(self) -> Mapping[str, str]:
-        """The headers for the next request; refreshed before they expire."""
+        """Return the headers for the next request, refreshed before they expire."""
         ...
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Get others than `rejected`, which the server did not take (401); False where there are no others."""
+        """Replace the headers `rejected`, which the server refused (401); return False if there are no others."""
         ...
 
 
 class NoTokens:
-    """Anonymous."""
+    """Tokens for anonymous requests: no headers."""
 
     async def headers(self) -> Mapping[str, str]:
-        """None."""
+        """Return no headers."""
         return {}
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """There is nothing to renew."""
+        """Return False: no other headers exist."""
         return False
 
 
@@ -67,49 +70,47 @@ NO_TOKENS = NoTokens()
 
 
 class GoogleTokens:
-    """The tokens of one of google-auth's credentials; however many tasks ask, one refresh is under way at a time.
+    """The tokens of google-auth credentials; all tasks share one refresh at a time.
 
-    What passes, such as a token server that is not there for a moment, is tried again under `policy`.
+    Transient errors, such as a token server that is down for a moment, are retried under `policy`.
     """
 
     def __init__(self, credentials: Any, policy: Policy) -> None:
         self._credentials = credentials
         self._seconds = seconds_of(policy)
-        policy = policy.with_on(_is_passing).with_repeatable(True).with_name("refresh the credentials")
+        policy = policy.with_on(_is_transient).with_repeatable(True).with_name("refresh the credentials")
         self._policy = policy.with_attempt_timeout(None)  # each refresh has its own, of `seconds`
         self._lock = asyncio.Lock()
 
     async def headers(self) -> Mapping[str, str]:
-        """The Authorization header, and that of the quota project."""
+        """Return the Authorization header, and the header of the quota project if there is one."""
         if not self._credentials.valid:
             async with self._lock:
                 if not self._credentials.valid:
                     await self._refresh()
-        return self._applied()
+        return self._headers()
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Refresh, unless another task has done so meanwhile."""
+        """Refresh the token, unless another task has done so meanwhile."""
         async with self._lock:
-            if self._applied() == rejected:
+            if self._headers() == rejected:
                 await self._refresh()
         return True
 
-    def _applied(self) -> dict[str, str]:
-        found: dict[str, str] = {}
-        self._credentials.apply(found)
-        return found
+    def _headers(self) -> dict[str, str]:
+        headers: dict[str, str] = {}
+        self._credentials.apply(headers)
+        return headers
 
     async def _refresh(self) -> None:
         from google.auth import exceptions
         from google.auth.exceptions import GoogleAuthError
         from google.auth.transport.requests import Request
 
-        from forbear.transfer.storage.token_requests import TokenSession
-
         async def refresh() -> None:
             try:
                 async with asyncio.timeout(self._seconds):
-                    await in_thread(self._credentials.refresh, Request(TokenSession()))
+                    await in_thread(self._credentials.refresh, Request(token_session()))
             except TimeoutError as error:
                 text = f"the server of tokens was not done after {self._seconds:g} s"
                 untyped: Any = exceptions
@@ -125,9 +126,9 @@ class GoogleTokens:
             raise failure from error
 
 
-async def tokens(wanted: Credentials, policy: Policy) -> Tokens:
-    """The source of tokens that `wanted` describes; NoCredentials where there is none."""
-    if wanted.anonymous:
+async def tokens(credentials: Credentials, policy: Policy) -> Tokens:
+    """Return the source of tokens for credentials; NoCredentials if google-auth finds or accepts none."""
+    if credentials.anonymous:
         return NO_TOKENS
     try:
         from google.auth.exceptions import GoogleAuthError
@@ -136,33 +137,34 @@ async def tokens(wanted: Credentials, policy: Policy) -> Tokens:
         raise ModuleNotFoundError(text, name="google.auth") from error
     try:
         async with asyncio.timeout(seconds_of(policy)):
-            found = await in_thread(_found, wanted)
+            loaded = await in_thread(_load, credentials)
     except (GoogleAuthError, OSError, ValueError) as error:
-        where = "no credentials were found" if wanted.file is None else f"cannot use the credentials in {wanted.file}"
+        file = credentials.file
+        where = "no credentials were found" if file is None else f"cannot use the credentials in {file}"
         raise NoCredentials(f"{where}: {_text(error)}", _LOG_IN) from error
-    return GoogleTokens(found, policy)
+    return GoogleTokens(loaded, policy)
 
 
-def _found(wanted: Credentials) -> Any:
-    """What google-auth makes of it."""
+def _load(credentials: Credentials) -> Any:
+    """Return the google-auth credentials for a description."""
     import google.auth
     from google.auth import impersonated_credentials
 
     load: Any = google.auth
-    if wanted.file is None:
-        found = load.default(scopes=[SCOPE])[0]
+    if credentials.file is None:
+        loaded = load.default(scopes=[SCOPE])[0]
     else:
         with warnings.catch_warnings():
-            # It warns of files that come from others; this one was named by the user.
+            # It warns of files from other people; the user has named this one.
             warnings.simplefilter("ignore", DeprecationWarning)
-            found = load.load_credentials_from_file(wanted.file, scopes=[SCOPE])[0]
-    if wanted.impersonate is not None:
+            loaded = load.load_credentials_from_file(credentials.file, scopes=[SCOPE])[0]
+    if credentials.impersonate is not None:
         act: Any = impersonated_credentials
-        found = act.Credentials(found, wanted.impersonate, [SCOPE])
-    return found
+        loaded = act.Credentials(loaded, credentials.impersonate, [SCOPE])
+    return loaded
 
 
-def _is_passing(error: Exception) -> bool:
+def _is_transient(error: Exception) -> bool:
     from google.auth.exceptions import GoogleAuthError, TransportError
 
     return isinstance(error, TransportError) or (
@@ -171,5 +173,33 @@ def _is_passing(error: Exception) -> bool:
 
 
 def _text(error: Exception) -> str:
-    """The first part of an error of google-auth, which may have the whole reply for a second one."""
+    """Return the first line of a google-auth error without its second argument, which may be a whole response."""
     return str(error.args[0] if error.args else type(error).__name__).split("\n", 1)[0]
+
+
+def token_session() -> Any:
+    """Return a requests session for token servers, which may be hostile, and for secrets in the requests.
+
+    It follows no redirect, sends requests for this machine through no proxy, and reads at most 1 MiB: a longer response
+    raises RequestException.
+    """
+    import requests  # not cheap to import, and a few requests an hour need it
+
+    class TokenSession(requests.Session):
+        def request(self, method: Any, url: Any, *positional: Any, **options: Any) -> requests.Response:
+            host = urlsplit(str(url)).hostname or ""
+            if is_loopback(host):
+                options["proxies"] = {**(options.get("proxies") or {}), "no_proxy": host}
+            options.update(allow_redirects=False, stream=True)
+            response = super().request(method, url, *positional, **options)
+            with response:
+                body = bytearray()
+                for piece in response.iter_content(_PIECE):
+                    body += piece
+                    if len(body) > ANSWER:
+                        text = f"the response to a request for a token goes on after {ANSWER} bytes"
+                        raise requests.exceptions.RequestException(text)
+            response._content = bytes(body)
+            return response
+
+    return TokenSession()

@@ -1,4 +1,4 @@
-"""Endpoint: where the service is, how it is reached, and what may be sent where. It opens no connection."""
+"""The endpoint of the service: its URL, its proxy, and the other URLs that may receive its data."""
 
 import os
 import re
@@ -14,7 +14,7 @@ _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port
 
 
 def checked(endpoint: str) -> str:
-    """An endpoint without a slash at its end; emulators are often named without a scheme."""
+    """Return an endpoint with a scheme and without a slash at its end; the default scheme is http, for emulators."""
     url = endpoint.rstrip("/")
     url = url if "://" in url else f"http://{url}"
     if not url.startswith(("http://", "https://")):
@@ -23,13 +23,13 @@ def checked(endpoint: str) -> str:
 
 
 def is_private(endpoint: str) -> bool:
-    """Return whether a token that is sent there cannot be read on the way."""
+    """Return whether nobody on the way can read a token that is sent to an endpoint."""
     url = urlsplit(endpoint)
     return url.scheme == "https" or is_loopback(url.hostname or "")
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether a host is this machine by its name or address: localhost, 127.0.0.0/8, ::1."""
+    """Return whether a host is this machine: localhost, 127.0.0.0/8 or ::1."""
     if host.lower().removesuffix(".") == "localhost":
         return True
     try:
@@ -39,11 +39,11 @@ def is_loopback(host: str) -> bool:
 
 
 def is_trusted(url: str, endpoint: str) -> bool:
-    """Return whether data for `endpoint` may go to `url`, an address that a server or a file has named.
+    """Return whether data for `endpoint` may be sent to `url`, which a server or a file has named.
 
-    That is the same scheme, host and port; another name of this machine with the same port, since emulators name
-    themselves as they like; or over https, where the endpoint has it too, a host of Google's. Addresses that two
-    libraries might read differently are refused.
+    The URL must have the same scheme, host and port; or be another name of this machine with the same port, since
+    emulators use any name; or, if the endpoint uses https, be an https host of Google. URLs that two libraries might
+    parse differently are refused.
     """
     one, other = _origin(endpoint), _origin(url)
     if one is None or other is None:
@@ -57,13 +57,13 @@ def is_trusted(url: str, endpoint: str) -> bool:
 
 
 def origin(url: str) -> str:
-    """Return the scheme, host and port of a URL, for messages: the rest may be a secret."""
-    found = _origin(url)
-    return "an address that is no http or https URL" if found is None else f"{found[0]}://{found[1]}:{found[2]}"
+    """Return the scheme, host and port of a URL for messages; the rest may be a secret."""
+    parts = _origin(url)
+    return "an address that is no http or https URL" if parts is None else f"{parts[0]}://{parts[1]}:{parts[2]}"
 
 
 def _origin(url: str) -> tuple[str, str, int] | None:
-    """Return the scheme, host and port of a URL; None where it has a user or is no plain http or https URL."""
+    """Return the scheme, host and port of a URL; None if it has a user or is no plain http or https URL."""
     if not _VISIBLE.fullmatch(url):
         return None
     try:
@@ -85,10 +85,9 @@ def _is_unspecified(host: str) -> bool:
 
 
 def proxy(endpoint: str) -> str | None:
-    """Return the proxy that the environment (HTTPS_PROXY, NO_PROXY and so on) names for it, None for the straight way.
+    """Return the proxy for an endpoint from the environment (HTTPS_PROXY, NO_PROXY and so on), None if there is none.
 
-    A loopback endpoint has none: a proxy would read the tokens that may go there over plain http, and would reach its
-    own machine.
+    A loopback endpoint has none: a proxy would see tokens sent over plain http, and would connect to its own machine.
     """
     url = urlsplit(endpoint)
     host = url.hostname or ""
@@ -96,7 +95,7 @@ def proxy(endpoint: str) -> str | None:
         return None
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
-    from urllib.request import getproxies, proxy_bypass  # not cheap to import, and most go straight
+    from urllib.request import getproxies, proxy_bypass  # not cheap to import, and few machines have a proxy
 
-    found = None if proxy_bypass(host) else getproxies().get(url.scheme)
-    return found if found is None or "://" in found else f"http://{found}"
+    address = None if proxy_bypass(host) else getproxies().get(url.scheme)
+    return address if address is None or "://" in address else f"http://{address}"

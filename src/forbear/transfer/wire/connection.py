@@ -1,4 +1,4 @@
-"""One HTTP/1.1 connection: it carries one request at a time and reads one response to it. It opens nothing itself."""
+"""One HTTP/1.1 connection, which sends one request at a time and reads its response. The pool opens it."""
 
 import asyncio
 from collections.abc import Callable, Generator, Iterable
@@ -15,21 +15,21 @@ from forbear.transfer.errors import Stalled
 from forbear.transfer.wire.response import BadResponse, Broken, Response
 
 _LONGEST_HEAD = 64 * 1024
-"""Bytes of status line and headers, those of interim responses included, and of what stands between two parts of a body
-or after it (chunk extensions, trailers); the service sends some 2 KiB."""
+"""The largest head of a response in bytes: status line and headers, those of interim responses included. It also limits
+chunk extensions and trailers. The service sends some 2 KiB."""
 
 _NO_BODY = {204, 304}
 
 
 class Payload(Protocol):
-    """A request body that is read piece by piece, as the server takes it."""
+    """The body of a request, which is read piece by piece as the server takes it."""
 
     def __len__(self) -> int:
-        """Return its size in bytes."""
+        """Return the size in bytes."""
         ...
 
     def pieces(self) -> Iterable[bytes]:
-        """Read it from its beginning; a piece is asked for once the connection has taken the one before."""
+        """Read the body from its start; the next piece is requested when the connection has taken the one before."""
         ...
 
 
@@ -40,10 +40,10 @@ def _turn() -> Generator[None, None, None]:
 
 
 class Connection(asyncio.Protocol):
-    """A connection and the request that is under way on it.
+    """A connection and the request that is running on it.
 
-    `freed` is called when a request has ended, well or not; `is_open` then says whether another may follow. A peer that
-    moves no byte for `stall_timeout` seconds while somebody waits for it has stalled; that is noticed after twice the
+    `freed` is called when a request has succeeded or failed; `is_open` then says whether another may follow. A peer has
+    stalled if it moves no byte for `stall_timeout` seconds while somebody waits for it. That is noticed after twice the
     time at the latest.
     """
 
@@ -72,9 +72,9 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     async def request(self, head: bytes, body: "bytes | Payload | None") -> Response:
-        """Send a request and return the response once its headers have come.
+        """Send a request and return the response once its headers have arrived.
 
-        A response that comes before all of the body is sent ends the sending; the connection is closed after it.
+        A response that arrives before the whole body is sent ends the sending, and closes the connection after it.
         """
         self._busy, self._response = True, None
         self._left, self._overhead, self._headers = None, 0, {}
@@ -87,17 +87,17 @@ class Connection(asyncio.Protocol):
             else:
                 await self._send(head, body, came)
             if not came.done():
-                self.expect("has not answered")  # in that time, however many interim responses there are
+                self.expect("has not answered")  # interim responses do not extend the time
             return await came
         except BaseException:
-            if self._came is came:  # otherwise it has ended, and the connection may serve another request
+            if self._came is came:  # otherwise the request has ended, and the connection may serve another one
                 self.abort()
             if came.done() and not came.cancelled():
-                came.exception()  # which nobody else will look at
+                came.exception()  # mark it as retrieved
             raise
 
     async def tunnel(self, head: bytes) -> int:
-        """Ask a proxy for a tunnel and return the status of its answer; the connection stays open."""
+        """Ask a proxy for a tunnel and return the status of its response; the connection stays open."""
         self._is_tunnel = True
         response = await self.request(head, None)
         self._busy = self._is_tunnel = False
@@ -109,7 +109,7 @@ class Connection(asyncio.Protocol):
         left = len(body)
         for piece in body.pieces():
             left -= len(piece)
-            if left < 0:  # the server would take the rest for another request
+            if left < 0:  # the server would read the rest as another request
                 raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got more")
             self._transport.write(piece)
             if self._full and not came.done():
@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
                 self._drained = self._loop.create_future()
                 await asyncio.wait((came, self._drained), return_when=asyncio.FIRST_COMPLETED)
             else:
-                await _turn()  # a fast server would keep the loop from all others
+                await _turn()  # a fast server would block all other tasks
             if came.done():
                 return
         if left:
@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
         self._sending = False
 
     def expect(self, otherwise: str) -> None:
-        """Give the peer the stall timeout from now on; `otherwise` says what it will not have done by then."""
+        """Start the stall timeout; `otherwise` describes the failure, such as "took no byte"."""
         self._deadline = self._loop.time() + self._stall_timeout
         self._otherwise = otherwise
         self._unsent = self._transport.get_write_buffer_size()
@@ -133,27 +133,27 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._deadline, self._check)
 
     def abort(self) -> None:
-        """Close the connection at once, unsent bytes or not; a request that is under way raises Broken."""
+        """Close the connection at once, and drop unsent bytes; a running request raises Broken."""
         self._fail(Broken("the connection was closed before the whole response had come"))
 
     @property
     def transport(self) -> asyncio.Transport:
-        """The transport below, to be wrapped in TLS."""
+        """The transport of the connection."""
         return self._transport
 
-    def secured(self, transport: asyncio.Transport) -> None:
-        """Go on over another transport."""
+    def use(self, transport: asyncio.Transport) -> None:
+        """Replace the transport, by one with TLS over it."""
         self._transport = transport
 
-    # What the event loop calls.
+    # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Note that the connection is open."""
+        """Mark the connection as open."""
         self._transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the request that is under way."""
+        """End the running request."""
         self.is_open = False
         self._ended_by_peer(exc)
         if self._timer is not None:
@@ -161,17 +161,17 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def eof_received(self) -> bool:
-        """End the request that is under way; the transport closes."""
+        """End the running request, and let the transport close."""
         self.is_open = False
         self._ended_by_peer(None)
         return False
 
     def pause_writing(self) -> None:
-        """Note that the peer takes no more for now."""
+        """Stop sending until the peer has taken more."""
         self._full = True
 
     def resume_writing(self) -> None:
-        """Send on: the peer takes more."""
+        """Continue sending."""
         self._full = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
@@ -181,11 +181,11 @@ class Connection(asyncio.Protocol):
         self._transport.pause_reading()
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue reading."""
         self._transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
-        """Parse the head of a response; take its body as it comes where its length is known."""
+        """Parse the head of a response; pass on the bytes of a body whose length is known without parsing them."""
         if not self._busy:  # no request is under way
             self.abort()
             return
@@ -202,15 +202,15 @@ class Connection(asyncio.Protocol):
                     part = "the head" if self._response is None else "the framing of the body"
                     self._fail(BadResponse(f"{part} of the response is longer than {_LONGEST_HEAD // 1024} KiB"))
 
-    # What the parser calls.
+    # Callbacks of the parser.
 
     def on_message_begin(self) -> None:
-        """Close the connection where a second response follows: it answers no request, or not the next one."""
+        """Close the connection if a second response follows the first: it belongs to no request."""
         if self._response is not None:
             self.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; trailers, which come after the head was acted upon, are left out."""
+        """Keep a header; ignore trailers, since the head was acted upon already."""
         if self._response is not None:
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -218,9 +218,9 @@ class Connection(asyncio.Protocol):
         self._headers[key] = text if before is None else f"{before}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Make the response, unless it is an interim one."""
+        """Create the response, unless it is an interim one."""
         parser = self._parser
-        if parser is None:  # of a second response, which nobody has asked for
+        if parser is None:  # the head belongs to a second response
             return
         status = parser.get_status_code()
         if status < 200:
@@ -230,15 +230,15 @@ class Connection(asyncio.Protocol):
         response = self._response = Response(status, self._headers, self)
         length = self._headers.get("content-length")
         if "transfer-encoding" in self._headers:
-            self._keeps_alive = self._keeps_alive and length is None  # who says both may mean another end than we do
+            self._keeps_alive = self._keeps_alive and length is None  # with both, the peer may see another end
         elif length is not None and status not in _NO_BODY:
-            self._left = int(length)  # llhttp has refused what is no number, or is above 64 bits
+            self._left = int(length)  # llhttp refuses other texts, and numbers above 64 bits
         self._overhead = 0
         if self._came is not None and not self._came.done():
             self._came.set_result(response)
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of the body that came with the head, or in chunks."""
+        """Pass on a part of the body that arrived with the head, or in chunks."""
         self._overhead = 0
         if self._response is not None and self._busy:
             self._response.feed(body)
@@ -251,10 +251,10 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def _take(self, data: bytes) -> None:
-        """Hand on a part of a body of known length."""
+        """Pass on a part of a body of known length."""
         response, left = self._response, self._left
         assert response is not None and left is not None  # noqa: S101, PT018
-        if len(data) > left:  # it belongs to no request
+        if len(data) > left:  # the rest belongs to no request
             self._keeps_alive = False
             data = data[:left]
         response.feed(data)
@@ -263,7 +263,7 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def _finish(self) -> None:
-        """End the request: all of its response is here."""
+        """End the request: its whole response has arrived."""
         response = self._response
         if response is None or response.ended or self._is_tunnel:
             return
@@ -274,7 +274,7 @@ class Connection(asyncio.Protocol):
         self._end()
 
     def _ended_by_peer(self, error: Exception | None) -> None:
-        """End the request, if one is under way; a response of unknown length is whole now."""
+        """End the running request, if there is one; a response of unknown length is complete now."""
         response = self._response
         until_end = response is not None and self._left is None and "transfer-encoding" not in response.headers
         if response is not None and until_end and error is None:
@@ -285,7 +285,7 @@ class Connection(asyncio.Protocol):
             self._fail(broken)
 
     def _progress(self) -> str:
-        """Return the progress of the response, for messages."""
+        """Return how much of the response had arrived, for messages."""
         if self._response is None:
             return "without a response"
         if self._left is None:
@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):
         return f"after {length - self._left} of {length} bytes of its response"
 
     def _fail(self, error: Exception) -> None:
-        """Close the connection at once; a request that is under way raises `error`."""
+        """Close the connection at once; a running request raises `error`."""
         self.is_open = False
         self._transport.abort()
         if self._busy and self._response is not None:
@@ -311,12 +311,12 @@ class Connection(asyncio.Protocol):
             self._freed(self)
 
     def _check(self) -> None:
-        """Fail the request if the peer has stalled; runs once per stall timeout, however often somebody waits."""
+        """Fail the request if the peer has stalled. It runs once per stall timeout, however often somebody waits."""
         self._timer = None
         if not self._busy or (self._response is not None and not self._response.is_awaited):
             return
         unsent = self._transport.get_write_buffer_size()
-        if unsent < self._unsent:  # slowly, but bytes still leave
+        if unsent < self._unsent:  # bytes still leave, if slowly
             self.expect(self._otherwise)
         elif self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._check)

@@ -1,4 +1,4 @@
-"""Connections to where requests go, kept for the next ones: straight, or through a proxy."""
+"""A pool of connections to the origins of requests, direct or through a proxy, kept open for the next requests."""
 
 import asyncio
 import base64
@@ -16,13 +16,13 @@ from forbear.transfer.wire.connection import Connection, Payload
 from forbear.transfer.wire.response import NotConnected, ProxyRefused, Response, Untrusted, WireError
 
 CONNECT_TIMEOUT = 30.0
-"""Seconds for a connection, its TLS handshake and the proxy's tunnel together."""
+"""Seconds for opening a connection, including the TLS handshake and the proxy's tunnel."""
 
 _IDLE = 15.0
-"""Seconds after which a connection is not used again: the server may be about to close it."""
+"""Seconds after which an idle connection is not reused: the server may be about to close it."""
 
 _STAGGER = 0.25
-"""Seconds after which the next address of a host is tried as well (RFC 8305)."""
+"""Seconds after which the next address of a host is tried in parallel (RFC 8305)."""
 
 _WRITE_AHEAD = 256 * 1024
 _CLOSED = "the pool of connections is closed: `async with Storage() as storage:` around all that uses it"
@@ -30,7 +30,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 class Origin(NamedTuple):
-    """Where a connection leads: the `scheme` is http or https."""
+    """The origin of a request: `scheme` (http or https), host and port."""
 
     scheme: str
     host: str
@@ -38,15 +38,15 @@ class Origin(NamedTuple):
 
     @property
     def netloc(self) -> str:
-        """Its host, and the port where that is not the usual one."""
+        """The host, and the port unless it is the default one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class Pool:
-    """Sends requests, each over a connection that no other uses meanwhile; at most `limit` are under way at a time.
+    """Sends requests, each over a connection of its own, at most `limit` at a time.
 
-    `headers` go with every request. `proxy` is the URL of the proxy for all of them, None for the straight way.
+    `headers` are added to every request. `proxy` is the URL of a proxy for all requests, None for direct connections.
     """
 
     def __init__(self, limit: int, stall_timeout: float, headers: Mapping[str, str], proxy: str | None = None) -> None:
@@ -63,23 +63,23 @@ class Pool:
     async def request(
         self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Payload | None" = None
     ) -> Response:
-        """Send a request once and return its response.
+        """Send a request once and return its response. `method` must not be HEAD.
 
-        Raises NotConnected where no byte of it was sent, another WireError or Stalled where its outcome is unknown, and
-        whatever reading the body raises. `method` must not be HEAD. RuntimeError once the pool is closed.
+        Raises NotConnected if no byte of the request was sent; another WireError, or Stalled, if its outcome is
+        unknown; the errors of reading the body; and RuntimeError once the pool is closed.
         """
         origin, target = split(url)
         head = self._head(method, origin, target, headers, body)
         await self._slots.acquire()
         try:
-            connection = self._kept(origin) or await self._connected(origin)
+            connection = self._reuse(origin) or await self._connect(origin)
         except BaseException:
             self._slots.release()
             raise
-        return await connection.request(head, body)  # which frees the place, whatever happens
+        return await connection.request(head, body)  # it calls `_freed` at the end, which releases the slot
 
     async def close(self) -> None:
-        """Close all connections; requests that are under way raise Broken."""
+        """Close all connections; running requests raise Broken."""
         self.closed = True
         for connection in list(self._open):
             connection.abort()
@@ -96,10 +96,10 @@ class Pool:
             fields.update(self._proxy_headers)
         if body is not None or method not in {"GET", "DELETE"}:
             fields["Content-Length"] = str(len(body) if body is not None else 0)
-        return _written(method, target, origin.netloc, fields)
+        return _head_bytes(method, target, origin.netloc, fields)
 
-    def _kept(self, origin: Origin) -> Connection | None:
-        """Return an open connection that was used a moment ago."""
+    def _reuse(self, origin: Origin) -> Connection | None:
+        """Return an open connection that was used recently, None if there is none."""
         kept = self._idle.get(origin)
         oldest = asyncio.get_running_loop().time() - _IDLE
         while kept:
@@ -110,24 +110,24 @@ class Pool:
             self._open.pop(connection, None)
         return None
 
-    async def _connected(self, origin: Origin) -> Connection:
-        """Open a connection; NotConnected where that fails."""
+    async def _connect(self, origin: Origin) -> Connection:
+        """Open a connection to an origin, through the proxy if there is one; NotConnected if that fails."""
         if self.closed:
             raise RuntimeError(_CLOSED)
         at = self._proxy or origin
         connection = None
         try:
             async with asyncio.timeout(CONNECT_TIMEOUT):
-                connection = await self._opened(at)
+                connection = await self._open_to(at)
                 if at is not origin and origin.scheme == "https":
-                    await self._tunnelled(connection, at, origin)
+                    await self._tunnel(connection, at, origin)
             if self.closed:  # meanwhile
                 raise RuntimeError(_CLOSED)
         except BaseException as error:
             if connection is not None:
                 connection.abort()
             if isinstance(error, ssl.SSLCertVerificationError):
-                peer = at if connection is None else origin  # a proxy may have a certificate, too
+                peer = at if connection is None else origin  # a proxy may have a certificate as well
                 raise Untrusted(f"the certificate of {peer.netloc} is not valid: {error.verify_message}") from error
             if isinstance(error, TimeoutError):
                 raise NotConnected(f"no connection to {at.netloc} within {CONNECT_TIMEOUT:g} s") from error
@@ -137,7 +137,7 @@ class Pool:
         self._open[connection] = origin
         return connection
 
-    async def _opened(self, at: Origin) -> Connection:
+    async def _open_to(self, at: Origin) -> Connection:
         loop = asyncio.get_running_loop()
         context, name = (self._context(), at.host) if at.scheme == "https" else (None, None)
         transport, connection = await loop.create_connection(
@@ -151,12 +151,12 @@ class Pool:
         transport.set_write_buffer_limits(_WRITE_AHEAD)
         return connection
 
-    async def _tunnelled(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
-        """Have the proxy open a tunnel to the origin, and speak TLS through it."""
+    async def _tunnel(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
+        """Ask the proxy for a tunnel to the origin, and start TLS through it."""
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         target = f"{host}:{origin.port}"
         try:
-            status = await connection.tunnel(_written("CONNECT", target, target, self._proxy_headers))
+            status = await connection.tunnel(_head_bytes("CONNECT", target, target, self._proxy_headers))
         except (WireError, Stalled) as error:
             raise NotConnected(f"the proxy {proxy.netloc} opened no tunnel: {error}") from error
         if not 200 <= status < 300:
@@ -167,17 +167,17 @@ class Pool:
         if transport is None:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         transport.set_write_buffer_limits(_WRITE_AHEAD)
-        connection.secured(transport)
+        connection.use(transport)
 
     def _context(self) -> ssl.SSLContext:
-        if self._tls is None:  # it reads all certificates of the machine
+        if self._tls is None:  # creating it reads all certificates of the machine
             self._tls = ssl.create_default_context()
             self._tls.set_alpn_protocols(["http/1.1"])
         return self._tls
 
     def _freed(self, connection: Connection) -> None:
         origin = self._open.get(connection)
-        if origin is None:  # it leads to a proxy, which was asked for a tunnel
+        if origin is None:  # the request was the CONNECT to a proxy
             return
         self._slots.release()
         if connection.is_open and not self.closed:
@@ -187,7 +187,7 @@ class Pool:
 
 
 def _proxy(url: str) -> Origin:
-    """Return where a proxy is; ValueError without the URL's user and password."""
+    """Return the origin of a proxy. The text of the ValueError leaves out the URL's user and password."""
     try:
         return split(url)[0]
     except ValueError:
@@ -208,15 +208,15 @@ def _origin(scheme: str, netloc: str) -> Origin:
 
 
 def split(url: str) -> tuple[Origin, str]:
-    """Return where a URL leads, and its path and query as they stand."""
+    """Return the origin of a URL, and its path and query unchanged."""
     scheme, _, rest = url.partition("://")
     slash = rest.find("/")
     netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
     return _origin(scheme.lower(), netloc), target
 
 
-def _written(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """Return the head of a request; ValueError where a header or the target would end its line or its field."""
+def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
+    """Return the head of a request; ValueError if a header or the target would end its line or its field."""
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     text = "\r\n".join(lines)
@@ -226,7 +226,7 @@ def _written(method: str, target: str, host: str, headers: Mapping[str, str]) ->
 
 
 def _why(error: OSError) -> str:
-    """Return the system's words for an error; asyncio puts addresses in their place."""
+    """Return the system's text for an error; asyncio replaces it by a text with addresses."""
     known = error.errno if isinstance(error.errno, int) and not isinstance(error, socket.gaierror | ssl.SSLError) else 0
     return os.strerror(known) if known > 0 else error.strerror or str(error)
 

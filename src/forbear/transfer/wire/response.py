@@ -1,4 +1,7 @@
-"""A response: its status, its headers, and its body as it comes."""
+"""An HTTP response whose body arrives piece by piece, and the errors raised if no whole response arrives.
+
+Each error has a verdict: the request was not executed, or its outcome is unknown.
+"""
 
 import asyncio
 from collections import deque
@@ -12,25 +15,25 @@ from forbear.http.status import TRANSIENT_STATUSES, reason
 from forbear.transfer.errors import TransferError
 
 _HIGH = 1024 * 1024
-"""How many bytes wait for their reader before the connection stops reading."""
+"""The bytes that may wait for their reader before the connection stops reading."""
 
 _PIECE = 64
-"""Bytes of memory that a piece takes besides its own: a server may send pieces of one byte."""
+"""The memory overhead of a piece in bytes: a server may send pieces of one byte."""
 
 
 class ResponseSource(Protocol):
-    """The connection that a response comes over."""
+    """The connection that a response arrives on."""
 
     def pause(self) -> None:
         """Stop reading."""
         ...
 
     def resume(self) -> None:
-        """Read on."""
+        """Continue reading."""
         ...
 
     def expect(self, otherwise: str) -> None:
-        """Watch over the time until the next byte."""
+        """Start the stall timeout; `otherwise` describes the failure, such as "sent no byte"."""
         ...
 
     def abort(self) -> None:
@@ -39,9 +42,9 @@ class ResponseSource(Protocol):
 
 
 class Response:
-    """A response whose headers have come; `headers` has lower-case names, repeated headers joined by commas.
+    """A response whose headers have arrived; `headers` has lower-case names, repeated headers joined by commas.
 
-    Use it as a context manager: what is not read to its end closes the connection.
+    Use it as a context manager: a response that is not read to its end closes the connection.
     """
 
     __slots__ = ("status", "headers", "ended", "_source", "_chunks", "_size", "_paused", "_error", "_waiter",
@@ -61,7 +64,7 @@ class Response:
         self._waiter: asyncio.Future[None] | None = None
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes of the body from the connection."""
+        """Add the next bytes of the body, from the connection."""
         self._chunks.append(data)
         self._size += len(data) + _PIECE
         self._wake()
@@ -70,7 +73,7 @@ class Response:
             self._source.pause()
 
     def end(self) -> None:
-        """Note that all of the body has come; the connection is free to read on."""
+        """Mark the body as complete, and let the connection read on."""
         self.ended = True
         if self._paused:
             self._paused = False
@@ -78,18 +81,18 @@ class Response:
         self._wake()
 
     def fail(self, error: Exception) -> None:
-        """Note why the rest of the body will not come; what has come can be read first."""
+        """Set the error that is raised after the bytes that have arrived are read; the first error counts."""
         if self._error is None:
             self._error = error
         self._wake()
 
     @property
     def is_awaited(self) -> bool:
-        """Return whether somebody waits for the next bytes."""
+        """Whether a reader waits for the next bytes."""
         return self._waiter is not None
 
     async def readany(self) -> bytes:
-        """Return the next bytes of the body, b"" at its end. Raises WireError and Stalled."""
+        """Return the next bytes of the body, or b"" at its end. Raises WireError and Stalled."""
         while not self._chunks:
             if self.ended:
                 return b""
@@ -109,7 +112,7 @@ class Response:
         return data
 
     async def read(self, limit: int | None = None) -> bytes:
-        """Return the body, or as much of it as brings it above `limit` bytes."""
+        """Return the whole body; stop after the piece that exceeds `limit` bytes."""
         chunks: list[bytes] = []
         size = 0
         while (limit is None or size <= limit) and (data := await self.readany()):
@@ -118,7 +121,7 @@ class Response:
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def close(self) -> None:
-        """Close the connection unless all of the response has come."""
+        """Close the connection unless the whole response has arrived."""
         if not self.ended and self._error is None:
             self._error = ConnectionResetError("the response was closed before its end")
             self._source.abort()
@@ -137,7 +140,7 @@ class Response:
 
 
 class WireError(TransferError):
-    """A request that got no response, or not all of it."""
+    """A request got no response, or only part of one."""
 
     verdict: Verdict = TRANSIENT
 
@@ -150,7 +153,7 @@ class NotConnected(WireError):
 
 
 class Untrusted(NotConnected):
-    """The server's certificate is not valid, and will be no other one in a moment."""
+    """The server's certificate is not valid. A retry would meet the same certificate."""
 
     verdict = PERMANENT
 
@@ -171,4 +174,4 @@ class Broken(WireError):
 
 
 class BadResponse(WireError):
-    """The server does not speak HTTP/1.1, or says more than any response should."""
+    """The response is not HTTP/1.1, or its headers are too long."""

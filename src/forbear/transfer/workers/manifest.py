@@ -1,8 +1,8 @@
-"""Manifest: what was done, line by line in a CSV file, and what need not be done again. It knows no transfer.
+"""A manifest: a CSV file with a line for each outcome, from which a rerun skips what was done.
 
 The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A run
-with a manifest that exists skips the pairs of source and target that it has as OK or skip, whatever has become of
-them since, and appends what it does. A file of gsutil's own can be continued: it keeps its columns.
+skips the pairs of source and target that the manifest has as OK or skip, even if they have changed since, and appends
+its own outcomes. A manifest that gsutil wrote can be continued, and keeps its columns.
 """
 
 import csv
@@ -17,7 +17,6 @@ from typing import BinaryIO, Self
 from forbear.core.redact import redact
 from forbear.transfer.errors import StrPath, TransferError, unwritable
 from forbear.transfer.items import Item, Outcome, Status
-from forbear.transfer.objects import Url
 
 COLUMNS = (
     "Source", "Destination", "Start", "End", "Crc32c", "Generation", "Source Size", "Bytes Transferred", "Result",
@@ -29,15 +28,15 @@ _LONGEST = 64 * 1024
 
 
 class Manifest:
-    """A manifest as a context manager; TransferError where the file cannot be read or written, or is another one.
+    """A manifest as a context manager; TransferError if the file cannot be read or written, or is no manifest.
 
-    `skips=False` only appends: nothing counts as done before.
+    With `skips=False` it only appends: no item counts as done before.
     """
 
     def __init__(self, path: StrPath, *, skips: bool = True) -> None:
         self._path = Path(path)
         self._skips = skips
-        self._done: set[int] = set()  # hashes, for a million names would take too much memory
+        self._done: set[int] = set()  # hashes: a million names would take too much memory
         self._columns: tuple[str, ...] = COLUMNS
         self._file: BinaryIO | None = None
 
@@ -63,15 +62,15 @@ class Manifest:
             file.close()
 
     def has(self, item: Item) -> bool:
-        """Whether an item was done before."""
-        return bool(self._done) and _key(_written(item.source), _written(item.target)) in self._done
+        """Return whether an item was done before."""
+        return bool(self._done) and hash((str(item.source), str(item.target))) in self._done
 
     def add(self, outcome: Outcome) -> None:
-        """Append what came of an item."""
+        """Append an outcome."""
         item = outcome.item
         values = {
-            "Source": _written(item.source),
-            "Destination": _written(item.target),
+            "Source": str(item.source),
+            "Destination": str(item.target),
             "Start": _time(outcome.began),
             "End": _time(outcome.began + outcome.seconds),
             "Crc32c": outcome.crc32c or "",
@@ -84,8 +83,8 @@ class Manifest:
         self._write([values.get(column, "") for column in self._columns])
 
     def _read(self) -> None:
-        """Take in what is there; a line that a dead process has left unfinished is cut off."""
-        if not self._path.is_file():  # not there yet, or a pipe
+        """Read the lines of earlier runs, and cut off a line that a dead process has left unfinished."""
+        if not self._path.is_file():  # it does not exist yet, or is a pipe
             return
         end, rest = 0, b""
         header: list[str] = []
@@ -100,7 +99,7 @@ class Manifest:
                     continue
                 values = dict(zip(header, row, strict=False))
                 if self._skips and values.get("Result") in _DONE:
-                    self._done.add(_key(values["Source"], values["Destination"]))
+                    self._done.add(hash((values["Source"], values["Destination"])))
             if rest and not header and not _line(COLUMNS).startswith(rest):
                 self._headed([])
         if rest:
@@ -113,7 +112,7 @@ class Manifest:
         return row
 
     def _write(self, row: Sequence[object]) -> None:
-        """Write a line at once, so that what is there is whole whenever the process dies."""
+        """Write a line at once, so that all lines are whole whenever the process dies."""
         if self._file is None:
             raise RuntimeError("a Manifest must be entered before it is used: `with Manifest(path) as manifest:`")
         data = _line(row)
@@ -131,7 +130,7 @@ class Manifest:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file; one that is new is for its owner alone: names and errors are nobody else's business."""
+    """Open a file; only its owner may read a new file, because names and errors may be confidential."""
     return os.open(path, flags, 0o600)
 
 
@@ -142,9 +141,10 @@ def _line(row: Sequence[object]) -> bytes:
 
 
 def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
-    """The rows, as they are and what they say, the last one perhaps without its end; a quoted line end ends none.
+    """Yield each row as bytes and as parsed values; the last row may lack its line end.
 
-    A quote that is never closed, by a process that died or by a hand, spoils its own line and none of those after it.
+    A quoted line end does not end a row. A quote that is never closed, because a process died or somebody edited the
+    file, spoils its own line and no other.
     """
     at = columns = 0
     while line := file.readline():
@@ -163,16 +163,8 @@ def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
 def _values(raw: bytes) -> list[str]:
     try:
         return next(csv.reader(io.StringIO(raw.decode("utf-8", "surrogateescape"), newline="")))
-    except csv.Error:  # longer than any name
+    except csv.Error:  # a field longer than any name
         return []
-
-
-def _key(source: str, target: str) -> int:
-    return hash((source, target))
-
-
-def _written(address: Url | str) -> str:
-    return str(address)
 
 
 def _time(seconds: float) -> str:
