@@ -21,9 +21,9 @@ from forbear.transfer.objects import Object, Url
 from forbear.transfer.plans.targets import Nesting
 from forbear.transfer.rewrite import copy
 from forbear.transfer.storage.bodies import ANSWER, LONGEST_TOKEN, seconds_of
-from forbear.transfer.storage.listing import EMPTY_PAGES, PAGE, Pages
 from forbear.transfer.storage.client import Settings, Storage
 from forbear.transfer.storage.credentials import token_session
+from forbear.transfer.storage.listing import EMPTY_PAGES, PAGE, Pages
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, TARGET, file_of, storing
