@@ -79,7 +79,7 @@ def ways(storage: Storage, folder: Path) -> dict[str, Callable[[], Any]]:
         "look": lambda: storage.stat(TARGET),
         "list": lambda: anext(storage.objects("bkt")),
         "folder": lambda: storage.is_folder(TARGET),
-        "delete": lambda: storage.delete(Object.of(RESOURCE)),
+        "delete": lambda: storage.delete(Object.of(RESOURCE).url),
         "insert": lambda: upload(storage, file_of(folder, 10), TARGET),
         "insert a stream": lambda: upload(storage, file_of(folder, CHUNK + 1), TARGET, chunk_size=2 * CHUNK),
         "begin": lambda: upload(storage, file_of(folder, 2 * CHUNK), TARGET, chunk_size=CHUNK),

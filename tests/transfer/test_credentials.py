@@ -17,7 +17,7 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.errors import HttpError, NoCredentials, WrongResponse
 from forbear.transfer.objects import Url
 from forbear.transfer.storage.client import Storage
-from forbear.transfer.storage.credentials import ANONYMOUS, Credentials, GoogleTokens, NoTokens, tokens
+from forbear.transfer.storage.credentials import ANONYMOUS, Credentials, GoogleTokens, Tokens, tokens
 from forbear.transfer.uploads.upload import upload
 from tests.clients.wire import Answer, Wire, reply
 from tests.transfer.uploads import CHUNK, SEND, TARGET, file_of, steps, storing, versions
@@ -294,7 +294,7 @@ def test_a_description_travels() -> None:
 async def test_a_renewal_that_fails_gives_the_connection_back(error: BaseException) -> None:
     """The response that the credentials have expired is closed, though all of it has not come."""
 
-    class Failing(NoTokens):
+    class Failing(Tokens):
         async def renew(self, rejected: Mapping[str, str]) -> bool:
             raise error
 

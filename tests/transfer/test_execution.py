@@ -138,7 +138,7 @@ def test_a_worker_that_dies_fails_its_items_and_a_rerun_does_them(here: Path, cl
     assert len(rest) == 39
     assert len(failed) >= 30
     assert "BrokenProcessPool" in (failed[0].error or "")
-    assert failed[0].hint == "run it again: what is done already is found out, and what was begun goes on"
+    assert failed[0].hint == "run it again: finished items are recognised, and unfinished ones continue"
     cloud.clear_faults()
     assert cp("dir", "gs://bkt/x/", recursive=True, no_clobber=True, settings=settings).ok
     assert cloud.effects.count(INSERT) == 40

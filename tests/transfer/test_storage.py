@@ -107,7 +107,7 @@ async def test_what_is_gone_is_deleted(cloud: Cloud) -> None:
     async with storing(cloud) as storage:
         found = await storage.stat(Url("bkt", "thing"))
         assert found is not None
-        await storage.delete(found)
+        await storage.delete(found.url)
         assert await storage.stat(Url("bkt", "thing")) is None
     assert cloud.effects.count("storage.objects.delete") == 1
     assert there.generation == found.generation

@@ -125,7 +125,7 @@ async def test_what_is_gone_since_it_was_done_is_done_again(cloud: Cloud, tmp_pa
         else:
             found = await storage.stat(TARGET)
             assert found is not None
-            await storage.delete(found)
+            await storage.delete(found.url)
     assert (await resumed(cloud, path))[:2] == ["query", "storage.objects.get"]
 
 

@@ -160,7 +160,7 @@ async def test_redirects_carry_nothing_elsewhere(tmp_path: Path, status: int) ->
                 url = TARGET
                 for attempt in (
                     storage.stat(url),
-                    storage.delete(Object.of(resource())),
+                    storage.delete(Object.of(resource()).url),
                     upload(storage, small, url),
                     upload(storage, large, url, chunk_size=CHUNK),
                     download(storage, url, tmp_path / "file"),

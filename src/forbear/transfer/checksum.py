@@ -45,8 +45,8 @@ def crc32c_of(data: bytes) -> str:
     return base64.b64encode(_extend(0, data).to_bytes(4, "big")).decode()
 
 
-# A CRC is linear: appending n zero bytes multiplies the register by a 32 by 32 matrix over GF(2). The matrix for n bytes
-# is a product of the matrices for 1, 2, 4, 8 … bytes.
+# A CRC is linear: appending n zero bytes multiplies the register by a 32 by 32 matrix over GF(2). The matrix for n
+# bytes is a product of the matrices for 1, 2, 4, 8 … bytes.
 def _shifted(value: int, size: int) -> int:
     """Return the contribution of `value` to the checksum after `size` more zero bytes."""
     power = 0

@@ -23,7 +23,7 @@ from forbear.transfer.workers.worker_pool import WorkerPool
 _MOST_ITEMS = 50
 _MOST_BYTES = 64 * 1024 * 1024
 _SHARES = 64
-_AGAIN = "run it again: what is done already is found out, and what was begun goes on"
+_AGAIN = "run it again: finished items are recognised, and unfinished ones continue"
 _LINGER = 1.0
 _CLOSING = 5.0
 """Seconds that the end of the process waits for a thread to open or close its Storage."""

@@ -136,17 +136,23 @@ def folder_below(root: str, path: str) -> OpenFolder:
     """
     if _BY_DESCRIPTOR:
         try:
-            return _walked(root, path)
+            return _walk(root, path)
         except OSError as error:
             if error.errno not in _LINKS:
                 raise
-    inside, real = os.path.realpath(root), os.path.realpath(path)
-    if real != inside and not real.startswith(os.path.join(inside, "")):
+    real_root, real = real_below(root, path)
+    return _walk(real_root, real) if _BY_DESCRIPTOR else OpenFolder(path)
+
+
+def real_below(root: str, path: str) -> tuple[str, str]:
+    """Return the real paths of two folders, without symbolic links; UnsafeName if `path` does not lie below `root`."""
+    real_root, real = os.path.realpath(root), os.path.realpath(path)
+    if real != real_root and not real.startswith(os.path.join(real_root, "")):
         raise UnsafeName(f"{path} leads out of the target, to {real}", _REMOVE_LINK)
-    return _walked(inside, real) if _BY_DESCRIPTOR else OpenFolder(path)
+    return real_root, real
 
 
-def _walked(root: str, path: str) -> OpenFolder:
+def _walk(root: str, path: str) -> OpenFolder:
     """Open the folder `path` from `root`, through no symbolic link; OSError with ELOOP if it is not below.
 
     The caller closes the folder.

@@ -115,7 +115,7 @@ class Progress:
         self.emit(Retried(self.item, scheduled))
 
     def throttled(self) -> None:
-        """Take note that the server asked to slow down, or that no more files can be opened."""
+        """Do nothing about a server that asks to slow down, or a lack of open files; a worker's progress reacts."""
 
     def warned(self, text: str) -> None:
         """Send a warning."""

@@ -204,7 +204,7 @@ class _Rewrite:
     async def _checked(self, made: Object) -> Object:
         self._condition.check_made(made)
         if made.crc32c != self._source.crc32c or made.size != self._source.size:
-            await self._storage.delete(made)
+            await self._storage.delete(made.url)
             raise ChecksumMismatch(f"the copy {made.url} is not what {self._source.url} is, and was deleted")
         self._moved_to(made.size)
         return made

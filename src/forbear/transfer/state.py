@@ -176,7 +176,7 @@ class State:
             folder.close()
 
     def _lose(self, error: OSError) -> None:
-        """Warn that nothing is kept; TransferError if no more files can be opened, so that the item runs again later."""
+        """Warn that nothing is kept; TransferError if no more files can be opened, so that the item runs later."""
         self.kept = False
         try:
             path: StrPath = default_directory() if self._directory is None else self._directory

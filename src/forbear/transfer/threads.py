@@ -3,6 +3,7 @@
 import asyncio
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import suppress
 from functools import partial
 from typing import Any, TypeVar
@@ -35,28 +36,17 @@ async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
 
 async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
     """Call a function that may block for long in a thread. When cancelled, it does not wait for the function."""
-    loop = asyncio.get_running_loop()
-    outcome: asyncio.Future[_T] = loop.create_future()
-
-    def tell(value: _T | None, error: BaseException | None) -> None:
-        if outcome.done():
-            return
-        if error is not None:
-            outcome.set_exception(error)
-        else:
-            outcome.set_result(value)  # type: ignore[arg-type]
+    outcome: Future[_T] = Future()
+    outcome.set_running_or_notify_cancel()  # a cancelled caller leaves it as it is
 
     def run() -> None:
-        value, failure = None, None
         try:
-            value = function(*values)
+            outcome.set_result(function(*values))
         except BaseException as error:
-            failure = error
-        with suppress(RuntimeError):  # the loop may be closed by now
-            loop.call_soon_threadsafe(tell, value, failure)
+            outcome.set_exception(error)
 
     threading.Thread(target=run, daemon=True, name="forbear-stream").start()
-    return await outcome
+    return await asyncio.wrap_future(outcome)
 
 
 def _some(steps: Iterator[object]) -> bool:

@@ -29,15 +29,11 @@ class Match:
     left_out: bool = False
 
 
-def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
+async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
     """Yield what a source names; if it matches nothing, yield a Match with a problem."""
     url = Url.parse(source) if is_cloud(source) else None
-    return _or_problem(source, batched(_here(source, recursive)) if url is None else _in_cloud(storage, url, recursive))
-
-
-async def _or_problem(source: str, matching: AsyncGenerator[Match]) -> AsyncGenerator[Match]:
     nothing = True
-    async for match in matching:
+    async for match in batched(_here(source, recursive)) if url is None else _in_cloud(storage, url, recursive):
         nothing = False
         yield match
     if nothing:

@@ -101,9 +101,9 @@ class RsyncPlan:
         """Yield the objects of a folder by name, and with `folders` also objects that stand for folders."""
         start = folder.prefix
         delimiter = None if self._arguments.recursive else "/"
-        async for found in self._storage.objects(folder.bucket, start, delimiter=delimiter):
-            if isinstance(found, Object) and found.name != start and (folders or not found.name.endswith("/")):
-                yield found.name[len(start) :], found
+        async for listed in self._storage.objects(folder.bucket, start, delimiter=delimiter):
+            if isinstance(listed, Object) and listed.name != start and (folders or not listed.name.endswith("/")):
+                yield listed.name[len(start) :], listed
 
     async def _files(self, folder: str, *, follow: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
         async for entry in batched(walk(folder, follow=follow, recursive=self._arguments.recursive)):
@@ -218,10 +218,10 @@ async def side_by_side(
 
 
 async def _following(listing: AsyncIterator[tuple[str, _A]], before: str) -> tuple[str, _A] | None:
-    found = await anext(listing, None)
-    if found is not None and found[0] <= before:
-        raise TransferError(f"a listing is not in the order of names: {found[0]!r} comes after {before!r}")
-    return found
+    entry = await anext(listing, None)
+    if entry is not None and entry[0] <= before:
+        raise TransferError(f"a listing is not in the order of names: {entry[0]!r} comes after {before!r}")
+    return entry
 
 
 async def _nothing() -> AsyncIterator[tuple[str, FileOrObject]]:

@@ -147,10 +147,10 @@ class Nesting:
         """Take the next name, and return the name of the object that it lies below, None if there is none."""
         while self._above and not name.startswith(self._above[-1]):
             self._above.pop()
-        found = next((above for above in self._above if name.startswith("/", len(above))), None)
-        if found is None and not name.endswith("/"):
+        parent = next((above for above in self._above if name.startswith("/", len(above))), None)
+        if parent is None and not name.endswith("/"):
             self._above.append(name)
-        return found
+        return parent
 
 
 def is_case_blind(folder: str) -> bool:

@@ -30,7 +30,7 @@ class RequestBody:
     """`size` bytes of data, read anew for each attempt, with a few more before (`opening`) and after (`ending`).
 
     `moved` is called with the number of bytes that the server has taken, and with a negative number if they must be
-    sent again; `told` is their sum. A body that is not `repeatable` is sent again only by the transfer itself. `failed`
+    sent again; `moved_bytes` is their sum. A body that is not `repeatable` is sent again only by the transfer itself. `failed`
     says that the data could not be read. `sent` is called when everything is written.
     """
 
@@ -46,7 +46,7 @@ class RequestBody:
         *,
         repeatable: bool = True,
     ) -> None:
-        self.told = 0
+        self.moved_bytes = 0
         self.failed = False
         self.sent: Callable[[], object] = _nothing
         self._pieces = pieces
@@ -65,13 +65,13 @@ class RequestBody:
 
     def pieces(self) -> Iterator[bytes]:
         """Read the body from its start; a piece counts as moved when the next one is requested."""
-        told, self.told = self.told, 0
-        self._moved(-told)
+        before, self.moved_bytes = self.moved_bytes, 0
+        self._moved(-before)
         if self._opening:
             yield self._opening
         for piece in self._read():
             yield piece
-            self.told += len(piece)
+            self.moved_bytes += len(piece)
             self._moved(len(piece))
         if self._ending:
             yield self._ending
@@ -145,7 +145,7 @@ async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes
         async with deadline:
             body = await response.read(most)
         if len(body) > most:
-            raise WrongResponse(f"the server's response goes on after {most} bytes, more than any that was asked for")
+            raise WrongResponse(f"the server's response goes on after {most} bytes: no valid one is as long")
     finally:
         response.close()
     return body

@@ -26,7 +26,7 @@ Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
 class StorageCall(HttpCall):
     """One request through its attempts; `body` is the body of the successful response.
 
-    Each attempt may take `seconds`, and its response may have `most` bytes. `exchange` drives the attempts.
+    Each attempt may take `seconds`, and its response may have `most` bytes.
     """
 
     awaits = True

@@ -213,11 +213,10 @@ class Storage:
         what = f"list {url}"
         return bool(parse_page(what, await self.call(what, "GET", url.list_path, query)).get("items"))
 
-    async def delete(self, item: Object) -> None:
-        """Delete one generation of an object. It is no error if it is gone already."""
-        query = {"generation": item.generation}
+    async def delete(self, url: Url, query: Mapping[str, int | None] | None = None) -> None:
+        """Delete an object, or one generation of it. It is no error if it is gone already."""
         try:
-            await self.call(f"delete {item.url}", "DELETE", item.url.path, query)
+            await self.call(f"delete {url}", "DELETE", url.path, {"generation": url.generation, **(query or {})})
         except HttpError as error:
             if error.status != 404:
                 raise

@@ -4,7 +4,7 @@ import asyncio
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import urlsplit
 
 from forbear.core.report import attach, report
@@ -42,34 +42,22 @@ class Credentials:
 ANONYMOUS = Credentials(anonymous=True)
 
 
-class Tokens(Protocol):
-    """A source of the headers that authorise requests."""
+class Tokens:
+    """A source of the headers that authorise requests. This one is for anonymous requests and has no headers."""
 
     async def headers(self) -> Mapping[str, str]:
         """Return the headers for the next request, refreshed before they expire."""
-        ...
-
-    async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Replace the headers `rejected`, which the server refused (401); return False if there are no others."""
-        ...
-
-
-class NoTokens:
-    """Tokens for anonymous requests: no headers."""
-
-    async def headers(self) -> Mapping[str, str]:
-        """Return no headers."""
         return {}
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Return False: no other headers exist."""
+        """Replace the headers `rejected`, which the server refused (401); return False if there are no others."""
         return False
 
 
-NO_TOKENS = NoTokens()
+NO_TOKENS = Tokens()
 
 
-class GoogleTokens:
+class GoogleTokens(Tokens):
     """The tokens of google-auth credentials; all tasks share one refresh at a time.
 
     Transient errors, such as a token server that is down for a moment, are retried under `policy`.
@@ -91,7 +79,7 @@ class GoogleTokens:
         return self._headers()
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Refresh the token, unless another task has done so meanwhile."""
+        """Refresh the token, unless another task has done so meanwhile, and return True."""
         async with self._lock:
             if self._headers() == rejected:
                 await self._refresh()

@@ -6,9 +6,11 @@ import sys
 from ipaddress import ip_address
 from urllib.parse import urlsplit
 
+from forbear.transfer.wire.pool import PORTS, Origin
+
 ENDPOINT = "https://storage.googleapis.com"
 _GOOGLE = ".googleapis.com"
-_PORTS = {"http": 80, "https": 443}
+
 _VISIBLE = re.compile(r"[!-~]+")
 _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port>[0-9]{1,5}))?")
 
@@ -50,19 +52,18 @@ def is_trusted(url: str, endpoint: str) -> bool:
         return False
     if one == other:
         return True
-    (scheme, host, port), (_, there, _) = one, other
-    if (scheme, port) == (other[0], other[2]) and is_loopback(host):
-        return is_loopback(there) or _is_unspecified(there)
-    return scheme == "https" and other == ("https", there, 443) and there.endswith(_GOOGLE)
+    if (one.scheme, one.port) == (other.scheme, other.port) and is_loopback(one.host):
+        return is_loopback(other.host) or _is_unspecified(other.host)
+    return one.scheme == "https" and other == ("https", other.host, 443) and other.host.endswith(_GOOGLE)
 
 
 def origin(url: str) -> str:
     """Return the scheme, host and port of a URL for messages; the rest may be a secret."""
     parts = _origin(url)
-    return "an address that is no http or https URL" if parts is None else f"{parts[0]}://{parts[1]}:{parts[2]}"
+    return "an address that is no http or https URL" if parts is None else "{}://{}:{}".format(*parts)
 
 
-def _origin(url: str) -> tuple[str, str, int] | None:
+def _origin(url: str) -> Origin | None:
     """Return the scheme, host and port of a URL; None if it has a user or is no plain http or https URL."""
     if not _VISIBLE.fullmatch(url):
         return None
@@ -71,10 +72,10 @@ def _origin(url: str) -> tuple[str, str, int] | None:
     except ValueError:
         return None
     authority = _AUTHORITY.fullmatch(parts.netloc)
-    if authority is None or parts.scheme not in _PORTS:
+    if authority is None or parts.scheme not in PORTS:
         return None
-    port = int(authority["port"] or _PORTS[parts.scheme])
-    return (parts.scheme, authority["host"].strip("[]").lower(), port) if 0 < port < 65536 else None
+    port = int(authority["port"] or PORTS[parts.scheme])
+    return Origin(parts.scheme, authority["host"].strip("[]").lower(), port) if 0 < port < 65536 else None
 
 
 def _is_unspecified(host: str) -> bool:

@@ -67,7 +67,7 @@ async def insert(
         else:
             condition.guessed_right()
             found = await verified(storage, condition, Object.of(reply.json()), (size, crc), source.name)
-        moved(size - (body.told if isinstance(body, RequestBody) else 0))
+        moved(size - (body.moved_bytes if isinstance(body, RequestBody) else 0))
         return found
 
 

@@ -25,7 +25,7 @@ async def verified(
     condition.check_made(made)
     if not _is(made, sent):
         if not refused:
-            await storage.delete(made)
+            await storage.delete(made.url)
         raise mismatch(name, made.url)
     if not (refused or unsure or made.crc32c is None):
         return made

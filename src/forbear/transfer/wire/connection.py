@@ -44,7 +44,7 @@ class Connection(asyncio.Protocol):
 
     `freed` is called when a request has succeeded or failed; `is_open` then says whether another may follow. A peer has
     stalled if it moves no byte for `stall_timeout` seconds while somebody waits for it. That is noticed after twice the
-    time at the latest.
+    time at the latest. `transport` is the transport below, or one with TLS over it.
     """
 
     def __init__(self, stall_timeout: float, freed: Callable[["Connection"], None]) -> None:
@@ -53,7 +53,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._stall_timeout = stall_timeout
         self._freed = freed
-        self._transport: asyncio.Transport
+        self.transport: asyncio.Transport
         self._parser: httptools.HttpResponseParser | None = None
         self._response: Response | None = None
         self._headers: dict[str, str] = {}
@@ -83,7 +83,7 @@ class Connection(asyncio.Protocol):
         self._came = came
         try:
             if body is None or isinstance(body, bytes):
-                self._transport.write(head + body if body else head)
+                self.transport.write(head + body if body else head)
             else:
                 await self._send(head, body, came)
             if not came.done():
@@ -105,13 +105,13 @@ class Connection(asyncio.Protocol):
 
     async def _send(self, head: bytes, body: Payload, came: "asyncio.Future[Response]") -> None:
         self._sending = True
-        self._transport.write(head)
+        self.transport.write(head)
         left = len(body)
         for piece in body.pieces():
             left -= len(piece)
             if left < 0:  # the server would read the rest as another request
                 raise ValueError(f"`body` must have as many bytes as its length says: {len(body)}, got more")
-            self._transport.write(piece)
+            self.transport.write(piece)
             if self._full and not came.done():
                 self.expect("took no byte")
                 self._drained = self._loop.create_future()
@@ -128,7 +128,7 @@ class Connection(asyncio.Protocol):
         """Start the stall timeout; `otherwise` describes the failure, such as "took no byte"."""
         self._deadline = self._loop.time() + self._stall_timeout
         self._otherwise = otherwise
-        self._unsent = self._transport.get_write_buffer_size()
+        self._unsent = self.transport.get_write_buffer_size()
         if self._timer is None:
             self._timer = self._loop.call_at(self._deadline, self._check)
 
@@ -136,20 +136,11 @@ class Connection(asyncio.Protocol):
         """Close the connection at once, and drop unsent bytes; a running request raises Broken."""
         self._fail(Broken("the connection was closed before the whole response had come"))
 
-    @property
-    def transport(self) -> asyncio.Transport:
-        """The transport of the connection."""
-        return self._transport
-
-    def use(self, transport: asyncio.Transport) -> None:
-        """Replace the transport, by one with TLS over it."""
-        self._transport = transport
-
     # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Mark the connection as open."""
-        self._transport = cast("asyncio.Transport", transport)
+        self.transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -175,14 +166,6 @@ class Connection(asyncio.Protocol):
         self._full = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
-
-    def pause(self) -> None:
-        """Stop reading."""
-        self._transport.pause_reading()
-
-    def resume(self) -> None:
-        """Continue reading."""
-        self._transport.resume_reading()
 
     def data_received(self, data: bytes) -> None:
         """Parse the head of a response; pass on the bytes of a body whose length is known without parsing them."""
@@ -270,7 +253,7 @@ class Connection(asyncio.Protocol):
         response.end()
         if self._sending or not self._keeps_alive:
             self.is_open = False
-            self._transport.abort()
+            self.transport.abort()
         self._end()
 
     def _ended_by_peer(self, error: Exception | None) -> None:
@@ -296,7 +279,7 @@ class Connection(asyncio.Protocol):
     def _fail(self, error: Exception) -> None:
         """Close the connection at once; a running request raises `error`."""
         self.is_open = False
-        self._transport.abort()
+        self.transport.abort()
         if self._busy and self._response is not None:
             self._response.fail(error)
         elif self._came is not None and not self._came.done():
@@ -315,7 +298,7 @@ class Connection(asyncio.Protocol):
         self._timer = None
         if not self._busy or (self._response is not None and not self._response.is_awaited):
             return
-        unsent = self._transport.get_write_buffer_size()
+        unsent = self.transport.get_write_buffer_size()
         if unsent < self._unsent:  # bytes still leave, if slowly
             self.expect(self._otherwise)
         elif self._loop.time() < self._deadline:

@@ -26,7 +26,7 @@ _STAGGER = 0.25
 
 _WRITE_AHEAD = 256 * 1024
 _CLOSED = "the pool of connections is closed: `async with Storage() as storage:` around all that uses it"
-_PORTS = {"http": 80, "https": 443}
+PORTS = {"http": 80, "https": 443}
 
 
 class Origin(NamedTuple):
@@ -40,7 +40,7 @@ class Origin(NamedTuple):
     def netloc(self) -> str:
         """The host, and the port unless it is the default one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
+        return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class Pool:
@@ -167,7 +167,7 @@ class Pool:
         if transport is None:
             raise ConnectionResetError("the connection was closed during the TLS handshake")
         transport.set_write_buffer_limits(_WRITE_AHEAD)
-        connection.use(transport)
+        connection.transport = transport
 
     def _context(self) -> ssl.SSLContext:
         if self._tls is None:  # creating it reads all certificates of the machine
@@ -202,9 +202,9 @@ def _proxy(url: str) -> Origin:
 @lru_cache(maxsize=256)
 def _origin(scheme: str, netloc: str) -> Origin:
     parts = urlsplit(f"{scheme}://{netloc}")
-    if scheme not in _PORTS or not parts.hostname:
+    if scheme not in PORTS or not parts.hostname:
         raise ValueError(f"`url` must begin with http:// or https:// and a host, got {scheme}://{netloc}")
-    return Origin(scheme, parts.hostname, parts.port or _PORTS[scheme])
+    return Origin(scheme, parts.hostname, parts.port or PORTS[scheme])
 
 
 def split(url: str) -> tuple[Origin, str]:

@@ -7,12 +7,15 @@ import asyncio
 from collections import deque
 from collections.abc import Mapping
 from types import TracebackType
-from typing import Protocol, Self
+from typing import TYPE_CHECKING, Self
 
 from forbear.core.report import Report
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
 from forbear.http.status import TRANSIENT_STATUSES, reason
 from forbear.transfer.errors import TransferError
+
+if TYPE_CHECKING:
+    from forbear.transfer.wire.connection import Connection
 
 _HIGH = 1024 * 1024
 """The bytes that may wait for their reader before the connection stops reading."""
@@ -21,42 +24,22 @@ _PIECE = 64
 """The memory overhead of a piece in bytes: a server may send pieces of one byte."""
 
 
-class ResponseSource(Protocol):
-    """The connection that a response arrives on."""
-
-    def pause(self) -> None:
-        """Stop reading."""
-        ...
-
-    def resume(self) -> None:
-        """Continue reading."""
-        ...
-
-    def expect(self, otherwise: str) -> None:
-        """Start the stall timeout; `otherwise` describes the failure, such as "sent no byte"."""
-        ...
-
-    def abort(self) -> None:
-        """Close the connection at once."""
-        ...
-
-
 class Response:
     """A response whose headers have arrived; `headers` has lower-case names, repeated headers joined by commas.
 
     Use it as a context manager: a response that is not read to its end closes the connection.
     """
 
-    __slots__ = ("status", "headers", "ended", "_source", "_chunks", "_size", "_paused", "_error", "_waiter",
+    __slots__ = ("status", "headers", "ended", "_connection", "_chunks", "_size", "_paused", "_error", "_waiter",
                  "__forbear_report__")  # fmt: skip
 
     __forbear_report__: Report
 
-    def __init__(self, status: int, headers: Mapping[str, str], source: ResponseSource) -> None:
+    def __init__(self, status: int, headers: Mapping[str, str], connection: "Connection") -> None:
         self.status = status
         self.headers = headers
         self.ended = False
-        self._source = source
+        self._connection = connection
         self._chunks: deque[bytes] = deque()
         self._size = 0
         self._paused = False
@@ -70,14 +53,14 @@ class Response:
         self._wake()
         if self._size > _HIGH and not self._paused:
             self._paused = True
-            self._source.pause()
+            self._connection.transport.pause_reading()
 
     def end(self) -> None:
         """Mark the body as complete, and let the connection read on."""
         self.ended = True
         if self._paused:
             self._paused = False
-            self._source.resume()
+            self._connection.transport.resume_reading()
         self._wake()
 
     def fail(self, error: Exception) -> None:
@@ -98,7 +81,7 @@ class Response:
                 return b""
             if self._error is not None:
                 raise self._error
-            self._source.expect("sent no byte")
+            self._connection.expect("sent no byte")
             self._waiter = asyncio.get_running_loop().create_future()
             try:
                 await self._waiter
@@ -108,7 +91,7 @@ class Response:
         self._size -= len(data) + _PIECE
         if self._paused and self._size <= _HIGH // 2:
             self._paused = False
-            self._source.resume()
+            self._connection.transport.resume_reading()
         return data
 
     async def read(self, limit: int | None = None) -> bytes:
@@ -124,7 +107,7 @@ class Response:
         """Close the connection unless the whole response has arrived."""
         if not self.ended and self._error is None:
             self._error = ConnectionResetError("the response was closed before its end")
-            self._source.abort()
+            self._connection.abort()
 
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():

@@ -4,7 +4,8 @@ import json
 import os
 import sys
 import time
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 
 from forbear.core.report import report
 from forbear.run.runtime import current
@@ -15,14 +16,13 @@ from forbear.transfer.errors import (
     TargetChanged,
     TargetExists,
     TransferError,
-    UnsafeName,
     describe,
     hint_of,
     is_out_of_files,
     unwritable,
     why_not,
 )
-from forbear.transfer.files import OpenFolder, folder_below
+from forbear.transfer.files import OpenFolder, folder_below, real_below
 from forbear.transfer.items import STREAM, Action, Item, Outcome, Status
 from forbear.transfer.objects import MTIME, Object, Url
 from forbear.transfer.progress import Progress
@@ -32,7 +32,6 @@ from forbear.transfer.uploads.upload import upload
 
 _JSON = {"Content-Type": "application/json"}
 _RUN_AGAIN = "somebody else made it meanwhile: run it again"
-_REMOVE_LINK = "remove the symbolic link, or copy to where it leads"
 
 
 class Folders:
@@ -48,7 +47,7 @@ class Folders:
         if known is None or known != _identity(folder):  # a link may have replaced it
             if root is not None:
                 _make(root)
-                _stay_inside(folder, root)
+                real_below(root, folder)
             _make(folder)
             self._known[folder, root] = _identity(folder)
 
@@ -142,14 +141,8 @@ async def _delete(storage: Storage, item: Item) -> None:
     if not isinstance(item.target, Url):
         remove(item.target, item.root)
         return
-    query = {"ifGenerationMatch": item.generation}
-    try:
-        await storage.call(f"delete {item.target}", "DELETE", item.target.path, query)
-    except HttpError as error:
-        if error.status == 412:
-            raise TargetChanged(f"{item.target} was written meanwhile, and is not deleted", "run it again") from error
-        if error.status != 404:
-            raise
+    with _unchanged(f"{item.target} was written meanwhile, and is not deleted"):
+        await storage.delete(item.target, {"ifGenerationMatch": item.generation})
 
 
 async def _touch(storage: Storage, item: Item) -> None:
@@ -161,11 +154,18 @@ async def _touch(storage: Storage, item: Item) -> None:
         return
     query = {"ifGenerationMatch": listed.generation, "ifMetagenerationMatch": listed.metageneration}
     body = json.dumps({"metadata": {MTIME: str(int(item.mtime))}}).encode()
-    try:
+    with _unchanged(f"{target} was written meanwhile; its time is not set"):
         await storage.call(f"set the time of {target}", "PATCH", target.path, query, headers=_JSON, body=body)
+
+
+@contextmanager
+def _unchanged(otherwise: str) -> Generator[None]:
+    """Raise TargetChanged with the text `otherwise` if a precondition fails in the block (412)."""
+    try:
+        yield
     except HttpError as error:
         if error.status == 412:
-            raise TargetChanged(f"{target} was written meanwhile; its time is not set", "run it again") from error
+            raise TargetChanged(otherwise, "run it again") from error
         raise
 
 
@@ -186,7 +186,7 @@ def remove(path: str, root: str | None) -> None:
 def touch(path: str, root: str | None, mtime: float) -> None:
     """Set the modification time of a file, in epoch seconds."""
     if root is not None:
-        _stay_inside(os.path.dirname(path), root)
+        real_below(root, os.path.dirname(path))
     try:
         os.utime(path, (time.time(), mtime), follow_symlinks=False)
     except OSError as error:
@@ -211,9 +211,3 @@ def _identity(folder: str) -> tuple[int, int]:
     except OSError:
         return 0, 0
     return status.st_dev, status.st_ino
-
-
-def _stay_inside(path: str, root: str) -> None:
-    inside, real = os.path.realpath(root), os.path.realpath(path)
-    if real != inside and not real.startswith(os.path.join(inside, "")):
-        raise UnsafeName(f"{path} leads out of the target, to {real}", _REMOVE_LINK)
