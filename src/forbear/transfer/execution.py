@@ -41,9 +41,9 @@ def execute(
 ) -> Iterator[Outcome]:
     """Run items, such as those of `plan`, on an executor, and yield their outcomes in the order of completion.
 
-    The items are sent in batches of at most 64 MiB and at most `batch` items (by default a 64th of all, 50 at most),
-    since each call takes a while. The items of a batch run concurrently. A worker that dies fails its items and no
-    others. ValueError for standard input and output, which exist only in this process.
+    The items are sent in batches, since each call takes a while. A batch has at most 64 MiB and at most `batch` items,
+    by default a 64th of all items and never more than 50. The items of a batch run concurrently. A worker that dies
+    fails its items and no others. ValueError for standard input and output, which exist only in this process.
     """
     if any(STREAM in (item.source, item.target) for item in items):
         raise ValueError("standard input and output (-) cannot be sent to an executor: use `cp`")

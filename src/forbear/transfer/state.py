@@ -67,13 +67,14 @@ class State:
     write to the folder or a file. A state stays for the next run until it is forgotten; one that cannot be read counts
     as empty.
 
-    If the folder cannot be made or written to, or its disk is full, `kept` is False and `warn` gets the reason, by
-    default as a RuntimeWarning. States and locks that are older than a month are deleted.
+    If the folder cannot be made or written to, or its disk is full, `kept` is False and `warn` gets the reason. The
+    default `warn` issues a RuntimeWarning. States and locks that are older than a month are deleted.
     """
 
     def __init__(self, directory: StrPath | None, *key: str, warn: Callable[[str], object] = _warn) -> None:
         self.kept = False
         self._directory = directory
+        self._path = ""
         self._name = hashlib.sha256("\n".join(key).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._key = key
         self._warn = warn
@@ -84,9 +85,9 @@ class State:
     def __enter__(self) -> Self:
         self._is_entered = True
         try:
-            path = os.fspath(default_directory() if self._directory is None else self._directory)
-            _make_private(path)
-            self._opened = OpenFolder(path)
+            self._path = os.fspath(default_directory() if self._directory is None else self._directory)
+            _make_private(self._path)
+            self._opened = OpenFolder(self._path)
             _check_private(self._opened)
             self._lock = open_locked(self._opened, f"{self._name}.lock", os.O_RDWR | os.O_CREAT, " ".join(self._key))
             self.kept = True
@@ -178,11 +179,8 @@ class State:
     def _lose(self, error: OSError) -> None:
         """Warn that nothing is kept; TransferError if no more files can be opened, so that the item runs later."""
         self.kept = False
-        try:
-            path: StrPath = default_directory() if self._directory is None else self._directory
-        except OSError as homeless:
-            path = str(homeless.filename)
-        text = _cannot_keep(os.fspath(path), why_not(path, error, named=True))
+        path = self._path or str(error.filename)  # the user has no home folder
+        text = _cannot_keep(path, why_not(path, error, named=True))
         if is_out_of_files(error):
             raise TransferError(text, _CURE) from error
         self._warn(f"{text}; it goes on, but another process cannot continue it; {_CURE}")

@@ -1,9 +1,10 @@
 """The plan of a copy: which item gets which target, by the rules of cp.
 
 A file goes into the target if the target is a folder, and otherwise to the exact name of the target. Folders are: a
-bucket, an address that ends with a slash, a folder on disk, and with `recursive` or several sources also a name in the
-cloud with objects below it. A pattern counts as several sources. A source folder (`recursive`) keeps its name below a
-target folder that exists; otherwise its contents go below the target. Matches of `**` go directly into the target.
+bucket, an address that ends with a slash, and a folder on disk. With `recursive` or several sources, a name in the
+cloud with objects below it is a folder, too. A pattern counts as several sources. A source folder (`recursive`) keeps
+its name below a target folder that exists; otherwise its contents go below the target. Matches of `**` go directly into
+the target.
 """
 
 import hashlib

@@ -54,7 +54,7 @@ def _here(source: str, recursive: bool) -> Iterator[Match]:
     try:
         for path in expand(source) if wild else [source]:
             yield from _match(path, recursive, wild=wild)
-    except TransferError as error:  # what else matches is copied
+    except TransferError as error:  # other matches are still copied
         yield Match(source, source, problem=str(error), hint=error.hint)
 
 
@@ -65,7 +65,7 @@ def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
         if os.path.isfile(path):
             yield Match(path, name, size=os.path.getsize(path))
         elif not os.path.isdir(path):
-            problem = "neither a file nor a folder" if wild else ""  # who names a pipe means it
+            problem = "neither a file nor a folder" if wild else ""  # a user who names a pipe wants to copy it
             yield Match(path, name, problem=problem, left_out=wild)
         elif recursive:
             yield Match(path, "" if name in {".", ".."} else name, folder=True)

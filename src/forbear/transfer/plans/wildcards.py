@@ -23,7 +23,7 @@ def literal_start(pattern: str) -> str:
 
 def compiled(pattern: str) -> re.Pattern[str]:
     """Return a regular expression to be used with `fullmatch`; `**/` also matches no folder at all."""
-    pieces: list[tuple[str, list[str]]] = [("", [""])]  # what lies before a piece, and its segments between the `*`
+    pieces: list[tuple[str, list[str]]] = [("", [""])]  # the gap before each piece, and its segments between `*`
     at = 0
     while at < len(pattern):
         if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):

@@ -30,8 +30,8 @@ class RequestBody:
     """`size` bytes of data, read anew for each attempt, with a few more before (`opening`) and after (`ending`).
 
     `moved` is called with the number of bytes that the server has taken, and with a negative number if they must be
-    sent again; `moved_bytes` is their sum. A body that is not `repeatable` is sent again only by the transfer itself. `failed`
-    says that the data could not be read. `sent` is called when everything is written.
+    sent again; `moved_bytes` is their sum. A body that is not `repeatable` is sent again only by the transfer itself.
+    `failed` says that the data could not be read. `sent` is called when everything is written.
     """
 
     once = False

@@ -10,8 +10,8 @@ from forbear.transfer.objects import FIELDS, Object, Url
 from forbear.transfer.storage.bodies import LONGEST_TOKEN, WholeResponse
 
 PAGE = 32 * 1024 * 1024
-"""The largest page of a listing in bytes. 1 000 objects with names of 1 KiB and 8 KiB of metadata each have 10 MiB, and
-three times as many if every character is escaped."""
+"""The largest page of a listing in bytes. 1 000 objects with names of 1 KiB and 8 KiB of metadata each have 10 MiB, or
+three times as much if every character is escaped."""
 
 EMPTY_PAGES = 1000
 """The number of pages in a row that may list nothing. The service sends some while it skips other objects."""

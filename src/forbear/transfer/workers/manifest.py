@@ -1,7 +1,7 @@
 """A manifest: a CSV file with a line for each outcome, from which a rerun skips what was done.
 
 The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A run
-skips the pairs of source and target that the manifest has as OK or skip, even if they have changed since, and appends
+skips the pairs of source and target that the manifest has as OK or skip, even if they have changed since. It appends
 its own outcomes. A manifest that gsutil wrote can be continued, and keeps its columns.
 """
 

@@ -102,18 +102,17 @@ class WorkerPool:
 
     async def _outcome(self, item: Item, progress: Progress) -> Outcome:
         """Transfer an item. If no more files can be opened, try again, alone, once other items have closed theirs."""
-        outcome = await self._attempt(item, progress, crowded=self._active > 0)
+        outcome = await self._attempt(item, progress)
         if outcome is not None:
             return outcome
         async with self._alone:
-            while True:
-                outcome = await self._attempt(item, progress, crowded=self._active > 0)
-                if outcome is not None:
-                    return outcome
+            while (outcome := await self._attempt(item, progress)) is None:
                 if self._active:
                     await self._one_ended.wait()
+            return outcome
 
-    async def _attempt(self, item: Item, progress: Progress, *, crowded: bool) -> Outcome | None:
+    async def _attempt(self, item: Item, progress: Progress) -> Outcome | None:
+        crowded = self._active > 0
         self._active += 1
         try:
             return await perform(self._storage, item, progress, self._folders, state=self._state, crowded=crowded)
