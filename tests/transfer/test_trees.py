@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.plans.trees import expand, walk
+from forbear.transfer.plans.matches import expand
+from forbear.transfer.plans.trees import walk
 
 
 def make(folder: Path, *names: str) -> None:

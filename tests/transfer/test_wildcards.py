@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
+from forbear.transfer.plans.matches import compiled, is_wild, literal_start
 from tests.hostile.steps import spans
 
 

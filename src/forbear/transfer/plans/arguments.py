@@ -9,8 +9,8 @@ from typing import Any, Self, TypedDict, Unpack
 from forbear.transfer.errors import StrPath
 from forbear.transfer.items import STREAM
 from forbear.transfer.objects import Url, is_cloud
+from forbear.transfer.plans.matches import is_wild
 from forbear.transfer.plans.targets import names_folder
-from forbear.transfer.plans.wildcards import is_wild
 from forbear.transfer.progress import Listener
 
 

@@ -1,14 +1,23 @@
-"""The files, objects and folders that the sources of a copy name, with their wildcards expanded."""
+"""The files, objects and folders that the sources of a copy name. Wildcards are expanded here and in the cloud.
+
+`*`, `?` and `[abc]` match within a part of a name, `**` across parts. Names come from servers, so matching must not
+take exponential time. Between two `**`, each piece of a pattern matches where it first fits and is never moved again
+(an atomic group). That loses no match, because whatever may follow reaches at least as far from there. Matching takes
+at most the square of the name's length.
+"""
 
 import os
+import re
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import dataclass
 
 from forbear.transfer.errors import TransferError, why_not
 from forbear.transfer.objects import Object, Url, is_cloud
-from forbear.transfer.plans.trees import batched, expand
-from forbear.transfer.plans.wildcards import compiled, is_wild, literal_start
+from forbear.transfer.plans.trees import Entry, batched, is_folder, walk
 from forbear.transfer.storage.client import Storage
+
+_WILD = re.compile(r"[*?\[]")
+_PERMIT = "ask for the permission to read it, or copy what can be read by itself"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +82,54 @@ def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
             yield _folder_problem(path, name, left_out=wild)
 
 
+def expand(pattern: str) -> Iterator[str]:
+    """Yield the files and folders that match a pattern. Hidden ones match only parts that begin with a dot.
+
+    Raises TransferError for a folder that may not be listed: matches in it would be missed silently.
+    """
+    drive, rest = os.path.splitdrive(pattern)
+    slashed = rest.replace(os.sep, "/")
+    start = f"{drive}{os.sep}" if slashed.startswith("/") else drive
+    return _expand(start, [part for part in slashed.split("/") if part])
+
+
+def _expand(start: str, parts: list[str]) -> Iterator[str]:
+    if not parts:
+        yield start
+        return
+    first, rest = parts[0], parts[1:]
+    if "**" in first:
+        matching = compiled("/".join(parts))
+        unlisted: Entry | None = None
+        for entry in walk(start or os.curdir):
+            if entry.problem:
+                unlisted = unlisted or entry
+            elif not entry.note and matching.fullmatch(entry.name):
+                yield os.path.join(start, entry.name)
+        if unlisted is not None and os.path.lexists(start or os.curdir):
+            raise TransferError(f"cannot list {unlisted.path}: {unlisted.problem}", _PERMIT)
+    elif not is_wild(first):
+        path = os.path.join(start, first)
+        if os.path.lexists(path):
+            yield from _expand(path, rest)
+    else:
+        matching = compiled(first)
+        try:
+            with os.scandir(start or os.curdir) as entries:
+                names = sorted(entry.name for entry in entries if not rest or is_folder(entry))
+        except PermissionError as error:
+            raise TransferError(f"cannot list {start or os.curdir}: {why_not(start, error)}", _PERMIT) from error
+        except OSError:
+            return
+        for name in names:
+            if matching.fullmatch(name) and (first.startswith(".") or not name.startswith(".")):
+                yield from _expand(os.path.join(start, name), rest)
+
+
 async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerator[Match]:
     if is_wild(url.name):
         nothing = True
-        async for match in _expanded(storage, url.bucket, "", url.name.split("/"), recursive):
+        async for match in _expand_cloud(storage, url.bucket, "", url.name.split("/"), recursive):
             nothing = False
             yield match
         if not nothing:
@@ -100,7 +153,7 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
             yield Match(Url(url.bucket, f"{url.name}/"), url.name.rpartition("/")[2], folder=True)
 
 
-async def _expanded(
+async def _expand_cloud(
     storage: Storage, bucket: str, start: str, parts: list[str], recursive: bool
 ) -> AsyncGenerator[Match]:
     """Yield what matches below `start`, which is empty or ends with a slash. No listing goes deeper than necessary."""
@@ -113,7 +166,7 @@ async def _expanded(
                 yield _object(listed)
         return
     if not is_wild(first) and rest:
-        async for match in _expanded(storage, bucket, f"{start}{first}/", rest, recursive):
+        async for match in _expand_cloud(storage, bucket, f"{start}{first}/", rest, recursive):
             yield match
         return
     if not first and start:  # the pattern ends with a slash: a folder
@@ -128,7 +181,7 @@ async def _expanded(
             if not rest and not listed.name.endswith("/"):
                 yield _object(listed)
         elif rest:
-            async for match in _expanded(storage, bucket, listed.name, rest, recursive):
+            async for match in _expand_cloud(storage, bucket, listed.name, rest, recursive):
                 yield match
         else:
             yield _folder(listed, recursive)
@@ -149,3 +202,78 @@ def _folder_problem(source: Url | str, name: str, *, left_out: bool = False) -> 
     return Match(
         source, name, folder=True, problem="it is a folder", hint="copy folders with `recursive`", left_out=left_out
     )
+
+
+def is_wild(text: str) -> bool:
+    """Return whether a text holds a wildcard."""
+    return _WILD.search(text) is not None
+
+
+def literal_start(pattern: str) -> str:
+    """Return the beginning that all matching names share."""
+    match = _WILD.search(pattern)
+    return pattern if match is None else pattern[: match.start()]
+
+
+def compiled(pattern: str) -> re.Pattern[str]:
+    """Return a regular expression to be used with `fullmatch`; `**/` also matches no folder at all."""
+    pieces: list[tuple[str, list[str]]] = [("", [""])]  # the gap before each piece, and its segments between `*`
+    at = 0
+    while at < len(pattern):
+        if pattern.startswith("**/", at) and (at == 0 or pattern[at - 1] == "/"):
+            pieces.append(("(?:.*?/)??", [""]))
+            at += 3
+        elif pattern.startswith("**", at):
+            pieces.append((".*?", [""]))
+            at += 2
+        elif pattern[at] == "*":
+            pieces[-1][1].append("")
+            at += 1
+        else:
+            one, at = _one(pattern, at)
+            pieces[-1][1][-1] += one
+    *others, (gap, segments) = pieces
+    return re.compile("".join(f"(?>{gap}{_first(piece)})" for gap, piece in others) + gap + _last(segments), re.DOTALL)
+
+
+def _first(segments: list[str]) -> str:
+    """Return the expression for a piece that ends as early as possible."""
+    return segments[0] + "".join(f"(?>[^/]*?{segment})" for segment in segments[1:])
+
+
+def _last(segments: list[str]) -> str:
+    """Return the expression for the piece that ends with the name."""
+    if len(segments) == 1:
+        return rf"{segments[0]}\Z"
+    return rf"{_first(segments[:-1])}(?>[^/]*{segments[-1]})\Z"
+
+
+def _one(pattern: str, at: int) -> tuple[str, int]:
+    """Return the expression for one character of a name, and the position after it in the pattern."""
+    if pattern[at] == "?":
+        return "[^/]", at + 1
+    if pattern[at] == "[":
+        negated = pattern.startswith("!", at + 1)
+        start = at + 2 if negated else at + 1
+        end = pattern.find("]", start + 1)  # a bracket right at the start is a member
+        if end > 0:
+            return _set(negated, pattern[start:end]), end + 1
+    return re.escape(pattern[at]), at + 1
+
+
+def _set(negated: bool, members: str) -> str:
+    """Return the expression for one character of a set such as "abc" or "a-z"; a backward range is empty."""
+    written = ""
+    at = 0
+    while at < len(members):
+        if members[at + 1 : at + 2] == "-" and at + 2 < len(members):
+            first, last = members[at], members[at + 2]
+            if first <= last:
+                written += f"{re.escape(first)}-{re.escape(last)}"
+            at += 3
+        else:
+            written += re.escape(members[at])
+            at += 1
+    if not written:
+        return "[^/]" if negated else r"(?!)"
+    return f"(?!/)[{'^' if negated else ''}{written}]"

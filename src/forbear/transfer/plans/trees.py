@@ -1,4 +1,4 @@
-"""The files in local folders, in the order in which Cloud Storage lists names, and local wildcards.
+"""The files in local folders, in the order in which Cloud Storage lists names.
 
 Symbolic links to files are followed, and links to folders too unless they lead back to a folder above them.
 """
@@ -14,13 +14,9 @@ from itertools import islice
 from typing import TypeVar
 
 from forbear.transfer.downloads.place import is_part
-from forbear.transfer.errors import TransferError, why_not
-from forbear.transfer.plans.wildcards import compiled, is_wild
 from forbear.transfer.state import default_directory
 
 _BATCH = 500
-_PERMIT = "ask for the permission to read it, or copy what can be read by itself"
-
 _DEEPEST = 520
 _STATES = "the states of transfers under way"
 
@@ -104,7 +100,7 @@ def _stat(path: str) -> os.stat_result:
 
 def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: bool) -> bool:
     """Return whether the contents of an entry will be listed; a folder that is left out counts as a file."""
-    if not _is_folder(entry) or (entry.is_symlink() and not follow):
+    if not is_folder(entry) or (entry.is_symlink() and not follow):
         return False
     try:
         return _identity(entry.stat()) not in closed
@@ -112,7 +108,8 @@ def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: b
         return False
 
 
-def _is_folder(entry: os.DirEntry[str]) -> bool:
+def is_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder, or a link to one."""
     try:
         return entry.is_dir()
     except OSError:  # a link to itself
@@ -126,50 +123,6 @@ def _note(name: str, status: os.stat_result) -> str:
     if not stat.S_ISREG(status.st_mode):
         return "neither a file nor a folder"
     return "a part of an unfinished download" if is_part(name) else ""
-
-
-def expand(pattern: str) -> Iterator[str]:
-    """Yield the files and folders that match a pattern. Hidden ones match only parts that begin with a dot.
-
-    Raises TransferError for a folder that may not be listed: matches in it would be missed silently.
-    """
-    drive, rest = os.path.splitdrive(pattern)
-    slashed = rest.replace(os.sep, "/")
-    start = f"{drive}{os.sep}" if slashed.startswith("/") else drive
-    return _expand(start, [part for part in slashed.split("/") if part])
-
-
-def _expand(start: str, parts: list[str]) -> Iterator[str]:
-    if not parts:
-        yield start
-        return
-    first, rest = parts[0], parts[1:]
-    if "**" in first:
-        matching = compiled("/".join(parts))
-        unlisted: Entry | None = None
-        for entry in walk(start or os.curdir):
-            if entry.problem:
-                unlisted = unlisted or entry
-            elif not entry.note and matching.fullmatch(entry.name):
-                yield os.path.join(start, entry.name)
-        if unlisted is not None and os.path.lexists(start or os.curdir):
-            raise TransferError(f"cannot list {unlisted.path}: {unlisted.problem}", _PERMIT)
-    elif not is_wild(first):
-        path = os.path.join(start, first)
-        if os.path.lexists(path):
-            yield from _expand(path, rest)
-    else:
-        matching = compiled(first)
-        try:
-            with os.scandir(start or os.curdir) as entries:
-                names = sorted(entry.name for entry in entries if not rest or _is_folder(entry))
-        except PermissionError as error:
-            raise TransferError(f"cannot list {start or os.curdir}: {why_not(start, error)}", _PERMIT) from error
-        except OSError:
-            return
-        for name in names:
-            if matching.fullmatch(name) and (first.startswith(".") or not name.startswith(".")):
-                yield from _expand(os.path.join(start, name), rest)
 
 
 async def batched(values: Iterable[_T]) -> AsyncGenerator[_T]:
