@@ -1,7 +1,7 @@
 """Open folders, locks on files, and reading and writing at a position.
 
-Files are opened through the descriptor of their folder, except on Windows: anybody who may write to a folder above
-could replace part of the path by a link a moment later.
+Files are opened through the descriptor of their folder, except on Windows. A path would not be safe: anybody who may
+write to a folder above could replace part of it by a link.
 """
 
 import errno
@@ -29,7 +29,7 @@ _LINKS = {errno.ELOOP, errno.ENOTDIR, errno.EMLINK}
 _REMOVE_LINK = "remove the symbolic link, or copy to where it leads"
 _WITHOUT_LOCKS = {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _MOST_ROUNDS = 100
-"""How often a file may be replaced between opening and locking it, before the lock counts as held by others."""
+"""The number of times that a file may be replaced between opening and locking it, before it counts as locked."""
 _WAIT = "wait until it is done; it holds the lock only as long as it lives"
 
 

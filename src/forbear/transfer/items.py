@@ -112,7 +112,7 @@ class Summary:
 
     @property
     def ok(self) -> bool:
-        """Whether no item failed."""
+        """True if no item failed."""
         return not self.failures
 
     def add(self, outcome: Outcome) -> None:

@@ -1,4 +1,4 @@
-"""What the commands print of transfers besides live lines: failures and the total on stderr, JSON lines on stdout."""
+"""The output of transfers besides live lines: failures, warnings and the total on stderr, JSON lines on stdout."""
 
 import json
 import re
@@ -23,7 +23,7 @@ _WORD = re.compile(r"[\w ]+")
 _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
 """The smallest transfer for which a speed is printed."""
 _STANDSTILL = 30.0
-"""Seconds without progress after which retries are reported, if nobody sees live lines."""
+"""Seconds without progress after which retries are reported, if there are no live lines."""
 _CANNOT_CONNECT = "cannot connect to"
 UNREACHABLE = "check the network; another service than the real one is named by --endpoint or STORAGE_EMULATOR_HOST"
 

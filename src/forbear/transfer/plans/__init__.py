@@ -1,1 +1,1 @@
-"""Plans: what cp and rsync are to do, as items. They list and compare, but move no data."""
+"""The plans of cp and rsync: listings, comparisons, and the items that result. Plans move no data."""

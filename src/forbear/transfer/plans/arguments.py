@@ -96,12 +96,12 @@ class CpArguments(_Arguments):
 
     @property
     def several(self) -> bool:
-        """Whether there may be more than one source."""
+        """True if there may be more than one source."""
         return len(self.sources) > 1 or any(is_wild(source) for source in self.sources if not _exists_here(source))
 
     @property
     def may_collide(self) -> bool:
-        """Whether two files may get the same name: with several sources, or with a pattern that spans folders."""
+        """True if two files may get the same name: with several sources, or with a pattern that spans folders."""
         if not self.several:
             return False
         if len(self.sources) > 1:
@@ -112,7 +112,7 @@ class CpArguments(_Arguments):
 
     @property
     def depends(self) -> bool:
-        """Whether the names at the target depend on what exists there, so that a second run might choose others."""
+        """True if the names at the target depend on what exists there, so that a second run might choose others."""
         is_folder = names_folder(self.target) if is_cloud(self.target) else self.target.endswith(("/", os.sep))
         return self.recursive and not self.several and not is_folder
 

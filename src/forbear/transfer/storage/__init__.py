@@ -1,1 +1,1 @@
-"""What transfers know of Cloud Storage: addresses, objects, credentials, and the connections they share."""
+"""The storage client: requests to Cloud Storage, with credentials, retries and limits."""

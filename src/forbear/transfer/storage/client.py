@@ -45,8 +45,8 @@ STALL_TIMEOUT = 60.0
 _ANY = Request("GET", "storage.googleapis.com", "/storage/v1/b/-/o/-")
 _NOT_ENTERED = "a Storage must be entered before it is used: `async with Storage() as storage:`"
 _MOST_LOOKUPS = 16
-"""How many targets in a row must be absent before uploads guess again. However many of the targets exist, at most about
-one file in forty is then sent twice."""
+"""The number of targets in a row that must be absent before uploads guess again. At most about one file in forty is
+then sent twice, however many of the targets exist."""
 
 
 class Storage:

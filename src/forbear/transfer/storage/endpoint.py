@@ -25,7 +25,7 @@ def checked(endpoint: str) -> str:
 
 
 def is_private(endpoint: str) -> bool:
-    """Return whether nobody on the way can read a token that is sent to an endpoint."""
+    """Return whether a token that is sent to an endpoint stays secret: over https, or within this machine."""
     url = urlsplit(endpoint)
     return url.scheme == "https" or is_loopback(url.hostname or "")
 
@@ -43,9 +43,9 @@ def is_loopback(host: str) -> bool:
 def is_trusted(url: str, endpoint: str) -> bool:
     """Return whether data for `endpoint` may be sent to `url`, which a server or a file has named.
 
-    The URL must have the same scheme, host and port; or be another name of this machine with the same port, since
-    emulators use any name; or, if the endpoint uses https, be an https host of Google. URLs that two libraries might
-    parse differently are refused.
+    A URL with the same scheme, host and port is trusted. So is another name of this machine with the same port, since
+    emulators use any name. If the endpoint uses https, https hosts of Google are trusted, too. URLs that two libraries
+    might parse differently are refused.
     """
     one, other = _origin(endpoint), _origin(url)
     if one is None or other is None:

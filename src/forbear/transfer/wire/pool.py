@@ -65,8 +65,8 @@ class Pool:
     ) -> Response:
         """Send a request once and return its response. `method` must not be HEAD.
 
-        Raises NotConnected if no byte of the request was sent; another WireError, or Stalled, if its outcome is
-        unknown; the errors of reading the body; and RuntimeError once the pool is closed.
+        Raises NotConnected if no byte of the request was sent. Raises another WireError, or Stalled, if its outcome is
+        unknown. Errors of reading the body are raised unchanged. RuntimeError once the pool is closed.
         """
         origin, target = split(url)
         head = self._head(method, origin, target, headers, body)

@@ -71,7 +71,7 @@ class Response:
 
     @property
     def is_awaited(self) -> bool:
-        """Whether a reader waits for the next bytes."""
+        """True while a reader waits for the next bytes."""
         return self._waiter is not None
 
     async def readany(self) -> bytes:

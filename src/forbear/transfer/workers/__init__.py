@@ -1,1 +1,1 @@
-"""Work: items are done here, many at a time. How they came about is not known."""
+"""The workers that transfer items, many at a time, and the manifest of what they have done."""

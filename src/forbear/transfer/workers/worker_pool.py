@@ -142,7 +142,7 @@ class Limiter:
         self.cuts = 0
         """The number of times that the limit was halved."""
         self.lifted = False
-        """Whether everyone is admitted, because nothing is left to limit."""
+        """True if everyone is admitted, because nothing is left to limit."""
 
     @property
     def limit(self) -> int:
