@@ -260,10 +260,11 @@ async def test_a_token_server_that_never_ends_is_given_up(key: str, tmp_path: Pa
     drops = Answer(b"HTTP/1.1 200 OK\r\nContent-Length: 9999\r\n\r\n{", "stall")
     with Wire(drops) as wire:
         wanted = Credentials(file=str(written(tmp_path, wire, "service_account", key)))
-        policy = cloud_storage.policy.with_attempts(1).with_attempt_timeout(0.5)
-        source = await tokens(wanted, policy)
+        source = await tokens(wanted, cloud_storage.policy)
+        assert isinstance(source, GoogleTokens)
+        impatient = cloud_storage.policy.with_attempts(1).with_attempt_timeout(0.5)
         with pytest.raises(NoCredentials, match=r"was not done after 0\.5 s"):
-            await source.headers()
+            await GoogleTokens(source._credentials, impatient).headers()
 
 
 async def test_a_token_server_that_redirects_is_not_followed(key: str, tmp_path: Path) -> None:
