@@ -12,7 +12,7 @@ from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.send import Send
 from forbear.policy import Policy
 from forbear.run.runtime import current
-from forbear.run.state import Run
+from forbear.run.state import Run, granted
 from forbear.run.switch import is_off
 from forbear.transfer.errors import Stalled
 from forbear.transfer.storage.bodies import Deadline, RequestBody, read_whole
@@ -132,8 +132,9 @@ class Retries:
         """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
         runtime = current.get()
         if self._run is None:
-            self._run = Run(self._policy, self._operation, runtime, runtime.monotonic())
-        delay = self._run.after(verdict, error, type(error).__qualname__, text_of(error), repeatable=True)
+            self._run = Run(self._policy, self._operation, runtime, runtime.monotonic(), awaits=True)
+        name, text = type(error).__qualname__, text_of(error)
+        delay = await granted(self._run.after(verdict, error, name, text, repeatable=True))
         if delay is None:
             raise error
         await runtime.asleep(delay)
