@@ -12,7 +12,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer import Settings, Summary, TransferError, cp
 from forbear.transfer.downloads.download import download
-from forbear.transfer.downloads.place import Place
+from forbear.transfer.downloads.target import Place
 from forbear.transfer.objects import Url
 from forbear.transfer.workers.perform import remove
 from tests.transfer.uploads import MIB, storing

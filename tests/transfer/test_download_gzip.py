@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.downloads.decoding import Gunzip
 from forbear.transfer.downloads.download import download
+from forbear.transfer.downloads.sinks import Gunzip
 from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.files import PIECE
 from forbear.transfer.storage.client import Storage

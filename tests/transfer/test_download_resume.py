@@ -12,7 +12,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.downloads import large
+from forbear.transfer.downloads import resume
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Locked
 from forbear.transfer.wire.response import Broken
 from tests.transfer.downloads import (
@@ -240,8 +240,8 @@ async def test_what_was_tampered_with_is_begun_anew(cloud: Cloud, tmp_path: Path
 @pytest.mark.parametrize("layout", [[[0, 5, 1]], [[0, SIZE, -1]], [[0, SIZE, SIZE + 1]], [[1, SIZE, 0]], "x", [[0]], 3])
 def test_slices_that_make_no_sense_are_begun_anew(layout: object) -> None:
     """What stands in a state is not believed blindly."""
-    assert not large._covers(layout, SIZE)
-    assert large._covers([[0, MIB, 5], [MIB, SIZE, 0]], SIZE)
+    assert not resume._covers(layout, SIZE)
+    assert resume._covers([[0, MIB, 5], [MIB, SIZE, 0]], SIZE)
 
 
 async def test_the_part_removed_in_mid_download_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
-from forbear.transfer.downloads import large
+from forbear.transfer.downloads import resume
 from forbear.transfer.downloads import slices as sliced
 from forbear.transfer.downloads.slices import layout_for
 from forbear.transfer.errors import HttpError
@@ -190,7 +190,7 @@ async def test_what_is_noted_of_slices_is_on_disk(
     assert kept["slices"] == count.bytes
     assert 0 < kept["synced"] <= count.bytes
     if machine != "the same":
-        monkeypatch.setattr(large, "_boot", lambda: machine)
+        monkeypatch.setattr(resume, "_boot", lambda: machine)
     before = len(ranges(cloud))
     await fetched(cloud, tmp_path / "file", slices=3)
     assert (tmp_path / "file").read_bytes() == data

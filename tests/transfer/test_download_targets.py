@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.transfer.downloads.place import Place
+from forbear.transfer.downloads.target import Place
 from forbear.transfer.errors import TransferError
 from forbear.transfer.objects import Object
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.transfer.downloads.place import Place
+from forbear.transfer.downloads.target import Place
 from forbear.transfer.errors import Locked, TargetExists, TransferError, UnsafeName
 from forbear.transfer.files import OpenFolder, folder_below
 from forbear.transfer.functions import cp

@@ -17,8 +17,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.downloads.download import download
-from forbear.transfer.downloads.part import Part
-from forbear.transfer.downloads.place import Place
+from forbear.transfer.downloads.target import Part, Place
 from forbear.transfer.errors import Locked, TargetChanged, TransferError
 from forbear.transfer.functions import rsync
 from forbear.transfer.objects import MTIME, Object, Url

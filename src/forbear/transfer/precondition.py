@@ -4,7 +4,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.errors import HttpError, TargetChanged, TargetExists, TransferError, UnsafeName, WrongResponse
+from forbear.transfer.errors import (
+    ChecksumMismatch,
+    HttpError,
+    TargetChanged,
+    TargetExists,
+    TransferError,
+    UnsafeName,
+    WrongResponse,
+)
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
@@ -27,7 +35,7 @@ class Precondition:
         self._known = asked is not None
         self._storage = storage
         self._rounds = 0
-        self._patience = Retries(storage.policy, "storage.objects.insert")
+        self._retries = Retries(storage.policy, "storage.objects.insert")
 
     @property
     def query(self) -> dict[str, str | int | None]:
@@ -109,7 +117,7 @@ class Precondition:
         if self._rounds == _ROUNDS:
             raise TargetChanged(f"others keep writing to {self.target}", "start again when they are done") from error
         if self._rounds > 1:
-            await self._patience.after(error, TRANSIENT)
+            await self._retries.after(error, TRANSIENT)
         self.generation = 0 if there is None else there.generation
         self._known = True
         return None
@@ -137,3 +145,51 @@ def _check(target: Url, generation: int | None) -> None:
         raise ValueError(f"`target` must not name a version, which only the server can make, got {target}")
     if generation is not None and generation < 0:
         raise ValueError(f"`generation` must be a version of the target, 0 (nothing) or None (any), got {generation!r}")
+
+
+async def verified(
+    storage: Storage,
+    condition: Precondition,
+    made: Object,
+    sent: tuple[int, str],
+    name: str,
+    *,
+    refused: bool = False,
+    unsure: bool = False,
+) -> Object:
+    """Return what the server says it made, if it has the size and the checksum of what was `sent`.
+
+    Otherwise that very version is deleted, and ChecksumMismatch raised. Where the server cannot know (`unsure`), has
+    `refused` the upload before or names no checksum, its word is not enough: the object is looked at. Nothing is
+    deleted after a refusal, for it may be somebody else's. An emulator that has no checksums is believed.
+    """
+    condition.check_made(made)
+    if not _is_what_was_sent(made, sent):
+        if not refused:
+            await storage.delete(made.url)
+        raise mismatch(name, made.url)
+    if not (refused or unsure or made.crc32c is None):
+        return made
+    there = await storage.stat(condition.target)
+    if there is None or there.generation != made.generation or not _is_what_was_sent(there, sent):
+        raise TargetChanged(f"the server says that {name} became {made.url}, and there is {_named(there)}")
+    return there
+
+
+def _is_what_was_sent(there: Object, sent: tuple[int, str]) -> bool:
+    size, crc = sent
+    return there.size == size and there.crc32c in (crc, None)
+
+
+def _named(there: Object | None) -> str:
+    return "nothing" if there is None else f"{there.url} of {there.size} bytes"
+
+
+def mismatch(name: str, target: Url) -> ChecksumMismatch:
+    """The error for bytes that were changed on their way."""
+    return ChecksumMismatch(f"{name} did not reach {target} as it was sent: the checksums differ")
+
+
+def is_refusal(error: HttpError) -> bool:
+    """Whether the server refuses what has arrived, since its checksum is not the one that was announced."""
+    return error.status == 400 and "crc32c" in error.message.lower()

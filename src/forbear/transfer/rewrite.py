@@ -93,7 +93,7 @@ class _Rewrite:
         self._kept = kept
         self._pinned = pinned
         self._chunk_size = chunk_size
-        self._patience = Retries(storage.policy, "storage.objects.rewrite")
+        self._retries = Retries(storage.policy, "storage.objects.rewrite")
         self._moved = 0
         self._token: str | None = None
         self._in_doubt = False
@@ -142,14 +142,14 @@ class _Rewrite:
             raise error
         self._in_doubt = True
         text = f"copy {self._source.url} to {self._condition.target}: the reply broke off: {text_of(error)}"
-        await self._patience.after(WrongResponse(text), TRANSIENT)
+        await self._retries.after(WrongResponse(text), TRANSIENT)
 
     async def _look_again(self, error: HttpError) -> None:
         """Take the version that has replaced the source."""
         found = await self._storage.stat(Url(self._source.bucket, self._source.name))
         if found is None or found.generation == self._source.generation:
             raise error
-        await self._patience.after(error, TRANSIENT)
+        await self._retries.after(error, TRANSIENT)
         self._source = found
 
     async def _rewritten(self) -> Object:
@@ -179,11 +179,9 @@ class _Rewrite:
                 self._moved_to(count)
                 return Object.of(answer.get("resource", {}))
             if before is None or count > self._moved:
-                self._patience.progressed()
+                self._retries.progressed()
             else:
-                await self._patience.after(
-                    WrongResponse(f"{what}: the server has copied nothing more of it"), TRANSIENT
-                )
+                await self._retries.after(WrongResponse(f"{what}: the server has copied nothing more of it"), TRANSIENT)
             self._moved_to(count)
             if self._kept is not None:
                 self._kept.save(

@@ -5,18 +5,15 @@ import io
 import os
 from contextlib import AsyncExitStack
 from dataclasses import replace
+from functools import partial
 from typing import BinaryIO
 
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.downloads.checked import fill_checked
-from forbear.transfer.downloads.decoding import Gunzip
-from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
-from forbear.transfer.downloads.landing import Terms, land
-from forbear.transfer.downloads.large import Large
-from forbear.transfer.downloads.part import Part
-from forbear.transfer.downloads.place import Place
-from forbear.transfer.downloads.promise import GZIP, Contradiction, described, is_unlabelled
-from forbear.transfer.downloads.sinks import FileSink, StreamSink
+from forbear.transfer.downloads.description import GZIP, Contradiction, described, is_unlabelled
+from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone, fill_checked
+from forbear.transfer.downloads.resume import Large
+from forbear.transfer.downloads.sinks import FileSink, Gunzip, StreamSink
+from forbear.transfer.downloads.target import Part, Place, Terms, land
 from forbear.transfer.errors import HttpError, SourceChanged, StrPath, WrongResponse
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import current_progress, warner
@@ -53,7 +50,7 @@ async def download(
     An object that is replaced meanwhile is begun anew, unless `source` is a Url that names a generation. Bytes of two
     versions never mix: a stream that has some already ends with SourceChanged. Raises HttpError for a reply that ends
     it, ChecksumMismatch where the bytes are wrong twice, Locked where another process is at it, TransferError for what
-    is wrong with the target, and the last error of the connection when the policy's patience is over.
+    is wrong with the target, and the last error of the connection when the policy's retries is over.
     """
     if slices is not None and slices < 1:
         raise ValueError(f"`slices` must be at least 1 or None (by the size), got {slices!r}")
@@ -86,14 +83,14 @@ class _Download:
 
     async def run(self) -> Object:
         """Go on until it is done; a version that is gone gives way to the one that is there."""
-        patience = Retries(self._storage.policy, f"download {self._url}")
+        retries = Retries(self._storage.policy, f"download {self._url}")
         while True:
             try:
                 version, decoded = await self._once()
             except Gone as gone:
-                await patience.after(await self._replaced(gone.error), TRANSIENT)
+                await retries.after(await self._replaced(gone.error), TRANSIENT)
             else:
-                patience.progressed()
+                retries.progressed()
                 return replace(version, crc32c=None) if decoded else version
 
     async def _replaced(self, error: HttpError | Contradiction) -> Exception:
@@ -131,7 +128,7 @@ class _Download:
     async def _small(self, fetch: Fetch, place: Place, reply: Response | None) -> bool:
         with Part.fresh(place) as part:
             sink = FileSink(part.descriptor, place.path, fetch.version.size, truncate=True)
-            await fill_checked(fetch, sink, reply, restarts=1)
+            await fill_checked(fetch, sink, partial(fetch.fill, sink), reply, restarts=1)
             await land(part, place, fetch.version, self._terms, decoded=sink.decoded)
             return sink.decoded
 
@@ -149,7 +146,7 @@ class _Download:
             decoder = Gunzip(str(version.url)) if self._terms.decode and version.content_encoding == GZIP else None
             sink = StreamSink(stream, name, version.size, decoder)
             try:
-                await fill_checked(fetch, sink, reply, restarts=0)
+                await fill_checked(fetch, sink, partial(fetch.fill, sink), reply, restarts=0)
             except Gone as gone:
                 if sink.out:
                     raise SourceChanged(
@@ -171,7 +168,7 @@ class _Download:
     async def _first(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
         storage, what = self._storage, f"download {self._url}"
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
-        patience = Retries(storage.policy, what)
+        retries = Retries(storage.policy, what)
         while True:
             try:
                 response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
@@ -179,9 +176,9 @@ class _Download:
                     raise await storage.error_for(what, response)
             except FAILURES as error:
                 await stack.aclose()
-                await patience.after(error, storage.verdict(error))
+                await retries.after(error, storage.verdict(error))
                 continue
-            patience.progressed()
+            retries.progressed()
             version = described(self._url, response.headers)
             if version is not None and not is_unlabelled(version, response.headers):
                 return response, version

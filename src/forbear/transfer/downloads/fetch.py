@@ -3,12 +3,15 @@
 After a break it goes on from the byte where the sink is. Replies are joined only if they are of the same generation.
 """
 
+from collections.abc import Awaitable, Callable
 from contextlib import closing
+from typing import Protocol
 
-from forbear.core.verdict import TRANSIENT, Verdict
-from forbear.transfer.downloads.promise import GZIP, Contradiction, Promise, Recoded, promised
+from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
+from forbear.transfer.checksum import Crc32c
+from forbear.transfer.downloads.description import GZIP, Contradiction, Promise, Recoded, promised
 from forbear.transfer.downloads.sinks import Sink
-from forbear.transfer.errors import HttpError, Stalled, TransferError, WrongResponse
+from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.progress import current_progress
 from forbear.transfer.storage.calls import Retries
@@ -49,9 +52,9 @@ class Fetch:
     async def fill(self, sink: Sink, reply: Response | None = None) -> None:
         """Bring the bytes that `sink` lacks; the first ones are in `reply`, if there is one already.
 
-        Raises Gone, Unsliceable, and what ends the patience: the last failure, with a report.
+        Raises Gone, Unsliceable, and what ends the retries: the last failure, with a report.
         """
-        patience = Retries(self.policy, self.what)
+        retries = Retries(self.policy, self.what)
         furthest = sink.position
         while True:
             try:
@@ -70,11 +73,11 @@ class Fetch:
                     raise Gone(error) from error
                 if sink.position > furthest:
                     furthest = sink.position
-                    patience.progressed()
-                await patience.after(error, self._verdict(error, sink))
+                    retries.progressed()
+                await retries.after(error, self._verdict(error, sink))
             else:
                 if ended:
-                    patience.progressed()
+                    retries.progressed()
                     return
 
     def _headers(self, sink: Sink) -> dict[str, str]:
@@ -148,3 +151,57 @@ class Fetch:
 def _start_over(sink: Sink, *, decoded: bool = False) -> None:
     current_progress.get().moved(sink.start - sink.position)
     sink.restart(decoded=decoded)
+
+
+class Target(Protocol):
+    """All the bytes of an object, as far as they have arrived, and their checksum."""
+
+    decoded: bool
+
+    @property
+    def position(self) -> int:
+        """How many bytes have arrived."""
+        ...
+
+    @property
+    def checksum(self) -> Crc32c:
+        """The checksum of them."""
+        ...
+
+    def restart(self) -> None:
+        """Begin anew."""
+        ...
+
+
+async def fill_checked(
+    fetch: Fetch,
+    sink: Target,
+    fill: Callable[[Response | None], Awaitable[None]],
+    reply: Response | None,
+    *,
+    restarts: int,
+) -> None:
+    """Bring what is missing, and everything once more where the checksum is wrong, for at most so many `restarts`.
+
+    `reply` has the object from its beginning, if it is there already. What the server decoded has no checksum.
+    """
+    version, retries = fetch.version, Retries(fetch.policy, fetch.what)
+    while True:
+        if sink.position < version.size or not version.size:
+            await fill(reply)
+        elif reply is not None:
+            reply.close()  # unread, it could keep the server from the next
+        reply = None
+        found = sink.checksum.text
+        if sink.decoded and found == version.crc32c and sink.position == version.size:
+            sink.decoded = False  # nothing was there to be undone: these are the stored bytes
+        if sink.decoded or found == version.crc32c:
+            retries.progressed()
+            return
+        error = ChecksumMismatch(
+            f"{version.url} arrived with other bytes: their CRC32C is {found}, and should be {version.crc32c}"
+        )
+        await retries.after(error, TRANSIENT if restarts else PERMANENT)
+        restarts -= 1
+        current_progress.get().moved(-sink.position)
+        sink.restart()

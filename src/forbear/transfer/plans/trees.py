@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from forbear.transfer.downloads.place import is_part
+from forbear.transfer.downloads.target import is_part
 from forbear.transfer.state import default_directory
 
 _BATCH = 500

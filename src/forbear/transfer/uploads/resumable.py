@@ -12,15 +12,14 @@ from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.http.request import Request
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
-from forbear.transfer.precondition import Precondition
+from forbear.transfer.precondition import Precondition, is_refusal, mismatch, verified
 from forbear.transfer.progress import current_progress
-from forbear.transfer.storage.bodies import RequestBody, WholeResponse
+from forbear.transfer.storage.bodies import RequestBody
 from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.threads import to_the_end
 from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
 from forbear.transfer.uploads.sources import Source
-from forbear.transfer.uploads.verify import is_refusal, mismatch, verified
 from forbear.transfer.wire.response import WireError
 
 _CANCEL_TIMEOUT = 5.0
@@ -57,7 +56,7 @@ class Resumable:
         self._session = Session(source.size)
         self._url = ""
         self._is_kept = False
-        self._meter = current_progress.get()
+        self._progress = current_progress.get()
         self._hash: Mapping[str, str] = {}  # of all bytes, once that is known
         self._told = 0
         self._refusals = 0
@@ -81,7 +80,7 @@ class Resumable:
 
     async def _run(self) -> Object:
         session = self._session
-        patience = Retries(self._storage.policy, "storage.objects.insert")
+        retries = Retries(self._storage.policy, "storage.objects.insert")
         while True:
             if session.step is Step.START:
                 found = await self._start()
@@ -92,7 +91,7 @@ class Resumable:
                 reply = await self._put(headers, body)
             except Exception as error:
                 session.broken()
-                await patience.after(error, self._storage.verdict(error))
+                await retries.after(error, self._storage.verdict(error))
                 continue
             if isinstance(reply, HttpError):
                 failure: TransferError = reply
@@ -108,15 +107,15 @@ class Resumable:
             if turn is Turn.DONE:
                 made = _object(reply)
                 if made is not None:
-                    patience.progressed()
+                    retries.progressed()
                     return await self._verified(made)
                 session.broken()
                 failure = WrongResponse(f"{self._what}: the server's reply does not tell what it has made")
                 turn = Turn.WAIT
             if turn is Turn.PROGRESS:
-                patience.progressed()
+                retries.progressed()
             elif turn is Turn.WAIT:
-                await patience.after(failure, verdict if transient else TRANSIENT)
+                await retries.after(failure, verdict if transient else TRANSIENT)
             elif turn is Turn.REFUSED:
                 return await self._refused(failure)
             elif turn is Turn.FINAL:
@@ -130,7 +129,7 @@ class Resumable:
         if size is not None:
             headers["X-Upload-Content-Length"] = str(size)
         path, body = condition.target.upload_path, json.dumps(self._resource).encode()
-        reply: WholeResponse | None = None
+        reply: Reply | None = None
         while reply is None:
             query = {"uploadType": "resumable", **condition.query}
             try:
@@ -157,7 +156,7 @@ class Resumable:
         await source.ready(first, self._chunk_size)
         if session.size is None and source.size is not None:
             session.size = source.size
-            self._meter.sized(source.size)
+            self._progress.sized(source.size)
         end = chunk_end(first, source.size, self._chunk_size)
         headers = {"Content-Range": f"bytes {first}-{end - 1}/{_total(source.size)}"}
         if end == source.size:
@@ -178,12 +177,10 @@ class Resumable:
         # A question may be what completes the upload: the reply to the last chunk, and its hash, may have been lost.
         return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0", **self._hash}
 
-    async def _put(
-        self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None
-    ) -> WholeResponse | HttpError:
+    async def _put(self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None) -> Reply | HttpError:
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status in _ANSWERS:
-                return await self._storage.read(response)
+                return Reply(response.status, response.headers, await self._storage.read(response))
             return await self._storage.error_for(self._what, response)
 
     def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:
@@ -231,7 +228,7 @@ class Resumable:
 
     def _moved(self, count: int) -> None:
         self._told += count
-        self._meter.moved(count)
+        self._progress.moved(count)
 
     def _settle(self, place: int) -> None:
         """Tell how far it has really come."""
@@ -257,7 +254,7 @@ def _total(size: int | None) -> str:
     return "*" if size is None else str(size)
 
 
-def _object(reply: WholeResponse | HttpError) -> Object | None:
+def _object(reply: Reply | HttpError) -> Object | None:
     try:
         return None if isinstance(reply, HttpError) else Object.of(reply.json())
     except TransferError:

@@ -31,7 +31,7 @@ class Turn(Enum):
 
     PROGRESS = "more is there than before"
     NOW = "go on with the next step"
-    WAIT = "nothing was gained: go on after a while, for as long as patience lasts"
+    WAIT = "nothing was gained: go on after a while, for as long as retries lasts"
     DONE = "the object is there"
     REFUSED = "the condition of the upload does not hold"
     FINAL = "this is the end of it"

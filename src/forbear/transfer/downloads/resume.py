@@ -1,18 +1,15 @@
 """Large downloads: their bytes stay on disk when they end halfway, and the next process goes on from there."""
 
 import os
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.downloads.checked import fill_checked
-from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
-from forbear.transfer.downloads.landing import Terms, land
-from forbear.transfer.downloads.part import Part
-from forbear.transfer.downloads.place import Place
+from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable, fill_checked
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
+from forbear.transfer.downloads.target import Part, Place, Terms, land
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError, unwritable, why_not
 from forbear.transfer.files import hash_file
 from forbear.transfer.progress import current_progress
@@ -90,7 +87,7 @@ class Large:
             current_progress.get().moved(checksum.size)
         sink = FileSink(self._part.descriptor, self._place.path, version.size, checksum=checksum, truncate=True)
         self._sink = sink
-        await fill_checked(self._fetch, sink, reply, restarts=2 if begun else 1)
+        await fill_checked(self._fetch, sink, partial(self._fetch.fill, sink), reply, restarts=2 if begun else 1)
         return sink.decoded
 
     async def _in_slices(self, layout: Layout, reply: Response | None, *, restarts: int) -> None:
@@ -102,7 +99,7 @@ class Large:
                 raise self._unreadable(error) from error
             current_progress.get().moved(slices.position)
             self._sink = slices
-            await fill_checked(self._fetch, slices, reply, restarts=restarts)
+            await fill_checked(self._fetch, slices, partial(slices.fill, self._fetch), reply, restarts=restarts)
 
     def _taken_up(self) -> tuple[Layout | None, bool]:
         """What an earlier process left of this very version: its slices, and whether there is anything."""
