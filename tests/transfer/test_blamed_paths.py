@@ -12,7 +12,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer import Settings, Summary, TransferError, cp
 from forbear.transfer.downloads.download import download
-from forbear.transfer.downloads.target import Place
+from forbear.transfer.downloads.target import TargetPath
 from forbear.transfer.objects import Url
 from forbear.transfer.workers.perform import remove
 from tests.transfer.uploads import MIB, storing
@@ -92,8 +92,8 @@ async def test_a_folder_that_is_missing_is_named(here: Path, cloud: Cloud) -> No
 def test_a_part_that_cannot_be_used_is_named(here: Path, cloud: Cloud) -> None:
     """Only its deletion mends that."""
     cloud.store.put("bkt", "o", b"x" * 9 * MIB)
-    with Place.of("full/f") as place:
-        part = here / "full" / place.part_name(cloud.url, "gs://bkt/o")
+    with TargetPath.of("full/f") as place:
+        part = here / "full" / place.resumable_part_name(cloud.url, "gs://bkt/o")
     part.touch(0)
     said = failure(cp("gs://bkt/o", "full/f", settings=Settings(endpoint=cloud.url)))
     assert said == f"cannot write full/{part.name}: Permission denied"
@@ -164,4 +164,4 @@ def test_states(here: Path, cloud: Cloud, folder: str, said: str) -> None:
 def test_only_os_errors_blame_a_folder(here: Path) -> None:
     """A name that no file can have is to blame itself."""
     with pytest.raises(TransferError, match=r"cannot write 'a/b\\x00/c': .*null"):
-        Place.of("a/b\0/c")
+        TargetPath.of("a/b\0/c")

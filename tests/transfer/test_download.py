@@ -257,7 +257,7 @@ async def test_what_is_compressed_on_the_way_is_asked_for_plainly(tmp_path: Path
     async with odd_server(packed, plain) as url:
         await fetched(url, tmp_path / "file", item, count=count)
     assert (tmp_path / "file").read_bytes() == b"data"
-    assert count.retries == ["Recoded"]
+    assert count.retries == ["WrongEncoding"]
 
 
 @pytest.mark.parametrize("slices", [0, -1])

@@ -16,7 +16,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads.download import download
-from forbear.transfer.downloads.sinks import Gunzip
+from forbear.transfer.downloads.sinks import GzipDecoder
 from forbear.transfer.errors import SourceChanged, TransferError
 from forbear.transfer.files import PIECE
 from forbear.transfer.storage.client import Storage
@@ -101,7 +101,7 @@ async def test_broken_gzip_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> Non
     (tmp_path / "file").write_bytes(b"older")
     with pytest.raises(TransferError, match="its end is missing") as caught:
         await fetched(cloud, tmp_path / "file")
-    assert caught.value.hint == "take it as it is stored, with `decode=False`"
+    assert caught.value.hint == "download it as it is stored, with `decode=False`"
     assert (tmp_path / "file").read_bytes() == b"older"
     assert names(tmp_path) == ["file"]
 
@@ -142,7 +142,7 @@ async def test_what_the_server_decodes_goes_out_once(cloud: Cloud) -> None:
 async def test_stored_bytes_that_cannot_be_had_are_an_error(cloud: Cloud, tmp_path: Path) -> None:
     """Who wants them as they are stored does not get them decoded."""
     put(cloud, gzip.compress(b"plain"), GZIP)
-    with pytest.raises(TransferError, match="stored bytes cannot be had"):
+    with pytest.raises(TransferError, match="stored bytes are not available"):
         await deaf(cloud, tmp_path / "file", decode=False)
     assert names(tmp_path) == []
 
@@ -176,7 +176,7 @@ def test_members_are_joined_however_they_are_cut(parts: list[bytes], zeros: int,
     """A gzip file of several members, with padding, unfolds to all that is in them, whatever the pieces it comes in."""
     plain = [part * (500 if far else 1) for part in parts]
     stored = b"".join(gzip.compress(part) for part in plain) + (bytes(zeros) if parts else b"")
-    decoder = Gunzip("it")
+    decoder = GzipDecoder("it")
     pieces = [piece for at in range(0, len(stored), cut) for piece in decoder.feed(stored[at : at + cut])]
     pieces.append(decoder.finish())
     assert b"".join(pieces) == b"".join(plain)
@@ -189,7 +189,7 @@ STORED = gzip.compress(b"data" * 100)
 @pytest.mark.parametrize("stored", [STORED[:-1], STORED + b"more", STORED[:15] + b"!!"], ids=["cut", "more", "junk"])
 def test_broken_members_are_refused(stored: bytes) -> None:
     """An end that is missing, something behind it, bytes that are no deflate."""
-    decoder = Gunzip("it")
+    decoder = GzipDecoder("it")
 
     def decode() -> None:
         for _ in decoder.feed(stored):
@@ -204,7 +204,7 @@ def test_memory_stays_flat_however_far_it_unfolds() -> None:
     """A gigabyte of nothing comes in small pieces."""
     packer = zlib.compressobj(9, wbits=31)
     stored = b"".join(packer.compress(bytes(MIB)) for _ in range(64)) + packer.flush()
-    decoder = Gunzip("it")
+    decoder = GzipDecoder("it")
     sizes = [len(piece) for piece in decoder.feed(stored)]
     assert max(sizes) <= PIECE
     assert sum(sizes) == 64 * MIB
@@ -213,5 +213,5 @@ def test_memory_stays_flat_however_far_it_unfolds() -> None:
 @pytest.mark.parametrize("data", [b"", b"\x1f", b"x", b"\x1fx"])
 def test_what_is_too_short_to_be_gzip_is_kept(data: bytes) -> None:
     """One byte may be the beginning of one, or all there is."""
-    decoder = Gunzip("it")
+    decoder = GzipDecoder("it")
     assert b"".join([*decoder.feed(data[:1]), *decoder.feed(data[1:]), decoder.finish()]) == data

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.transfer.downloads.target import Place
+from forbear.transfer.downloads.target import TargetPath
 from forbear.transfer.errors import TransferError
 from forbear.transfer.objects import Object
 from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
@@ -47,8 +47,8 @@ def test_a_part_file_is_told_by_its_name(tmp_path: Path) -> None:
     """It is hidden, names the file, and ends in .forbear; another object or another file has another one."""
 
     def part(file: str, *key: str) -> str:
-        with Place.of(tmp_path / file) as place:
-            return place.part_name(*key)
+        with TargetPath.of(tmp_path / file) as place:
+            return place.resumable_part_name(*key)
 
     name = part("file", "endpoint", "gs://bkt/name")
     assert name.startswith(".file.")
@@ -152,7 +152,7 @@ async def test_a_large_file_goes_on_once_there_is_room(cloud: Cloud, tmp_path: P
 async def test_what_cannot_fit_is_not_begun(cloud: Cloud, tmp_path: Path) -> None:
     """Where the disk has no room for all of it, no byte is asked for."""
     huge = Object(URL.bucket, URL.name, 1, 2**62, "AAAAAA==")
-    with pytest.raises(TransferError, match=rf"{2**62} bytes are to come, and the disk has room for \d+"):
+    with pytest.raises(TransferError, match=rf"{2**62} bytes, and the disk has room for \d+"):
         await fetched(cloud, tmp_path / "file", huge)
     assert len(cloud.requests) == 0
     assert names(tmp_path) == []

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.transfer.downloads.target import Place
+from forbear.transfer.downloads.target import TargetPath
 from forbear.transfer.errors import Locked, TargetExists, TransferError, UnsafeName
 from forbear.transfer.files import OpenFolder, folder_below
 from forbear.transfer.functions import cp
@@ -147,8 +147,8 @@ def test_a_lock_with_another_name_is_made_anew(tmp_path: Path) -> None:
 
 def part_of(cloud: Cloud, target: Path) -> Path:
     """Where the part of a large download is kept."""
-    with Place.of(target) as place:
-        return target.parent / place.part_name(cloud.url, str(URL))
+    with TargetPath.of(target) as place:
+        return target.parent / place.resumable_part_name(cloud.url, str(URL))
 
 
 async def test_a_part_that_is_another_file_too_is_not_written_to(cloud: Cloud, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.downloads.download import download
-from forbear.transfer.downloads.target import Part, Place
+from forbear.transfer.downloads.target import PartFile, TargetPath
 from forbear.transfer.errors import Locked, TargetChanged, TransferError
 from forbear.transfer.functions import rsync
 from forbear.transfer.objects import MTIME, Object, Url
@@ -97,7 +97,10 @@ def test_two_downloads_to_one_file_with_their_states_elsewhere(cloud: Cloud, tmp
         def moved(self, count: int) -> None:
             self.bytes += count
             if self.end is None and self.bytes > len(data) // 2:
-                with pytest.raises(Locked) as caught, Part.kept(Place.of(target), cloud.url, str(Url("bkt", "big"))):
+                with (
+                    pytest.raises(Locked) as caught,
+                    PartFile.resumable(TargetPath.of(target), cloud.url, str(Url("bkt", "big"))),
+                ):
                     pass
                 self.end = caught.value
 

@@ -192,7 +192,7 @@ def small_thresholds() -> Generator[None]:
     """Let objects of a mebibyte count as large, rewrites take several calls, and credentials expire."""
     with (
         patch("forbear.transfer.downloads.download.SMALL", SMALL),
-        patch("forbear.transfer.downloads.slices._LEAST", SMALL // 2),
+        patch("forbear.transfer.downloads.slices._MIN_SLICE", SMALL // 2),
         patch("forbear.transfer.downloads.slices._SAVED_EVERY", SMALL),
         patch("forbear.transfer.rewrite.SMALL", SMALL),
         patch("forbear.transfer.storage.client.tokens", _tokens),

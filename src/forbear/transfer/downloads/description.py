@@ -1,61 +1,68 @@
-"""What a reply to a request for an object's bytes promises, by its status and headers. It reads no body."""
+"""Parse the headers of a response that brings bytes of an object: which object, which of its bytes, how encoded.
+
+Pure functions of status and headers. They raise WrongResponse for a response whose bytes must not be used.
+"""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from forbear.http import ranges
+from forbear.transfer.downloads.sinks import GZIP_MAGIC
 from forbear.transfer.errors import WrongResponse
 from forbear.transfer.objects import MTIME, Object, Url
 
 GZIP = "gzip"
-_PLAIN = "identity"
+"""The content coding of objects that are stored compressed."""
+
+_IDENTITY = "identity"
+_MAX_EXPANSION = 1032
+"""How many bytes one byte of gzip can decode to, at most: a match of 258 bytes takes two bits."""
 
 
-_MAGIC = b"\x1f\x8b"
-_MOST_UNFOLDED = 1032
-"""How many bytes one byte of gzip may unfold to, at most: a match of 258 bytes in two bits."""
-
-
-class Recoded(WrongResponse):
-    """A reply whose bytes were compressed on the way, though they are not stored so."""
+class WrongEncoding(WrongResponse):
+    """A response whose bytes were compressed on the way, though the object is not stored like that."""
 
 
 class Contradiction(WrongResponse):
-    """A response that describes the object otherwise than its metadata does: the metadata decides."""
+    """A response that describes the object differently from its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
-class Promise:
-    """The bytes from `first` up to `end` (not included; None if nobody said).
+class BodyDescription:
+    """Which bytes a response body has: from `first` up to `end` (not included; None if the response does not say).
 
-    Where they are `decoded`, the server has undone the gzip that is stored: the checksum is not known, and the size
-    only as far as the response states it.
+    If they are `decoded`, the server has decoded the stored gzip. Then their checksum is not known, and their number
+    only if the response states it.
     """
 
     first: int
     end: int | None
     decoded: bool = False
 
-    def seen(self, head: bytes, version: Object) -> "Promise":
-        """Return the promise, now that the body of a decoded one is known to begin with `head` (two bytes, or all).
+    def with_head(self, head: bytes, version: Object) -> "BodyDescription":
+        """Return the description of a `decoded` body that begins with `head` (its first two bytes, or all of it).
 
-        Bytes that still are gzip, and may be as many as are stored, are the stored ones: only their label is missing.
+        A body that begins like gzip, and may be as long as the stored object, is the stored object: the response only
+        lacks the label.
         """
-        if head.startswith(_MAGIC) and self.end in (None, version.size):
-            return Promise(0, version.size)
+        if head.startswith(GZIP_MAGIC) and self.end in (None, version.size):
+            return BodyDescription(0, version.size)
         return self
 
-    def most(self, version: Object) -> int:
-        """Return before which byte the body must end, whatever the response states."""
-        most = version.size * _MOST_UNFOLDED if self.decoded else version.size
+    def limit(self, version: Object) -> int:
+        """Return the offset at which the body must end at the latest, whatever the response states."""
+        most = version.size * _MAX_EXPANSION if self.decoded else version.size
         return most if self.end is None else min(most, self.end)
 
 
-def described(url: Url, headers: Mapping[str, str]) -> Object | None:
-    """The version of an object that a reply with all its bytes is of; None where the reply does not say enough."""
+def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
+    """Return the version of an object that a response with all of its bytes describes.
+
+    Return None if the headers lack its generation, size or CRC32C.
+    """
     generation = ranges.number(headers.get("x-goog-generation", ""))
     crc32c = _crc32c(headers)
-    encoding = _stored(headers) or headers.get("content-encoding", _PLAIN)
+    encoding = _stored_encoding(headers) or headers.get("content-encoding", _IDENTITY)
     size = ranges.number(headers.get("x-goog-stored-content-length", ""))
     if size is None and encoding != GZIP:
         size = ranges.number(headers.get("content-length", ""))
@@ -70,39 +77,44 @@ def described(url: Url, headers: Mapping[str, str]) -> Object | None:
         crc32c=crc32c,
         metageneration=ranges.number(headers.get("x-goog-metageneration", "")) or 1,
         content_type=headers.get("content-type"),
-        content_encoding=None if encoding == _PLAIN else encoding,
+        content_encoding=None if encoding == _IDENTITY else encoding,
         metadata={} if mtime is None else {MTIME: mtime},
     )
 
 
-def promised(version: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> Promise:
-    """Return what a response with status 200 or 206 brings of `version`, of which `first` to `end` were asked for.
+def describe_body(version: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> BodyDescription:
+    """Describe the body of a 200 or 206 response to a request for the bytes `first` to `end` of `version`.
 
-    Raises Contradiction where it describes another object than `version`, and WrongResponse where its bytes are neither
-    those that were asked for nor the whole object.
+    Raise Contradiction if the response describes another object than `version`, WrongEncoding if its bytes are
+    compressed and the stored ones are not, and WrongResponse if they are neither those requested nor the whole object.
     """
-    _agree(version, headers)
-    encoding = headers.get("content-encoding", _PLAIN)
-    stored = version.content_encoding or _PLAIN
-    unlabelled = encoding == _PLAIN and stored == GZIP
+    _check_version(version, headers)
+    encoding = headers.get("content-encoding", _IDENTITY)
+    stored = version.content_encoding or _IDENTITY
+    unlabelled = is_unlabelled(version, headers)
     if encoding != stored and not unlabelled:
-        raise Recoded(f"the reply comes as {encoding}, and {version.url} is stored as {stored}")
+        raise WrongEncoding(f"the response is encoded as {encoding}, and {version.url} is stored as {stored}")
     if status == 206:
-        return _part(version, first, end, headers.get("content-range"), unlabelled=unlabelled)
+        return _describe_range(version, first, end, headers.get("content-range"), unlabelled=unlabelled)
     size = ranges.number(headers.get("content-length", ""))
     if unlabelled:
-        return _unlabelled(version, size, headers)
+        return _describe_decoded(version, size, headers)
     if size not in (None, version.size):
-        raise WrongResponse(f"the reply promises {size} bytes of {version.url}, which has {version.size}")
-    return Promise(0, version.size)
+        raise WrongResponse(f"the response has {size} bytes of {version.url}, which has {version.size}")
+    return BodyDescription(0, version.size)
 
 
-def _agree(version: Object, headers: Mapping[str, str]) -> None:
-    """Raise WrongResponse for another generation, and Contradiction where the response and the metadata do not agree."""
+def is_unlabelled(version: Object, headers: Mapping[str, str]) -> bool:
+    """Return whether a response lacks the label "Content-Encoding: gzip" of an object that is stored as gzip."""
+    return version.content_encoding == GZIP and headers.get("content-encoding", _IDENTITY) == _IDENTITY
+
+
+def _check_version(version: Object, headers: Mapping[str, str]) -> None:
+    """Raise WrongResponse for another generation, and Contradiction if response and metadata do not agree."""
     generation = headers.get("x-goog-generation")
     if generation is not None and generation != str(version.generation):
-        raise WrongResponse(f"the reply is of generation {generation} of {version.url}")
-    stored, known = _stored(headers), version.content_encoding or _PLAIN
+        raise WrongResponse(f"the response is of generation {generation} of {version.url}")
+    stored, known = _stored_encoding(headers), version.content_encoding or _IDENTITY
     if stored is not None and stored.lower() != known.lower():
         raise Contradiction(f"the response says that {version.url} is stored as {stored}, and its metadata say {known}")
     size = headers.get("x-goog-stored-content-length")
@@ -112,44 +124,45 @@ def _agree(version: Object, headers: Mapping[str, str]) -> None:
         )
 
 
-def _part(version: Object, first: int, end: int, header: str | None, *, unlabelled: bool) -> Promise:
-    """Return the promise of a Content-Range; without a label of their encoding, bytes are of what has that size."""
-    part = ranges.parse(header or "")
+def _describe_range(
+    version: Object, first: int, end: int, content_range: str | None, *, unlabelled: bool
+) -> BodyDescription:
+    """Describe the body of a 206 response by its Content-Range.
+
+    Bytes of a gzip object that lack their label are the stored ones only if the range states the stored size.
+    """
+    part = ranges.parse(content_range or "")
     totals = (version.size,) if unlabelled else (None, version.size)
     if part is None or part.first != first or part.last is None or part.total not in totals:
         raise WrongResponse(
-            f"bytes {first} to {end - 1} of {version.size} were asked for, and the reply has {header!r}"
+            f"bytes {first} to {end - 1} of {version.size} were requested, and the response has {content_range!r}"
         )
     if part.last >= end:
-        raise WrongResponse(f"bytes {first} to {end - 1} were asked for, and the reply has more: up to {part.last}")
-    return Promise(first, part.last + 1)
+        raise WrongResponse(f"bytes {first} to {end - 1} were requested, and the response has more: up to {part.last}")
+    return BodyDescription(first, part.last + 1)
 
 
-def _unlabelled(version: Object, size: int | None, headers: Mapping[str, str]) -> Promise:
-    """Return the promise of a whole body that is not labelled as gzip, though it is stored so."""
+def _describe_decoded(version: Object, size: int | None, headers: Mapping[str, str]) -> BodyDescription:
+    """Describe a whole body without the label of the gzip that is stored: the server has decoded it."""
     if size is None and "chunked" not in headers.get("transfer-encoding", "").lower():
         raise WrongResponse(
-            f"the response states no length of {version.url}, so nobody can tell whether all of it comes"
+            f"the response states no length for {version.url}, so a truncated one could not be recognized"
         )
-    if size is not None and size > version.size * _MOST_UNFOLDED:
+    if size is not None and size > version.size * _MAX_EXPANSION:
         raise WrongResponse(
-            f"the response promises {size} bytes, more than {version.url} ({version.size} bytes) unfolds to"
+            f"the response has {size} bytes, more than {version.url} ({version.size} bytes of gzip) can decode to"
         )
-    return Promise(0, size, decoded=True)
+    return BodyDescription(0, size, decoded=True)
 
 
-def is_unlabelled(version: Object, headers: Mapping[str, str]) -> bool:
-    """Return whether a body comes without the label of the gzip that is stored."""
-    return version.content_encoding == GZIP and headers.get("content-encoding", _PLAIN) == _PLAIN
-
-
-def _stored(headers: Mapping[str, str]) -> str | None:
+def _stored_encoding(headers: Mapping[str, str]) -> str | None:
     return headers.get("x-goog-stored-content-encoding")
 
 
 def _crc32c(headers: Mapping[str, str]) -> str | None:
-    for each in headers.get("x-goog-hash", "").split(","):
-        name, _, value = each.strip().partition("=")
+    """Return the CRC32C in the header x-goog-hash, None if it has none."""
+    for item in headers.get("x-goog-hash", "").split(","):
+        name, _, value = item.strip().partition("=")
         if name == "crc32c":
             return value
     return None

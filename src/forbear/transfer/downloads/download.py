@@ -1,4 +1,4 @@
-"""Downloads: the bytes of an object, checked, into a file that is there in whole or not at all, or into a stream."""
+"""Download an object to a file, which is replaced as a whole or not at all, or to a stream. Its bytes are verified."""
 
 import asyncio
 import io
@@ -9,11 +9,11 @@ from functools import partial
 from typing import BinaryIO
 
 from forbear.core.verdict import TRANSIENT
-from forbear.transfer.downloads.description import GZIP, Contradiction, described, is_unlabelled
-from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone, fill_checked
-from forbear.transfer.downloads.resume import Large
-from forbear.transfer.downloads.sinks import FileSink, Gunzip, StreamSink
-from forbear.transfer.downloads.target import Part, Place, Terms, land
+from forbear.transfer.downloads.description import GZIP, Contradiction, is_unlabelled, object_from
+from forbear.transfer.downloads.fetch import FAILURES, Fetch, Gone
+from forbear.transfer.downloads.resume import ResumableDownload
+from forbear.transfer.downloads.sinks import FileSink, GzipDecoder, StreamSink
+from forbear.transfer.downloads.target import DownloadOptions, PartFile, TargetPath
 from forbear.transfer.errors import HttpError, SourceChanged, StrPath, WrongResponse
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import current_progress, warner
@@ -34,23 +34,26 @@ async def download(
     state: StrPath | None = None,
     root: StrPath | None = None,
 ) -> Object:
-    """Download an object to a file or a binary stream, and return what is known of the version that was read.
+    """Download an object to a file or a binary stream; return the metadata of the version that was read.
 
-    A file is replaced by all of the object at once, or not touched: its bytes are checked by their CRC32C beside it,
-    under a hidden name that ends in ".forbear". It keeps its mode, and gets the modification time of the file that was
-    uploaded, where that is known. Links are followed, devices and pipes are written to. `no_clobber` refuses to replace
-    it (TargetExists). The bytes of an object of more than 8 MiB stay when the download ends halfway, and the next one
-    goes on from there; `state` is the folder where it is noted what they are of.
+    A file is replaced as a whole or not at all. The bytes go to a hidden file beside it, whose name ends in ".forbear";
+    it is renamed once their CRC32C is right. The mode of a replaced file stays. The file gets the modification time of
+    the file that was uploaded, if the object has it. Symbolic links are followed; devices and pipes are written to. If
+    the download of an object of more than 8 MiB is interrupted, its bytes stay on disk, and the next one continues.
 
-    `slices` is into how many parts it is cut that come side by side: by default 4 from 150 MiB on, otherwise 1.
-    `decode` undoes the gzip of an object that is stored with "Content-Encoding: gzip". Where the server does so in
-    spite of being asked for the stored bytes, they cannot be checked: the `crc32c` returned is None. `root` is a folder
-    that the file must lie in: UnsafeName where a symbolic link leads out of it, whenever it was put there.
+    - `no_clobber` refuses to replace a file (TargetExists).
+    - `slices` is the number of parts that arrive side by side: by default 4 from 150 MiB on, otherwise 1.
+    - `decode` decodes the gzip of an object that is stored with "Content-Encoding: gzip". Some servers decode it
+      themselves, though the stored bytes were requested; these cannot be verified, and the `crc32c` returned is None.
+    - `state` is the folder for the state by which a later process continues; default: see `upload`.
+    - `root` is a folder in which the file must lie: UnsafeName if a symbolic link leads out of it, even if somebody
+      puts the link there during the download.
 
-    An object that is replaced meanwhile is begun anew, unless `source` is a Url that names a generation. Bytes of two
-    versions never mix: a stream that has some already ends with SourceChanged. Raises HttpError for a reply that ends
-    it, ChecksumMismatch where the bytes are wrong twice, Locked where another process is at it, TransferError for what
-    is wrong with the target, and the last error of the connection when the policy's retries is over.
+    If the object is replaced meanwhile, the download starts again with the new version, unless `source` is a Url with a
+    generation. Bytes of two versions never mix: if a stream has some already, SourceChanged is raised. Raises HttpError
+    for a response that ends the download, ChecksumMismatch if the bytes are wrong twice, Locked if another process
+    downloads to the file, TransferError for a target that cannot be used, and the last connection error when the policy
+    allows no further attempt.
     """
     if slices is not None and slices < 1:
         raise ValueError(f"`slices` must be at least 1 or None (by the size), got {slices!r}")
@@ -58,43 +61,40 @@ async def download(
         source.check_object("source")
     if isinstance(target, io.TextIOBase):
         raise TypeError(f"`target` must be a path or a binary stream, such as sys.stdout.buffer, got {target!r}")
-    terms = Terms(no_clobber, slices, decode, root)
-    return await _Download(storage, source, target, terms, state).run()
+    return await _Download(storage, source, target, DownloadOptions(no_clobber, slices, decode, root, state)).run()
 
 
 class _Download:
-    """One download; `run` it once."""
+    """One download. Call `run` once."""
 
     def __init__(
-        self,
-        storage: Storage,
-        source: Url | Object,
-        target: StrPath | BinaryIO,
-        terms: Terms,
-        directory: StrPath | None,
+        self, storage: Storage, source: Url | Object, target: StrPath | BinaryIO, options: DownloadOptions
     ) -> None:
         self._storage = storage
         self._url = source if isinstance(source, Url) else Url(source.bucket, source.name)
         self._version = source if isinstance(source, Object) and source.crc32c is not None else None
         self._target = target
-        self._terms = terms
-        self._directory = directory
+        self._options = options
         self._key = (storage.endpoint, str(self._url))
+        self._operation = f"download {self._url}"
 
     async def run(self) -> Object:
-        """Go on until it is done; a version that is gone gives way to the one that is there."""
-        retries = Retries(self._storage.policy, f"download {self._url}")
+        """Download the object, and start again with the new version if the one that is read is gone."""
+        retries = Retries(self._storage.policy, self._operation)
         while True:
             try:
-                version, decoded = await self._once()
+                version, decoded = await self._download_version()
             except Gone as gone:
-                await retries.after(await self._replaced(gone.error), TRANSIENT)
+                await retries.after(await self._find_replacement(gone.error), TRANSIENT)
             else:
                 retries.progressed()
                 return replace(version, crc32c=None) if decoded else version
 
-    async def _replaced(self, error: HttpError | Contradiction) -> Exception:
-        """Find the version that is there in place of the one that is not; raises `error` if there is none to take."""
+    async def _find_replacement(self, error: HttpError | Contradiction) -> Exception:
+        """Set the version to the one that is there now, and return the failure to report for the attempt before.
+
+        Raise `error` if there is no version, or if `source` names another generation.
+        """
         before, self._version = self._version, None
         if self._url.generation is None or isinstance(error, Contradiction):
             self._version = await self._storage.stat(self._url)
@@ -104,86 +104,98 @@ class _Download:
             return error
         return SourceChanged(f"{self._url} was replaced while it was read")
 
-    async def _once(self) -> tuple[Object, bool]:
-        """Download one version; whether the server decoded it on the way."""
+    async def _download_version(self) -> tuple[Object, bool]:
+        """Download one version; return it, and whether the server decoded its gzip."""
         target = self._target
         if not isinstance(target, str | os.PathLike):
             return await self._to_stream(target, str(getattr(target, "name", "the stream")))
-        with Place.of(target, no_clobber=self._terms.no_clobber, root=self._terms.root) as place:
-            return await self._to_place(place)
+        with TargetPath.of(target, no_clobber=self._options.no_clobber, root=self._options.root) as path:
+            if not path.special:
+                return await self._to_file(path)
+            with await asyncio.to_thread(path.open_special) as stream:
+                return await self._to_stream(stream, path.path)
 
-    async def _to_place(self, place: Place) -> tuple[Object, bool]:
-        if place.special:
-            with await asyncio.to_thread(place.opened) as stream:
-                return await self._to_stream(stream, place.path)
-        begun = place.has_part(*self._key)
-        if begun and self._version is None:
+    async def _to_file(self, target: TargetPath) -> tuple[Object, bool]:
+        resumes = target.has_file(target.resumable_part_name(*self._key))
+        if resumes and self._version is None:
             self._version = await self._storage.stat(self._url)
         async with AsyncExitStack() as stack:
-            fetch, reply = await self._begun(stack)
-            if begun or fetch.version.size > SMALL:
-                return fetch.version, await self._large(fetch, place, reply)
-            return fetch.version, await self._small(fetch, place, reply)
+            fetch, response = await self._open(stack)
+            large = resumes or fetch.version.size > SMALL
+            return fetch.version, await (self._to_kept_part if large else self._to_new_part)(fetch, target, response)
 
-    async def _small(self, fetch: Fetch, place: Place, reply: Response | None) -> bool:
-        with Part.fresh(place) as part:
-            sink = FileSink(part.descriptor, place.path, fetch.version.size, truncate=True)
-            await fill_checked(fetch, sink, partial(fetch.fill, sink), reply, restarts=1)
-            await land(part, place, fetch.version, self._terms, decoded=sink.decoded)
+    async def _to_new_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
+        """Download a small object; nothing stays on disk if that fails."""
+        with PartFile.temporary(target) as part:
+            sink = FileSink(part.descriptor, target.path, fetch.version.size, truncate=True)
+            await fetch.fill_verified(sink, partial(fetch.fill, sink), response, restarts=1)
+            await part.publish(fetch.version, self._options, decoded=sink.decoded)
             return sink.decoded
 
-    async def _large(self, fetch: Fetch, place: Place, reply: Response | None) -> bool:
+    async def _to_kept_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
+        """Download a large object, so that a later process can continue."""
         with (
-            State(self._directory, "download", *self._key, place.absolute, warn=warner()) as state,
-            Part.kept(place, *self._key) as part,
+            State(self._options.state, "download", *self._key, target.absolute, warn=warner()) as state,
+            PartFile.resumable(target, *self._key) as part,
         ):
-            return await Large(fetch, place, part, state, self._terms).run(reply, self._storage.connections)
+            work = ResumableDownload(fetch, target.path, part, state, self._options)
+            return await work.run(response, self._storage.connections)
 
     async def _to_stream(self, stream: BinaryIO, name: str) -> tuple[Object, bool]:
         async with AsyncExitStack() as stack:
-            fetch, reply = await self._begun(stack)
+            fetch, response = await self._open(stack)
             version = fetch.version
-            decoder = Gunzip(str(version.url)) if self._terms.decode and version.content_encoding == GZIP else None
-            sink = StreamSink(stream, name, version.size, decoder)
+            is_gzip = self._options.decode and version.content_encoding == GZIP
+            sink = StreamSink(stream, name, version.size, GzipDecoder(str(version.url)) if is_gzip else None)
             try:
-                await fill_checked(fetch, sink, partial(fetch.fill, sink), reply, restarts=0)
+                await fetch.fill_verified(sink, partial(fetch.fill, sink), response, restarts=0)
             except Gone as gone:
-                if sink.out:
+                if sink.written:
                     raise SourceChanged(
-                        f"{version.url} was replaced or deleted while it was read, after {sink.out} bytes were written",
+                        f"{version.url} was replaced or deleted while it was read, after {sink.written} bytes were"
+                        " written",
                         "start again",
                     ) from gone.error
                 raise
             await sink.finish()
         return version, sink.decoded
 
-    async def _begun(self, stack: AsyncExitStack) -> tuple[Fetch, Response | None]:
-        """What fetches the version that is known; if none is, the reply to a first request, which says which."""
-        reply = None
-        if self._version is None:
-            reply, self._version = await self._first(stack)
-        current_progress.get().sized(self._version.size)
-        return Fetch(self._storage, self._version, decode=self._terms.decode), reply
+    async def _open(self, stack: AsyncExitStack) -> tuple[Fetch, Response | None]:
+        """Return a Fetch for the version, and the first response if one was needed to learn the version.
 
-    async def _first(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
-        storage, what = self._storage, f"download {self._url}"
+        The response is open until `stack` is closed.
+        """
+        response = None
+        if self._version is None:
+            response, self._version = await self._request(stack)
+        current_progress.get().sized(self._version.size)
+        return Fetch(self._storage, self._version, decode=self._options.decode), response
+
+    async def _request(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
+        """Request the object; return the response, and the version that it has.
+
+        Ask for the metadata, and return no response, if the headers do not describe the version completely.
+        """
+        storage = self._storage
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
-        retries = Retries(storage.policy, what)
+        retries = Retries(storage.policy, self._operation)
         while True:
             try:
                 response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))
                 if response.status != 200:
-                    raise await storage.error_for(what, response)
+                    raise await storage.error_for(self._operation, response)
             except FAILURES as error:
                 await stack.aclose()
                 await retries.after(error, storage.verdict(error))
                 continue
             retries.progressed()
-            version = described(self._url, response.headers)
+            version = object_from(self._url, response.headers)
             if version is not None and not is_unlabelled(version, response.headers):
                 return response, version
             await stack.aclose()  # for a server that serves one request at a time
-            found = await storage.stat(self._url)
-            if found is None or found.crc32c is None:
-                raise WrongResponse(f"{what}: the server tells no CRC32C of it, so that it cannot be checked")
-            return None, found
+            item = await storage.stat(self._url)
+            if item is None or item.crc32c is None:
+                raise WrongResponse(
+                    f"{self._operation}: the server states no CRC32C, so the download cannot be verified"
+                )
+            return None, item

@@ -1,6 +1,7 @@
-"""Fetch: asks for the bytes of one version of an object until they are all there. Where they go is the sink's business.
+"""Request the bytes of one version of an object until a sink has all of them and their checksum is right.
 
-After a break it goes on from the byte where the sink is. Replies are joined only if they are of the same generation.
+This is where a download continues after its connection broke: the next request begins at the byte that the sink needs.
+Bytes of two generations are never joined.
 """
 
 from collections.abc import Awaitable, Callable
@@ -9,8 +10,8 @@ from typing import Protocol
 
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.downloads.description import GZIP, Contradiction, Promise, Recoded, promised
-from forbear.transfer.downloads.sinks import Sink
+from forbear.transfer.downloads.description import GZIP, BodyDescription, Contradiction, WrongEncoding, describe_body
+from forbear.transfer.downloads.sinks import GZIP_MAGIC, Sink
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.progress import current_progress
@@ -19,13 +20,13 @@ from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response, WireError
 
 FAILURES = (WireError, OSError, HttpError, Stalled, WrongResponse)
-"""What may come of an attempt, and be no more than a failure of it."""
+"""The errors of one attempt, which another attempt may not meet."""
 
-_RANGES_IGNORED = 2
+_MAX_IGNORED_RANGES = 2
 
 
 class Gone(Exception):
-    """That version of the object is not there any more, or not as it was described, by what `error` says."""
+    """The version does not exist any more, or is not as its metadata described it; `error` says which."""
 
     def __init__(self, error: HttpError | Contradiction) -> None:
         super().__init__(error)
@@ -33,50 +34,105 @@ class Gone(Exception):
 
 
 class Unsliceable(Exception):
-    """The server does not serve ranges of the object."""
+    """The server does not serve ranges of the object, so it cannot be downloaded in slices."""
+
+
+class Content(Protocol):
+    """The bytes of a whole object that have arrived so far: one sink, or one for each slice."""
+
+    decoded: bool
+
+    @property
+    def position(self) -> int:
+        """Return how many bytes have arrived."""
+        ...
+
+    @property
+    def checksum(self) -> Crc32c:
+        """Return the checksum of the bytes that have arrived."""
+        ...
+
+    def restart(self) -> None:
+        """Discard all bytes."""
+        ...
 
 
 class Fetch:
-    """The requests for one version of an object."""
+    """The requests for one version of an object. `decode` allows the server to decode stored gzip."""
 
     def __init__(self, storage: Storage, version: Object, *, decode: bool) -> None:
         self.version = version
-        self.what = f"download {version.url}"
-        self.policy = storage.policy
+        self._operation = f"download {version.url}"
         self._storage = storage
         self._url = storage.url(version.url.path, {"alt": "media", "generation": version.generation})
         self._decode = decode
         self._encoding = GZIP
-        self._ranges_ignored = 0
+        self._ignored_ranges = 0
 
-    async def fill(self, sink: Sink, reply: Response | None = None) -> None:
-        """Bring the bytes that `sink` lacks; the first ones are in `reply`, if there is one already.
+    async def fill_verified(
+        self,
+        content: Content,
+        fill: Callable[[Response | None], Awaitable[None]],
+        response: Response | None,
+        *,
+        restarts: int,
+    ) -> None:
+        """Call `fill` to fetch what `content` lacks, then compare its CRC32C with that of the object.
 
-        Raises Gone, Unsliceable, and what ends the retries: the last failure, with a report.
+        On a mismatch, fetch everything again, at most `restarts` times; then raise ChecksumMismatch. Bytes that the
+        server has decoded are not compared, since their checksum is not known. `response` is a response that has the
+        object from its beginning, or None.
         """
-        retries = Retries(self.policy, self.what)
+        version, retries = self.version, Retries(self._storage.policy, self._operation)
+        while True:
+            if content.position < version.size or not version.size:
+                await fill(response)
+            elif response is not None:
+                response.close()  # unread, it could keep the server from the next request
+            response = None
+            crc32c = content.checksum.text
+            if content.decoded and crc32c == version.crc32c and content.position == version.size:
+                content.decoded = False  # there was nothing to decode: these are the stored bytes
+            if content.decoded or crc32c == version.crc32c:
+                retries.progressed()
+                return
+            error = ChecksumMismatch(
+                f"{version.url} arrived with other bytes: their CRC32C is {crc32c}, and should be {version.crc32c}"
+            )
+            await retries.after(error, TRANSIENT if restarts else PERMANENT)
+            restarts -= 1
+            current_progress.get().moved(-content.position)
+            content.restart()
+
+    async def fill(self, sink: Sink, response: Response | None = None) -> None:
+        """Fetch the bytes that `sink` lacks, with as many requests as it takes.
+
+        `response` may have the first of them already. Raise Gone, Unsliceable, or the last failure once the policy
+        allows no further attempt. Every byte that arrives starts the policy's limits anew.
+        """
+        retries = Retries(self._storage.policy, self._operation)
         furthest = sink.position
         while True:
             try:
-                if reply is None:
-                    async with self._storage.stream("GET", self._url, self._headers(sink)) as response:
-                        ended = await self._receive(response, sink)
+                if response is None:
+                    async with self._storage.stream("GET", self._url, self._headers(sink)) as opened:
+                        complete = await self._receive(opened, sink)
                 else:
-                    with closing(reply) as response:  # what is left of it must not keep the server from the next
-                        reply = None
-                        ended = await self._receive(response, sink)
+                    with closing(response) as opened:  # unread bytes must not keep the server from the next request
+                        response = None
+                        complete = await self._receive(opened, sink)
             except FAILURES as error:
                 if isinstance(error, HttpError) and error.status == 404:
                     _start_over(sink)
                     raise Gone(error) from error
-                if isinstance(error, Contradiction) and sink.position == 0:  # the metadata may be new by now
+                if isinstance(error, Contradiction) and sink.position == 0:  # the metadata may have changed
                     raise Gone(error) from error
                 if sink.position > furthest:
                     furthest = sink.position
                     retries.progressed()
                 await retries.after(error, self._verdict(error, sink))
             else:
-                if ended:
+                if complete:
                     retries.progressed()
                     return
 
@@ -88,61 +144,66 @@ class Fetch:
         return headers
 
     async def _receive(self, response: Response, sink: Sink) -> bool:
-        """Hand the body of a reply to the sink; whether the sink has all of it."""
+        """Write the body of a response to the sink; return whether the sink is complete."""
         if response.status not in (200, 206):
-            raise await self._storage.error_for(self.what, response)
-        promise = promised(self.version, sink.position, sink.end, response.status, response.headers)
+            raise await self._storage.error_for(self._operation, response)
+        body = describe_body(self.version, sink.position, sink.end, response.status, response.headers)
         moved, read = current_progress.get().moved, response.readany
         head = b""
-        if promise.decoded:
-            while len(head) < 2 and (more := await read()):
+        if body.decoded:
+            while len(head) < len(GZIP_MAGIC) and (more := await read()):
                 head += more
-            promise = promise.seen(head, self.version)
-        self._prepare(sink, promise)
-        most = promise.most(self.version)
-        stop = most if promise.decoded else min(most, sink.end)
-        part = stop < most  # of the whole, the sink wants the beginning
+            body = body.with_head(head, self.version)
+        self._prepare(sink, body)
+        limit = body.limit(self.version)
+        stop = limit if body.decoded else min(limit, sink.end)
         while data := head or await read():
             head = b""
             if sink.position + len(data) > stop:
-                if not part:
-                    raise WrongResponse(f"{self.what}: the reply goes on after byte {stop}, which should be its last")
+                if stop == limit:
+                    raise WrongResponse(
+                        f"{self._operation}: the response goes on after byte {stop}, where it should end"
+                    )
                 data = data[: stop - sink.position]
             await sink.write(data)
             moved(len(data))
-            if part and sink.position == stop:
+            if sink.position == stop < limit:  # the sink needs only the beginning of the body
                 return True
-        if promise.end is not None and sink.position < stop:
-            raise WrongResponse(f"{self.what}: the reply ended after {sink.position} of {stop} bytes")
-        return promise.decoded or sink.position == sink.end
+        if body.end is not None and sink.position < stop:
+            raise WrongResponse(f"{self._operation}: the response ended after {sink.position} of {stop} bytes")
+        return body.decoded or sink.position == sink.end
 
-    def _prepare(self, sink: Sink, promise: Promise) -> None:
-        """Have the sink stand where the reply begins."""
+    def _prepare(self, sink: Sink, body: BodyDescription) -> None:
+        """Restart the sink if the body begins at byte 0 and not at the byte that was requested.
+
+        Raise Unsliceable if the sink is a slice and the server sends whole objects only.
+        """
         whole = sink.start == 0 and sink.end == self.version.size
-        if promise.decoded:
+        if body.decoded:
             if not self._decode:
                 raise TransferError(
-                    f"{self.what}: the server decodes it on the way, so its stored bytes cannot be had",
-                    "take it decoded, or ask the server itself where a proxy is between",
+                    f"{self._operation}: the server decodes it on the way, so its stored bytes are not available",
+                    "download it decoded, or bypass the proxy if there is one",
                 )
             if not whole:
                 raise Unsliceable
             _start_over(sink, decoded=True)
-        elif sink.decoded or promise.first != sink.position:
+        elif sink.decoded or body.first != sink.position:
             if whole:
                 _start_over(sink)
                 return
-            self._ranges_ignored += 1
-            if self._ranges_ignored > _RANGES_IGNORED:
+            self._ignored_ranges += 1
+            if self._ignored_ranges > _MAX_IGNORED_RANGES:
                 raise Unsliceable
-            raise WrongResponse(f"{self.what}: a part was asked for, and the whole came")
+            raise WrongResponse(f"{self._operation}: a range was requested, and the response has the whole object")
 
     def _verdict(self, error: Exception, sink: Sink) -> Verdict:
-        if isinstance(error, Recoded):
+        """Judge a failure; change what the next attempt requests where the failure calls for it."""
+        if isinstance(error, WrongEncoding):
             self._encoding = "identity"
         if isinstance(error, WrongResponse):
             return TRANSIENT
-        if isinstance(error, HttpError) and error.status == 416:  # the byte is there, by what was said of the object
+        if isinstance(error, HttpError) and error.status == 416:  # by its metadata, the object does have this byte
             _start_over(sink)
             return TRANSIENT
         return self._storage.verdict(error)
@@ -151,57 +212,3 @@ class Fetch:
 def _start_over(sink: Sink, *, decoded: bool = False) -> None:
     current_progress.get().moved(sink.start - sink.position)
     sink.restart(decoded=decoded)
-
-
-class Target(Protocol):
-    """All the bytes of an object, as far as they have arrived, and their checksum."""
-
-    decoded: bool
-
-    @property
-    def position(self) -> int:
-        """How many bytes have arrived."""
-        ...
-
-    @property
-    def checksum(self) -> Crc32c:
-        """The checksum of them."""
-        ...
-
-    def restart(self) -> None:
-        """Begin anew."""
-        ...
-
-
-async def fill_checked(
-    fetch: Fetch,
-    sink: Target,
-    fill: Callable[[Response | None], Awaitable[None]],
-    reply: Response | None,
-    *,
-    restarts: int,
-) -> None:
-    """Bring what is missing, and everything once more where the checksum is wrong, for at most so many `restarts`.
-
-    `reply` has the object from its beginning, if it is there already. What the server decoded has no checksum.
-    """
-    version, retries = fetch.version, Retries(fetch.policy, fetch.what)
-    while True:
-        if sink.position < version.size or not version.size:
-            await fill(reply)
-        elif reply is not None:
-            reply.close()  # unread, it could keep the server from the next
-        reply = None
-        found = sink.checksum.text
-        if sink.decoded and found == version.crc32c and sink.position == version.size:
-            sink.decoded = False  # nothing was there to be undone: these are the stored bytes
-        if sink.decoded or found == version.crc32c:
-            retries.progressed()
-            return
-        error = ChecksumMismatch(
-            f"{version.url} arrived with other bytes: their CRC32C is {found}, and should be {version.crc32c}"
-        )
-        await retries.after(error, TRANSIENT if restarts else PERMANENT)
-        restarts -= 1
-        current_progress.get().moved(-sink.position)
-        sink.restart()

@@ -1,4 +1,8 @@
-"""Large downloads: their bytes stay on disk when they end halfway, and the next process goes on from there."""
+"""Download a large object to a part file from which a later process can continue.
+
+The part file keeps the bytes, and a `State` says of which version they are. This is where a download continues after
+its process died.
+"""
 
 import os
 from functools import cache, partial
@@ -6,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from forbear.transfer.checksum import Crc32c
-from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable, fill_checked
+from forbear.transfer.downloads.fetch import Fetch, Gone, Unsliceable
 from forbear.transfer.downloads.sinks import FileSink
 from forbear.transfer.downloads.slices import Layout, Slices, layout_for
-from forbear.transfer.downloads.target import Part, Place, Terms, land
+from forbear.transfer.downloads.target import DownloadOptions, PartFile
 from forbear.transfer.errors import ChecksumMismatch, TargetExists, TransferError, unwritable, why_not
 from forbear.transfer.files import hash_file
 from forbear.transfer.progress import current_progress
@@ -18,125 +22,136 @@ from forbear.transfer.threads import in_steps, to_the_end
 from forbear.transfer.wire.response import Response
 
 
-class Large:
-    """A download to a part file that is kept, and what the state says of it.
+class ResumableDownload:
+    """One download to a resumable part file for the file `path`, with its state.
 
-    Without slices the length of the file is how far it has come, so the state is written only once.
+    Without slices, the length of the part file is the progress, so the state is written only once. With slices, the
+    state has their layout.
     """
 
-    def __init__(self, fetch: Fetch, place: Place, part: Part, state: State, terms: Terms) -> None:
+    def __init__(self, fetch: Fetch, path: str, part: PartFile, state: State, options: DownloadOptions) -> None:
         version = fetch.version
         self._fetch = fetch
-        self._place = place
+        self._path = path
         self._part = part
         self._state = state
-        self._terms = terms
-        self._sink: FileSink | Slices | None = None
-        self._known = {"generation": version.generation, "size": version.size, "crc32c": version.crc32c}
+        self._options = options
+        self._content: FileSink | Slices | None = None
+        self._identity = {"generation": version.generation, "size": version.size, "crc32c": version.crc32c}
 
-    async def run(self, reply: Response | None, connections: int) -> bool:
-        """Bring the file into its place; whether the server decoded it on the way. `reply` is from its beginning."""
-        version, part = self._fetch.version, self._part
+    async def run(self, response: Response | None, connections: int) -> bool:
+        """Continue or begin the download, and publish the file; return whether the server decoded its gzip.
+
+        `response` may have the object from its beginning. `connections` is the largest possible number of slices. On
+        failure, part file and state are kept only if a later process can continue from them.
+        """
+        size, part = self._fetch.version.size, self._part
         try:
-            layout, begun = self._taken_up()
-            if not begun:
-                layout = layout_for(version.size, self._terms.slices, connections)
+            layout, resumed = self._saved_progress()
+            if not resumed:
+                layout = layout_for(size, self._options.slices, connections)
                 self._begin(layout)
             decoded = False
             try:
                 if layout is not None:
-                    await self._in_slices(layout, reply, restarts=2 if begun else 1)
+                    await self._in_slices(layout, response, restarts=2 if resumed else 1)
             except Unsliceable:
-                layout, begun, reply = None, False, None
+                layout, resumed, response = None, False, None
                 self._begin(None)
             if layout is None:
-                decoded = await self._in_one(reply, begun=begun)
+                decoded = await self._in_one(response, resumed=resumed)
             await self._sync()
-            await land(part, self._place, version, self._terms, decoded=decoded)
+            await part.publish(self._fetch.version, self._options, decoded=decoded)
         except (ChecksumMismatch, TargetExists, Gone):
-            self._drop()
+            self._discard()
             raise
         except BaseException:
-            if not (self._state.kept and (part.size if self._sink is None else self._sink.position)):
-                self._drop()  # there is nothing to go on from, or nobody would know of what
+            progress = part.size if self._content is None else self._content.position
+            if not (self._state.kept and progress):
+                self._discard()
             raise
         self._state.forget()
         return decoded
 
-    async def _sync(self) -> None:
-        try:
-            await to_the_end(os.fsync, self._part.descriptor)
-        except OSError as error:
-            raise unwritable(self._place.path, error) from error
-
-    def _unreadable(self, error: OSError) -> TransferError:
-        why = why_not(self._part.path, error)
-        return TransferError(f"cannot read what an earlier run left in {self._part.path}: {why}", "delete that file")
-
-    def _drop(self) -> None:
-        self._part.keep = False
-        self._state.forget()
-
-    async def _in_one(self, reply: Response | None, *, begun: bool) -> bool:
-        version, checksum = self._fetch.version, Crc32c()
-        if begun:
+    async def _in_one(self, response: Response | None, *, resumed: bool) -> bool:
+        """Fetch the rest of the object with one request at a time; return whether the server decoded its gzip."""
+        size, checksum = self._fetch.version.size, Crc32c()
+        if resumed:
             try:
-                await in_steps(hash_file(self._part.descriptor, 0, version.size, checksum))
+                await in_steps(hash_file(self._part.descriptor, 0, size, checksum))
             except OSError as error:
                 raise self._unreadable(error) from error
             current_progress.get().moved(checksum.size)
-        sink = FileSink(self._part.descriptor, self._place.path, version.size, checksum=checksum, truncate=True)
-        self._sink = sink
-        await fill_checked(self._fetch, sink, partial(self._fetch.fill, sink), reply, restarts=2 if begun else 1)
+        self._content = sink = FileSink(self._part.descriptor, self._path, size, checksum=checksum, truncate=True)
+        fill = partial(self._fetch.fill, sink)
+        await self._fetch.fill_verified(sink, fill, response, restarts=2 if resumed else 1)
         return sink.decoded
 
-    async def _in_slices(self, layout: Layout, reply: Response | None, *, restarts: int) -> None:
-        at_once = self._terms.slices is not None
-        with Slices(self._part.descriptor, self._place.path, layout, self._save, at_once=at_once) as slices:
+    async def _in_slices(self, layout: Layout, response: Response | None, *, restarts: int) -> None:
+        """Fetch the rest of each slice of `layout`."""
+        at_once = self._options.slices is not None
+        with Slices(self._part.descriptor, self._path, layout, self._save, at_once=at_once) as slices:
             try:
-                await slices.look(layout)
+                await slices.resume(layout)
             except OSError as error:
                 raise self._unreadable(error) from error
             current_progress.get().moved(slices.position)
-            self._sink = slices
-            await fill_checked(self._fetch, slices, partial(slices.fill, self._fetch), reply, restarts=restarts)
+            self._content = slices
+            await self._fetch.fill_verified(slices, partial(slices.fill, self._fetch), response, restarts=restarts)
 
-    def _taken_up(self) -> tuple[Layout | None, bool]:
-        """What an earlier process left of this very version: its slices, and whether there is anything."""
+    def _saved_progress(self) -> tuple[Layout | None, bool]:
+        """Return the saved layout (None without slices), and whether there is progress on this very version.
+
+        After the machine was restarted, only the synced layout counts.
+        """
         saved, size = self._state.load(), self._fetch.version.size
         there = self._part.size
         layout, synced, boot = (saved.pop(name, None) for name in ("slices", "synced", "boot"))
         if boot != _boot():
             layout = synced
-        if saved != self._known or not there:
+        if saved != self._identity or not there:
             return None, False
         if layout is None:
             return None, there <= size
         return layout, there == size and _covers(layout, size)
 
     def _begin(self, layout: Layout | None) -> None:
-        """Have an empty file, or one with room for all slices; TransferError where the disk has no room."""
-        version, part = self._fetch.version, self._part
+        """Empty the part file; with a layout, extend it to its full size. Raise TransferError if the disk is full."""
+        size, part = self._fetch.version.size, self._part
         try:
             os.ftruncate(part.descriptor, 0)
             free = part.free
-            if free is not None and free < version.size:
-                room = f"{version.size} bytes are to come, and the disk has room for {free}"
-                raise TransferError(f"cannot write {self._place.path}: {room}", "make room, then start again")
+            if free is not None and free < size:
+                room = f"the object has {size} bytes, and the disk has room for {free}"
+                raise TransferError(f"cannot write {self._path}: {room}", "make room, then start again")
             self._save(layout, layout, lasting=True)
             if layout is not None:
-                os.ftruncate(part.descriptor, version.size)
+                os.ftruncate(part.descriptor, size)
         except OSError as error:
-            raise unwritable(self._place.path, error) from error
+            raise unwritable(self._path, error) from error
 
     def _save(self, layout: Layout | None, synced: Layout | None, *, lasting: bool) -> None:
         slices = {} if layout is None else {"slices": layout, "synced": synced, "boot": _boot()}
-        self._state.save({**self._known, **slices}, lasting=lasting)
+        self._state.save({**self._identity, **slices}, lasting=lasting)
+
+    async def _sync(self) -> None:
+        try:
+            await to_the_end(os.fsync, self._part.descriptor)
+        except OSError as error:
+            raise unwritable(self._path, error) from error
+
+    def _discard(self) -> None:
+        self._part.keep = False
+        self._state.forget()
+
+    def _unreadable(self, error: OSError) -> TransferError:
+        reason = why_not(self._part.path, error)
+        return TransferError(f"cannot read what an earlier run left in {self._part.path}: {reason}", "delete that file")
 
 
 @cache
 def _boot() -> str:
-    """What tells this run of the machine from others; empty where it does not say."""
+    """Return the operating system's boot id; empty where the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -144,7 +159,7 @@ def _boot() -> str:
 
 
 def _covers(layout: Any, size: int) -> bool:
-    """Whether what was read from disk is a layout of so many bytes."""
+    """Return whether data that was read from disk is a layout of `size` bytes without a gap."""
     position = 0
     try:
         for start, end, count in layout:

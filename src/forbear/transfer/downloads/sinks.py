@@ -1,8 +1,12 @@
-"""Undoing the gzip that an object is stored with, piece by piece: memory stays flat however far it unfolds."""
+"""Where the bytes of an object go: into a file, into part of a file, or into a stream, with their gzip decoded there.
+
+A sink writes and hashes the bytes that it gets. It requests none: `fetch` does.
+"""
 
 import os
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import BinaryIO, Protocol
 
 from forbear.transfer.checksum import Crc32c
@@ -10,38 +14,40 @@ from forbear.transfer.errors import SourceChanged, TransferError, unwritable
 from forbear.transfer.files import PIECE, write_at
 from forbear.transfer.threads import in_thread
 
-_MAGIC = b"\x1f\x8b"
+GZIP_MAGIC = b"\x1f\x8b"
+"""The first two bytes of every gzip file."""
+
 _FORMAT = 31  # zlib's window bits for gzip
 
 
-class Gunzip:
-    """Takes the bytes of a gzip file, of one member or more, and gives what is in it.
+class GzipDecoder:
+    """Decode gzip data of one or more members, piece by piece, in constant memory.
 
-    Bytes that are no gzip from the beginning are given as they are: it was only called so.
+    Data that does not begin like gzip passes through unchanged: its metadata was wrong. Error messages say `name`.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
-        self._head: bytes | None = b""  # until it is known what it is
+        self._head: bytes | None = b""  # the first bytes, until there are enough to recognize gzip
         self._plain = False
         self._member = zlib.decompressobj(_FORMAT)
-        self._under_way = False
+        self._in_member = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """What some more bytes unfold to, in pieces of at most 256 KiB."""
+        """Decode some more bytes, in pieces of at most 256 KiB. Raise TransferError for invalid gzip."""
         if self._head is not None:
             data = self._head + data
-            if len(data) < len(_MAGIC):
+            if len(data) < len(GZIP_MAGIC):
                 self._head = data
                 return
-            self._head, self._plain = None, not data.startswith(_MAGIC)
+            self._head, self._plain = None, not data.startswith(GZIP_MAGIC)
         if self._plain:
             yield data
             return
         while data:
-            if not self._under_way:
-                data = data.lstrip(b"\0")  # padding, as tapes have it
-                self._under_way = bool(data)
+            if not self._in_member:
+                data = data.lstrip(b"\0")  # padding between members, as tapes have it
+                self._in_member = bool(data)
             try:
                 piece = self._member.decompress(data, PIECE)
             except zlib.error as error:
@@ -51,23 +57,41 @@ class Gunzip:
             data = self._member.unconsumed_tail
             if self._member.eof:
                 data = self._member.unused_data
-                self._member, self._under_way = zlib.decompressobj(_FORMAT), False
+                self._member, self._in_member = zlib.decompressobj(_FORMAT), False
 
     def finish(self) -> bytes:
-        """What is left at the end; TransferError where the end is missing."""
-        if self._under_way:
+        """Return the bytes that are left at the end. Raise TransferError if the gzip data is incomplete."""
+        if self._in_member:
             raise self._broken("its end is missing")
         return self._head or b""
 
-    def _broken(self, why: str) -> TransferError:
-        hint = "take it as it is stored, with `decode=False`"
-        return TransferError(f"{self._name} is stored as gzip and cannot be decoded: {why}", hint)
+    def _broken(self, reason: str) -> TransferError:
+        hint = "download it as it is stored, with `decode=False`"
+        return TransferError(f"{self._name} is stored as gzip and cannot be decoded: {reason}", hint)
+
+
+def decode_file(source: int, target: int, name: str) -> Iterator[None]:
+    """Decode a gzip file into another file; both are open descriptors.
+
+    Each step of the iterator decodes one piece. Error messages say `name`.
+    """
+    decoder, write = GzipDecoder(name), partial(os.write, target)
+    os.lseek(source, 0, os.SEEK_SET)
+    try:
+        while data := os.read(source, PIECE):
+            for piece in decoder.feed(data):
+                _write_all(write, piece)
+            yield
+        _write_all(write, decoder.finish())
+    except OSError as error:
+        raise unwritable(name, error) from error
 
 
 class Sink(Protocol):
-    """Takes the bytes of an object from `start` to `end`, in their order; `position` is that of the next one.
+    """Takes the bytes of an object from `start` up to `end` (not included), in order.
 
-    `decoded` says that what it takes are not the stored bytes: the server has undone their gzip.
+    `position` is the offset of the next byte that it takes, `checksum` the checksum of those it has. `decoded` is true
+    if the server has decoded the stored gzip, so that the bytes here are not those that are stored.
     """
 
     start: int
@@ -77,18 +101,19 @@ class Sink(Protocol):
     decoded: bool
 
     async def write(self, data: bytes) -> None:
-        """Take some more bytes."""
+        """Write the next bytes."""
         ...
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Begin anew at `start`."""
+        """Go back to `start`: the bytes come again, `decoded` by the server or as they are stored."""
         ...
 
 
 class FileSink:
-    """The bytes from `start` to `end`, to their place in an open file; `checksum` is that of those that are there.
+    """Write the bytes from `start` up to `end` at their offset in an open file.
 
-    With `truncate` it has the file for itself, which is never longer than its bytes. `wrote` hears how many came.
+    `checksum` is that of the bytes which the file has already. With `truncate`, the file belongs to this sink alone,
+    and a restart empties it. `on_write` is called with the number of bytes after each write.
     """
 
     def __init__(
@@ -100,7 +125,7 @@ class FileSink:
         start: int = 0,
         checksum: Crc32c | None = None,
         truncate: bool = False,
-        wrote: Callable[[int], None] | None = None,
+        on_write: Callable[[int], None] | None = None,
     ) -> None:
         self.start = start
         self.end = end
@@ -110,10 +135,10 @@ class FileSink:
         self._descriptor = descriptor
         self._name = name
         self._truncate = truncate
-        self._wrote = wrote
+        self._on_write = on_write
 
     async def write(self, data: bytes) -> None:
-        """Write inline: into the page cache, which takes less time than to hand it to a thread."""
+        """Write bytes, in this thread: the page cache takes them sooner than another thread would."""
         count = len(data)
         try:
             written = write_at(self._descriptor, data, self.position)
@@ -123,11 +148,11 @@ class FileSink:
             raise unwritable(self._name, error) from error
         self.checksum.update(data)
         self.position += count
-        if self._wrote is not None:
-            self._wrote(count)
+        if self._on_write is not None:
+            self._on_write(count)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Write over what is there."""
+        """Go back to `start`, and overwrite what is there."""
         if self._truncate:
             os.ftruncate(self._descriptor, 0)
         self.checksum = Crc32c()
@@ -136,63 +161,67 @@ class FileSink:
 
 
 class StreamSink:
-    """All of an object, into a stream that cannot be rewound: what is out is out, and is not written a second time.
+    """Write all of an object to a stream, which cannot be rewound: no byte is written twice.
 
-    So the checksum is of what is out, and not of the same bytes when they come again, which may be right by then.
-    `decoder` undoes the gzip of what is written, unless the server has done so.
+    After a restart, the bytes that were written before (`written`) are skipped. The checksum is that of the bytes which
+    were written: those that are skipped may be right the second time. `decoder` decodes gzip before writing, unless the
+    server has done so.
     """
 
     start = 0
 
-    def __init__(self, stream: BinaryIO, name: str, end: int, decoder: Gunzip | None = None) -> None:
+    def __init__(self, stream: BinaryIO, name: str, end: int, decoder: GzipDecoder | None = None) -> None:
         self.end = end
         self.checksum = Crc32c()
         self.position = 0
         self.decoded = False
-        self.out = 0
+        self.written = 0
         self._stream = stream
         self._name = name
         self._decoder = decoder
 
     async def write(self, data: bytes) -> None:
-        """Write in a thread, since whoever reads the stream may take his time."""
-        new = data[max(self.out - self.position, 0) :]
+        """Write bytes, in another thread: the reader of a pipe may keep it waiting."""
+        new = data[max(self.written - self.position, 0) :]
         self.position += len(data)
         if new:
             self.checksum.update(new)
-            self.out += len(new)
-            await in_thread(self._put, new)
+            self.written += len(new)
+            await in_thread(self._write, new)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Pass over the bytes that are out when they come again."""
-        if self.out and decoded != self.decoded:
+        """Skip the bytes that were written when they come again.
+
+        Raise SourceChanged if the server now decodes what it did not decode before, or the other way round.
+        """
+        if self.written and decoded != self.decoded:
             raise SourceChanged(f"{self._name} has bytes already, and now the server encodes the object otherwise")
         self.position = 0
         self.decoded = decoded
 
     async def finish(self) -> None:
-        """Have all of it written."""
+        """Write what the decoder has left, and flush the stream."""
         await in_thread(self._finish)
 
-    def _put(self, data: bytes) -> None:
-        if self._decoder is None or self.decoded:
-            self._write(data)
-            return
-        for piece in self._decoder.feed(data):
-            self._write(piece)
+    def _write(self, data: bytes) -> None:
+        decoder = None if self.decoded else self._decoder
+        try:
+            for piece in (data,) if decoder is None else decoder.feed(data):
+                _write_all(self._stream.write, piece)
+        except OSError as error:
+            raise unwritable(self._name, error) from error
 
     def _finish(self) -> None:
-        if self._decoder is not None and not self.decoded:
-            self._write(self._decoder.finish())
         try:
+            if self._decoder is not None and not self.decoded:
+                _write_all(self._stream.write, self._decoder.finish())
             self._stream.flush()
         except OSError as error:
             raise unwritable(self._name, error) from error
 
-    def _write(self, data: bytes) -> None:
-        left = memoryview(data)
-        try:
-            while left:
-                left = left[self._stream.write(left) :]
-        except OSError as error:
-            raise unwritable(self._name, error) from error
+
+def _write_all(write: Callable[[memoryview], int], data: bytes) -> None:
+    """Call `write`, which may take only some of the bytes, until it has taken all of them."""
+    left = memoryview(data)
+    while left:
+        left = left[write(left) :]

@@ -1,4 +1,7 @@
-"""Slices: an object in parts that come side by side, into one file, each of them continued by itself."""
+"""Download an object in slices: ranges that arrive side by side, into one file, each with its own progress.
+
+A `Layout` says how far each slice has come. It is saved while they arrive, so that a later process can continue them.
+"""
 
 import asyncio
 import os
@@ -18,33 +21,42 @@ from forbear.transfer.threads import in_steps
 from forbear.transfer.wire.response import Response
 
 SLICED_FROM = 150 * 1024 * 1024
-"""Objects of so many bytes come in slices unless the caller says otherwise."""
+"""The size in bytes from which objects are sliced by default."""
 
-MOST = 4
-_LEAST = 1024 * 1024
+MAX_SLICES = 4
+"""The number of slices by default."""
+
+_MIN_SLICE = 1024 * 1024
 _ALIGNED = 256 * 1024
 _SAVED_EVERY = 8 * 1024 * 1024
-_SYNCED_AFTER = 1.0  # seconds; a disk that is asked for it more often does little else
+_SYNCED_AFTER = 1.0  # seconds; a disk that syncs more often does little else
 _ALONE = 0.5  # seconds
-_WORTHWHILE = 4  # times as long
+_WORTHWHILE = 4
 
 Layout = list[list[int]]
-"""Of each slice: where it starts, where it ends (not included), and how many of its bytes are on disk."""
+"""Start, end (not included) and number of written bytes of each slice, in order."""
 
 
 class Save(Protocol):
-    """Puts down how far slices have come."""
+    """Saves the progress of slices on disk."""
 
     def __call__(self, layout: Layout, synced: Layout, *, lasting: bool) -> None:
-        """`layout` is true as long as the machine runs, `synced` ever after; both are to last where `lasting`."""
+        """Save both layouts: `layout` holds while the machine runs, `synced` also after it has crashed.
+
+        If `lasting`, sync the file that they are saved in.
+        """
         ...
 
 
 def layout_for(size: int, slices: int | None, connections: int) -> Layout | None:
-    """How to slice an object; None for not at all."""
+    """Return the layout of a new download of `size` bytes in `slices` slices; None if it should not be sliced.
+
+    By default (None), objects from 150 MiB on have 4 slices. There are never more slices than `connections`, and none
+    is under 1 MiB.
+    """
     if slices is None:
-        slices = MOST if size >= SLICED_FROM else 1
-    count = min(slices, connections, size // _LEAST)
+        slices = MAX_SLICES if size >= SLICED_FROM else 1
+    count = min(slices, connections, size // _MIN_SLICE)
     if count < 2:
         return None
     each = -(-size // (count * _ALIGNED)) * _ALIGNED
@@ -52,21 +64,21 @@ def layout_for(size: int, slices: int | None, connections: int) -> Layout | None
 
 
 class Slices:
-    """The slices of an object, and a context in which it is put on disk how far they have come.
+    """The slices of one object, written to one file; a context manager that saves their progress.
 
-    Where they do not come side by side `at_once`, one connection takes them one after the other, and others join in
-    unless it is fast: then the limit is elsewhere, and several would only get into each other's way.
+    With `at_once`, all slices are fetched side by side. Otherwise one connection fetches them one after the other, and
+    the others join only if it is slow: if it is fast, the bottleneck is elsewhere, and more of them would not help.
 
-    How far they have come is saved now and then, first their bytes and then the word of it: so it never claims bytes
-    that are not there. When the process dies, what was written is; when the machine does, only what was synced before,
-    which takes so long on some disks that it is done beside, and told apart.
+    The progress is saved every 8 MiB and when the download fails. A saved layout never claims bytes that are not in the
+    file. After the process died, all written bytes count; after the machine crashed, only those that were synced to
+    disk. A sync can be slow, so it runs in a thread, at most once a second.
     """
 
     decoded = False
 
     def __init__(self, descriptor: int, name: str, layout: Layout, save: Save, *, at_once: bool) -> None:
         self._sinks = [
-            FileSink(descriptor, name, end, start=start, checksum=Crc32c(), wrote=self._wrote)
+            FileSink(descriptor, name, end, start=start, checksum=Crc32c(), on_write=self._on_write)
             for start, end, _ in layout
         ]
         self._descriptor = descriptor
@@ -76,8 +88,8 @@ class Slices:
         self._synced_at = asyncio.get_running_loop().time()
         self._synced = [[start, end, 0] for start, end, _ in layout]
         self._lock = threading.Lock()
-        self._left = False
-        self._saving: asyncio.Future[None] | None = None
+        self._closed = False
+        self._syncing: asyncio.Future[None] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -86,71 +98,73 @@ class Slices:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         with self._lock:
-            self._left = True
+            self._closed = True
         if kind is not None:
-            self._save_passing()
+            self._save_progress()
 
     @property
     def position(self) -> int:
-        """How many bytes are there."""
+        """Return how many bytes have arrived."""
         return sum(sink.position - sink.start for sink in self._sinks)
 
     @property
     def checksum(self) -> Crc32c:
-        """That of all bytes."""
+        """Return the checksum of all bytes that have arrived, joined in the order of the slices."""
         whole = Crc32c()
         for sink in self._sinks:
             whole.join(sink.checksum)
         return whole
 
-    async def look(self, layout: Layout) -> None:
-        """Take up what is on disk, by the layout of an earlier process."""
+    async def resume(self, layout: Layout) -> None:
+        """Hash the bytes that an earlier process wrote, as its `layout` says, and continue after them."""
         for sink, (start, _, count) in zip(self._sinks, layout, strict=True):
             await in_steps(hash_file(self._descriptor, start, count, sink.checksum))
             sink.position = start + sink.checksum.size
 
-    async def fill(self, fetch: Fetch, reply: Response | None) -> None:
-        """Bring what is missing; `reply` has the object from its beginning, if it is there already."""
+    async def fill(self, fetch: Fetch, response: Response | None) -> None:
+        """Fetch the bytes that are missing. `response` may have the object from its beginning.
+
+        If slices fail, raise the failure that tells what to do next: Gone or Unsliceable before any other.
+        """
         missing = iter([sink for sink in self._sinks if sink.position < sink.end])
         failure: BaseException | None = None
 
         async def work() -> None:
-            nonlocal reply
+            nonlocal response
             for sink in missing:
-                first, reply = reply, None
+                first, response = response, None
                 if first is not None and sink.position > 0:
                     first.close()
                     first = None
                 await fetch.fill(sink, first)
 
-        async def join_in() -> None:
-            if not self._at_once and not await self._is_slow():
-                return
-            for _ in self._sinks[1:]:
-                group.create_task(work())
+        async def add_workers() -> None:
+            if self._at_once or await self._is_slow():
+                for _ in self._sinks[1:]:
+                    group.create_task(work())
 
         try:
             async with asyncio.TaskGroup() as group:
-                joining = group.create_task(join_in())
+                adding = group.create_task(add_workers())
                 await work()
-                joining.cancel()
+                adding.cancel()
         except BaseExceptionGroup as failures:
-            failure = _most_telling(failures)
+            failure = _most_important(failures)
         if failure is not None:
             if isinstance(failure, Gone | Unsliceable):
                 current_progress.get().moved(-self.position)
                 self.restart()
             raise failure
-        if self._saving is not None:
-            await asyncio.wait({self._saving})
+        if self._syncing is not None:
+            await asyncio.wait({self._syncing})
 
     def restart(self) -> None:
-        """Begin anew."""
+        """Discard the bytes of all slices."""
         for sink in self._sinks:
             sink.restart()
 
     async def _is_slow(self) -> bool:
-        """Whether one connection, which begins alone, would take much longer than it has had so far."""
+        """Wait half a second; return whether the first connection would take over two more seconds for the rest."""
         before = self.position
         await current.get().asleep(_ALONE)
         left = self._sinks[-1].end - self.position
@@ -160,39 +174,40 @@ class Slices:
     def _layout(self) -> Layout:
         return [[sink.start, sink.end, sink.position - sink.start] for sink in self._sinks]
 
-    def _wrote(self, count: int) -> None:
+    def _on_write(self, count: int) -> None:
         self._unsaved += count
         if self._unsaved < _SAVED_EVERY:
             return
         self._unsaved = 0
-        self._save_passing()
+        self._save_progress()
         loop = asyncio.get_running_loop()
         now = loop.time()
-        if now >= self._synced_at + _SYNCED_AFTER and (self._saving is None or self._saving.done()):
+        if now >= self._synced_at + _SYNCED_AFTER and (self._syncing is None or self._syncing.done()):
             self._synced_at = now
-            self._saving = loop.run_in_executor(None, self._put_on_disk, self._layout)
-            self._saving.add_done_callback(self._after_sync)
+            self._syncing = loop.run_in_executor(None, self._sync, self._layout)
+            self._syncing.add_done_callback(self._after_sync)
 
-    def _save_passing(self) -> None:
-        with suppress(TransferError):  # without it, a later process would only have more to do
+    def _save_progress(self) -> None:
+        with suppress(TransferError):  # a later process would only have more to fetch
             self._save(self._layout, self._synced, lasting=False)
 
-    def _put_on_disk(self, layout: Layout) -> None:
+    def _sync(self, layout: Layout) -> None:
+        """Sync the file, then save `layout` as synced, unless the context was left meanwhile."""
         with self._lock, suppress(OSError, TransferError):
-            if not self._left:
+            if not self._closed:
                 os.fsync(self._descriptor)
                 self._synced = layout
-                self._save(self._layout, layout, lasting=True)
+                self._save(layout, layout, lasting=True)
 
     def _after_sync(self, _: object) -> None:
-        """What has come since that began is put down again: the word of the sync has replaced later ones."""
-        if not self._left:
-            self._save_passing()
+        """Save the present progress again: the sync has replaced it by that of its beginning."""
+        if not self._closed:
+            self._save_progress()
 
 
-def _most_telling(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Of the failures of several slices, the one that says what to do now."""
-    for each in failures.exceptions:
-        if isinstance(each, Gone | Unsliceable):
-            return each
+def _most_important(failures: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first Gone or Unsliceable of a group, otherwise its first failure."""
+    for failure in failures.exceptions:
+        if isinstance(failure, Gone | Unsliceable):
+            return failure
     return failures.exceptions[0]
