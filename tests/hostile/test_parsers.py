@@ -19,7 +19,7 @@ from forbear.tables.conditions import is_positive
 from forbear.tables.xml_body import every
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.objects import Object
-from forbear.transfer.uploads.session import Session
+from forbear.transfer.uploads.session import SessionState
 from tests.hostile.bounds import MIB, Bounded, Limits
 
 SIZE = 20_000
@@ -55,7 +55,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "Memorystore": _classified(memorystore.policy.service, "redis.googleapis.com", "PATCH"),
     "any host": _classified(rfc9110.policy.service, "example.com", "PATCH"),
     "an error's message": lambda text: str(HttpError("look", 400, text)),
-    "the range of a session": lambda text: Session(size=9).replied(308, {"range": text}, transient=False),
+    "the range of a session": lambda text: SessionState(size=9).responded(308, {"range": text}, transient=False),
 }  # fmt: skip
 
 PIECES = [

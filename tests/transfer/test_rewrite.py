@@ -234,6 +234,6 @@ async def test_a_service_that_does_not_come_to_an_end(answer: str) -> None:
     source = Object("bkt", "from", 1, 5, crc32c="AAAAAA==")
     with virtual_time(seed=1), Wire(reply(200, answer.encode())) as wire:
         async with Storage(endpoint=wire.url) as storage:
-            with pytest.raises(TransferError, match=r"does not tell|nothing more|does not describe"):
+            with pytest.raises(TransferError, match=r"does not say|nothing more|does not describe"):
                 await copy(storage, source, TARGET)
         assert len(wire.seen) < 50

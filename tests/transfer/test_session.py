@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.transfer.uploads.session import GRAIN, LAST, Session, Step, Turn, chunk_end
+from forbear.transfer.uploads.session import GRAIN, LAST, Reaction, SessionState, Step, chunk_end
 
 SIZES = st.integers(1, 12 * GRAIN)
 CHUNKS = st.integers(1, 4).map(lambda count: count * GRAIN)
@@ -61,7 +61,7 @@ class Client:
     log: list[str] = field(default_factory=list[str])
 
     def __post_init__(self) -> None:
-        self.state = Session(self.size, resumed=self.resumed)
+        self.state = SessionState(self.size, resumed=self.resumed)
 
     def step(self, event: str, keep: int) -> bool:
         """Take one step through an event; whether the end is reached."""
@@ -92,15 +92,15 @@ class Client:
         elif sending and service.open and not service.finished:
             service.take(first, first + min(keep, end - first) if event in ("part", "part, lost") else end)
         if event in ("lost before", "lost after", "part, lost"):
-            state.broken()
+            state.interrupted()
             self.waits += 1
             return False
         status, headers = (503, {}) if event == "busy" else service.reply()
-        turn = state.replied(status, headers, transient=status == 503)
-        assert turn is not Turn.REFUSED
-        self.waits += turn is Turn.WAIT
-        self.done = turn is Turn.DONE
-        return turn in (Turn.DONE, Turn.FINAL)
+        reaction = state.responded(status, headers, transient=status == 503)
+        assert reaction is not Reaction.REFUSED
+        self.waits += reaction is Reaction.WAIT
+        self.done = reaction is Reaction.DONE
+        return reaction in (Reaction.DONE, Reaction.FAIL)
 
 
 EVENTS = st.sampled_from(
@@ -124,7 +124,7 @@ def test_it_ends_well_once_all_is_well(size: int, chunk: int, story: list[tuple[
     if client.done:
         assert service.versions == 1
     else:
-        assert client.state.why is not None, client.log
+        assert client.state.reason is not None, client.log
         assert service.versions == 0 or client.state.in_doubt
 
 
@@ -168,37 +168,37 @@ def test_chunks_cover_the_whole(first: int, size: int, chunk: int) -> None:
 
 
 @pytest.mark.parametrize("text", ["bytes=1-5", "0-5", "bytes=0-", "bytes=0-x", "bytes=0-5,7-9", "bytes=0-" + "9" * 30])
-def test_a_range_that_cannot_be_read_is_no_answer(text: str) -> None:
+def test_an_invalid_range_is_no_answer(text: str) -> None:
     """The server is asked again."""
-    state = Session(GRAIN * 3)
+    state = SessionState(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
-    assert state.replied(308, {"range": text}, transient=False) is Turn.WAIT
+    assert state.responded(308, {"range": text}, transient=False) is Reaction.WAIT
     assert state.step is Step.ASK
 
 
 def test_a_server_that_claims_more_than_was_sent_is_not_believed() -> None:
     """Nor one that has more than there is, in a session of another process."""
-    state = Session(GRAIN * 3)
+    state = SessionState(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
-    assert state.replied(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Turn.FINAL
-    assert "after 262144 were sent" in str(state.why)
-    state = Session(GRAIN, resumed=True)
-    assert state.replied(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Turn.FINAL
+    assert state.responded(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Reaction.FAIL
+    assert "after 262144 were sent" in str(state.reason)
+    state = SessionState(GRAIN, resumed=True)
+    assert state.responded(308, {"range": f"bytes=0-{GRAIN}"}, transient=False) is Reaction.FAIL
 
 
 @pytest.mark.parametrize("code", [400, 412])
 def test_a_refusal_is_asked_about_once(code: int) -> None:
     """What stays after the question is meant, until there is progress."""
-    state = Session(GRAIN * 3)
+    state = SessionState(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
-    assert state.replied(code, {}, transient=False) is Turn.NOW
+    assert state.responded(code, {}, transient=False) is Reaction.CONTINUE
     assert state.step is Step.ASK
-    assert state.replied(308, {}, transient=False) is Turn.NOW
+    assert state.responded(308, {}, transient=False) is Reaction.CONTINUE
     state.sending(GRAIN)
-    assert state.replied(code, {}, transient=False) is (Turn.FINAL if code == 400 else Turn.REFUSED)
-    assert state.replied(308, {"range": f"bytes=0-{GRAIN - 1}"}, transient=False) is Turn.PROGRESS
+    assert state.responded(code, {}, transient=False) is (Reaction.FAIL if code == 400 else Reaction.REFUSED)
+    assert state.responded(308, {"range": f"bytes=0-{GRAIN - 1}"}, transient=False) is Reaction.PROGRESSED
     state.sending(2 * GRAIN)
-    assert state.replied(code, {}, transient=False) is Turn.NOW
+    assert state.responded(code, {}, transient=False) is Reaction.CONTINUE

@@ -10,7 +10,7 @@ import pytest
 from forbear.testing.cloud import Cloud
 from forbear.transfer.errors import SourceChanged, TransferError, UnsafeName
 from forbear.transfer.objects import Url
-from forbear.transfer.uploads.upload import guessed, upload
+from forbear.transfer.uploads.upload import guess_content_type, upload
 from tests.transfer.uploads import (
     CHUNK,
     MIB,
@@ -125,7 +125,7 @@ async def test_odd_names_arrive_as_they_are(cloud: Cloud, tmp_path: Path, name: 
 )
 def test_the_kind_is_guessed_by_the_name(name: str, kind: str) -> None:
     """Of what is compressed, it is the compression: nobody unpacks it on the way."""
-    assert guessed(name) == kind
+    assert guess_content_type(name) == kind
 
 
 CHANGES: dict[str, Callable[[Path], object]] = {

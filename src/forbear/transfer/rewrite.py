@@ -1,7 +1,7 @@
-"""Copies within the cloud: the service rewrites an object, in as many calls as it takes; no byte passes through here.
+"""Copy an object within Cloud Storage. The service copies (rewrites) it in one or more calls; no data comes here.
 
-The source is pinned to one version, and the target to what is there, as for uploads. The token of a rewrite that takes
-several calls is kept, so that the next process goes on with it. A source that is replaced meanwhile is copied anew.
+The source is pinned to one version, and the target has a precondition, as for uploads. The token of a rewrite that
+takes several calls is saved, so that a later process can continue it.
 """
 
 from contextlib import ExitStack
@@ -39,34 +39,38 @@ async def copy(
     state: StrPath | None = None,
     chunk_size: int | None = None,
 ) -> Object:
-    """Copy an object with its metadata, and return the new one.
+    """Copy an object with its metadata, and return the metadata of the new one.
 
-    `generation` is the version that the target must have: 0 for none (TargetExists), a number for that one
-    (TargetChanged), None for whatever is there. `state` is the folder for what the next process needs to go on,
-    `chunk_size` how many bytes the service may rewrite in one call (a multiple of 1 MiB; by default it decides).
-    Raises HttpError, ChecksumMismatch, Locked, and TransferError for an object that would be copied onto itself.
+    - `generation` is the version of the target that may be replaced: 0 for none (else TargetExists), a number for that
+      version (else TargetChanged), None for any.
+    - `state` is the folder for the state by which the copy of a large object continues after its process died; default:
+      see `upload`.
+    - `chunk_size` is how many bytes the service may copy in one call (a multiple of 1 MiB). By default it decides.
+
+    If the source is replaced meanwhile, the copy starts again with the new version, unless `source` is a Url with a
+    generation. Raises HttpError, ChecksumMismatch, Locked, and TransferError for a copy of an object onto itself.
     """
     if chunk_size is not None and (chunk_size <= 0 or chunk_size % _GRAIN):
         raise ValueError(f"`chunk_size` must be a multiple of {_GRAIN} (1 MiB) or None, got {chunk_size!r}")
     condition = Precondition(storage, target, generation)
     if isinstance(source, Url):
         source.check_object("source")
-    found = source if isinstance(source, Object) else await storage.stat(source)
-    if found is None:
+    version = source if isinstance(source, Object) else await storage.stat(source)
+    if version is None:
         raise HttpError(f"copy {source}", 404, "there is no such object")
-    await _check_other(storage, found, target)
-    current_progress.get().sized(found.size)
-    pinned = isinstance(source, Url) and source.generation is not None
+    await _check_differs(storage, version, target)
+    current_progress.get().sized(version.size)
+    is_pinned = isinstance(source, Url) and source.generation is not None
     with ExitStack() as stack:
         kept: State | None = None
-        if found.size > SMALL:
-            parts = str(Url(found.bucket, found.name)), str(target)
-            kept = stack.enter_context(State(state, "rewrite", storage.endpoint, *parts, warn=warner()))
-        return await _Rewrite(storage, found, condition, kept, pinned=pinned, chunk_size=chunk_size).run()
+        if version.size > SMALL:
+            key = storage.endpoint, str(Url(version.bucket, version.name)), str(target)
+            kept = stack.enter_context(State(state, "rewrite", *key, warn=warner()))
+        return await _Rewrite(storage, version, condition, kept, is_pinned=is_pinned, chunk_size=chunk_size).run()
 
 
-async def _check_other(storage: Storage, source: Object, target: Url) -> None:
-    """Raise TransferError where the source is what the target is now; an older version of it may replace it."""
+async def _check_differs(storage: Storage, source: Object, target: Url) -> None:
+    """Raise TransferError if source and target are the same version. An older version may replace the live one."""
     if (source.bucket, source.name) != (target.bucket, target.name):
         return
     there = await storage.stat(target)
@@ -75,23 +79,23 @@ async def _check_other(storage: Storage, source: Object, target: Url) -> None:
 
 
 class _Rewrite:
-    """One copy; `run` it once."""
+    """One copy. Call `run` once. `state` is None for a small object."""
 
     def __init__(
         self,
         storage: Storage,
         source: Object,
         condition: Precondition,
-        kept: State | None,
+        state: State | None,
         *,
-        pinned: bool,
+        is_pinned: bool,
         chunk_size: int | None,
     ) -> None:
         self._storage = storage
         self._source = source
         self._condition = condition
-        self._kept = kept
-        self._pinned = pinned
+        self._state = state
+        self._is_pinned = is_pinned
         self._chunk_size = chunk_size
         self._retries = Retries(storage.policy, "storage.objects.rewrite")
         self._moved = 0
@@ -99,63 +103,65 @@ class _Rewrite:
         self._in_doubt = False
 
     async def run(self) -> Object:
-        """Rewrite until it is done."""
-        saved = {} if self._kept is None else self._kept.load()
-        match saved:
+        """Copy the object: continue a saved rewrite, and start again if its token or its source is gone."""
+        match {} if self._state is None else self._state.load():
             case {"source": self._source.generation, "token": str(token), "target": int(target)}:
                 self._token, self._condition.generation = token, target
-                self._in_doubt = True  # the process may have died while the last reply was on its way
+                self._in_doubt = True  # the process may have died before it had the last response
             case _:
                 pass
         while True:
             made: Object | None = None
             try:
-                made = await self._rewritten()
+                made = await self._rewrite()
             except HttpError as error:
                 if error.status == 412:
-                    made = await self._refused(error)
-                elif error.status == 404 and not self._pinned:
-                    await self._look_again(error)
+                    made = await self._resolve_refusal(error)
+                elif error.status == 404 and not self._is_pinned:
+                    await self._find_replacement(error)
                 elif self._token is None or error.status not in {400, 410}:
                     raise
-                if made is None:  # a token holds for one condition, and not for ever
+                if made is None:  # a token is valid for one precondition, and for some time
                     self._restart()
                     continue
             except (WireError, Stalled) as error:
-                await self._broken_off(error)
+                await self._after_lost_response(error)
                 continue
-            if self._kept is not None:
-                self._kept.forget()
-            return await self._checked(made)
+            if self._state is not None:
+                self._state.forget()
+            return await self._verified(made)
 
-    async def _refused(self, error: HttpError) -> Object | None:
-        """What is there where it is our own copy, None to try again."""
+    async def _resolve_refusal(self, error: HttpError) -> Object | None:
+        """Return the object at the target if this copy has made it, None to try again with another generation."""
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
         wanted = {"contentType": source.content_type, "metadata": source.metadata}
         sent = (source.size, source.crc32c or "") if self._in_doubt else None
-        return await self._condition.refused(error, wanted, sent)
+        return await self._condition.resolve_refusal(error, wanted, sent)
 
-    async def _broken_off(self, error: Exception) -> None:
-        """After a reply of which only a part came: what was done is told by the same call once more."""
+    async def _after_lost_response(self, error: Exception) -> None:
+        """Wait before the call is repeated, if it may have been executed; else raise `error`.
+
+        A repeated call says how far the copy has come.
+        """
         if not maybe_done(error):
             raise error
         self._in_doubt = True
-        text = f"copy {self._source.url} to {self._condition.target}: the reply broke off: {text_of(error)}"
+        text = f"copy {self._source.url} to {self._condition.target}: the response broke off: {text_of(error)}"
         await self._retries.after(WrongResponse(text), TRANSIENT)
 
-    async def _look_again(self, error: HttpError) -> None:
-        """Take the version that has replaced the source."""
-        found = await self._storage.stat(Url(self._source.bucket, self._source.name))
-        if found is None or found.generation == self._source.generation:
+    async def _find_replacement(self, error: HttpError) -> None:
+        """Set the source to the version that is there now; raise `error` if there is no other one."""
+        version = await self._storage.stat(Url(self._source.bucket, self._source.name))
+        if version is None or version.generation == self._source.generation:
             raise error
         await self._retries.after(error, TRANSIENT)
-        self._source = found
+        self._source = version
 
-    async def _rewritten(self) -> Object:
-        """Call until the service is done."""
+    async def _rewrite(self) -> Object:
+        """Call the service until it is done; return the object that it says it made."""
         source, target = self._source, self._condition.target
-        path = source.url.rewrite_path(target)
+        path, operation = source.url.rewrite_path(target), f"copy {source.url} to {target}"
         while True:
             query = {
                 "ifGenerationMatch": self._condition.generation,
@@ -164,45 +170,45 @@ class _Rewrite:
                 "maxBytesRewrittenPerCall": self._chunk_size,
                 "fields": _FIELDS,
             }
-            what = f"copy {source.url} to {target}"
-            answer = (await self._storage.call(what, "POST", path, query)).json()
+            values = (await self._storage.call(operation, "POST", path, query)).json()
             try:
-                count, done = int(answer.get("totalBytesRewritten", 0)), answer["done"]
-                before, self._token = self._token, None if done else str(answer["rewriteToken"])
+                count, done = int(values.get("totalBytesRewritten", 0)), values["done"]
+                before, self._token = self._token, None if done else str(values["rewriteToken"])
                 if len(self._token or "") > LONGEST_TOKEN:
                     raise ValueError("its token is too long")
             except (KeyError, TypeError, ValueError, OverflowError) as error:
-                raise WrongResponse(f"{what}: the server's reply does not tell how far it has come") from error
+                raise WrongResponse(f"{operation}: the response does not say how far the copy has come") from error
             if count < 0 or count > source.size:
-                raise WrongResponse(f"{what}: the server says that it has copied {count} of {source.size} bytes")
-            if done:
-                self._moved_to(count)
-                return Object.of(answer.get("resource", {}))
-            if before is None or count > self._moved:
+                raise WrongResponse(f"{operation}: the server says that it has copied {count} of {source.size} bytes")
+            if not done and (before is None or count > self._moved):
                 self._retries.progressed()
-            else:
-                await self._retries.after(WrongResponse(f"{what}: the server has copied nothing more of it"), TRANSIENT)
-            self._moved_to(count)
-            if self._kept is not None:
-                self._kept.save(
+            elif not done:
+                await self._retries.after(WrongResponse(f"{operation}: the server has copied nothing more"), TRANSIENT)
+            self._move_to(count)
+            if done:
+                return Object.of(values.get("resource", {}))
+            if self._state is not None:
+                self._state.save(
                     {"source": source.generation, "token": self._token, "target": self._condition.generation}
                 )
 
-    def _moved_to(self, count: int) -> None:
+    def _move_to(self, count: int) -> None:
+        """Report as progress that `count` bytes are copied."""
         current_progress.get().moved(count - self._moved)
         self._moved = count
 
     def _restart(self) -> None:
-        """Begin anew."""
-        if self._kept is not None:
-            self._kept.forget()
+        """Forget the token and the progress, so that the next call begins a new rewrite."""
+        if self._state is not None:
+            self._state.forget()
         self._token = None
-        self._moved_to(0)
+        self._move_to(0)
 
-    async def _checked(self, made: Object) -> Object:
+    async def _verified(self, made: Object) -> Object:
+        """Return the copy if it has the size and CRC32C of the source; else delete it and raise ChecksumMismatch."""
         self._condition.check_made(made)
         if made.crc32c != self._source.crc32c or made.size != self._source.size:
             await self._storage.delete(made.url)
             raise ChecksumMismatch(f"the copy {made.url} is not what {self._source.url} is, and was deleted")
-        self._moved_to(made.size)
+        self._move_to(made.size)
         return made

@@ -19,7 +19,7 @@ from forbear.transfer.plans.cp import LISTING_FAILURES
 from forbear.transfer.plans.targets import Clashes, CopyTarget
 from forbear.transfer.plans.trees import Entry, batched, walk
 from forbear.transfer.storage.client import Storage
-from forbear.transfer.uploads.sources import File
+from forbear.transfer.uploads.sources import FileSource
 
 FileOrObject = Entry | Object
 
@@ -233,7 +233,7 @@ async def _nothing() -> AsyncIterator[tuple[str, FileOrObject]]:
 async def _crc32c(path: str) -> str | None:
     """Return the checksum of a file, None if it cannot be read. The copy that follows reports the error."""
     try:
-        with File(path) as file:
+        with FileSource(path) as file:
             return await file.crc32c()
     except TransferError:
         return None

@@ -1,4 +1,8 @@
-"""Resumable: sends a source through sessions, step by step as `Session` says. It keeps nothing on disk."""
+"""Send a source through resumable upload sessions, step by step as `session.SessionState` says.
+
+This is where an upload continues, after a lost connection or with the session of another process: a query asks the
+server how many bytes it has, and the next chunk begins there.
+"""
 
 import asyncio
 import json
@@ -12,28 +16,29 @@ from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.http.request import Request
 from forbear.transfer.errors import HttpError, NoCredentials, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
-from forbear.transfer.precondition import Precondition, is_refusal, mismatch, verified
+from forbear.transfer.precondition import Precondition, mismatch, refuses_checksum
 from forbear.transfer.progress import current_progress
-from forbear.transfer.storage.bodies import RequestBody
+from forbear.transfer.storage.bodies import RequestBody, WholeResponse
 from forbear.transfer.storage.calls import Retries
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.threads import to_the_end
-from forbear.transfer.uploads.session import Session, Step, Turn, chunk_end
+from forbear.transfer.uploads.session import Reaction, SessionState, Step, chunk_end
 from forbear.transfer.uploads.sources import Source
-from forbear.transfer.wire.response import WireError
+from forbear.transfer.wire.response import Response, WireError
 
 _CANCEL_TIMEOUT = 5.0
-_ANSWERS = (200, 201, 308)
 _JSON = "application/json; charset=UTF-8"
-_MENDED = (401, 403)
+_CREDENTIALS = (401, 403)
+"""Statuses that the user can cure by other credentials; the session stays usable."""
 
 
-class Resumable:
-    """The upload of one source through sessions; `resource` is what else the object is to have.
+class ResumableUpload:
+    """The upload of one source through sessions; `resource` has the metadata of the object.
 
-    `began` tells whether there was anything to do; else the session of another process was over already.
-    `keep` is called with the URL of every session that begins, so that another process may go on with it; it returns
-    whether that process could.
+    - `save` is called with the URL of each session that begins, so that another process can continue it. It returns
+      whether the URL was saved.
+    - `resumed` is the URL of a session that an earlier process began, None to begin one.
+    - `has_sent` is false if nothing was sent because the resumed session was complete.
     """
 
     def __init__(
@@ -43,114 +48,104 @@ class Resumable:
         condition: Precondition,
         resource: Mapping[str, Any],
         chunk_size: int,
-        keep: Callable[[str], bool] | None = None,
+        save: Callable[[str], bool] | None = None,
+        resumed: str | None = None,
     ) -> None:
-        self.began = False
+        self.has_sent = False
         self._storage = storage
         self._source = source
         self._condition = condition
         self._resource = resource
         self._chunk_size = chunk_size
-        self._keep = keep
-        self._what = f"upload {source.name}"
-        self._session = Session(source.size)
-        self._url = ""
-        self._is_kept = False
+        self._save = save
+        self._operation = f"upload {source.name}"
+        self._session = SessionState(source.size, resumed=resumed is not None)
+        self._url = resumed or ""
+        self._is_saved = resumed is not None
         self._progress = current_progress.get()
-        self._hash: Mapping[str, str] = {}  # of all bytes, once that is known
-        self._told = 0
+        self._hash: Mapping[str, str] = {}  # the header with the checksum of all bytes, once it is known
+        self._moved = 0
         self._refusals = 0
 
-    def resume(self, url: str) -> None:
-        """Go on with a session of another process."""
-        self._url = url
-        self._is_kept = True
-        self._session = Session(self._source.size, resumed=True)
-
     async def run(self) -> Object:
-        """Upload all of it; a session with which nobody can go on is not left behind."""
+        """Upload all bytes, and return the object. On failure, cancel a session that nobody can continue."""
         try:
             made = await self._run()
         except Exception as error:
-            if self._url and (not self._is_kept or is_over(self._storage, error)):
+            if self._url and (not self._is_saved or ends_session(self._storage, error)):
                 await cancel(self._storage, self._url)
             raise
-        self._settle(made.size)
+        self._move_to(made.size)
         return made
 
     async def _run(self) -> Object:
+        """Send one step after the other, and react to each response."""
         session = self._session
         retries = Retries(self._storage.policy, "storage.objects.insert")
         while True:
             if session.step is Step.START:
-                found = await self._start()
-                if found is not None:
-                    return found
-            headers, body = await self._chunk() if session.step is Step.SEND else (self._question(), None)
+                there = await self._start()
+                if there is not None:
+                    return there
+            headers, body = await self._chunk() if session.step is Step.SEND else (self._query(), None)
             try:
-                reply = await self._put(headers, body)
+                response, result = await self._put(headers, body)
             except Exception as error:
-                session.broken()
+                session.interrupted()
                 await retries.after(error, self._storage.verdict(error))
                 continue
-            if isinstance(reply, HttpError):
-                failure: TransferError = reply
-                if is_refusal(reply):
-                    await self._start_over(reply)
-                    continue
-                verdict = self._verdict(reply, headers)
-            else:
-                failure = WrongResponse(f"{self._what}: the server has kept nothing more of it")
-                verdict = TRANSIENT
+            if isinstance(result, HttpError) and refuses_checksum(result):
+                await self._start_over(result)
+                continue
+            verdict = self._verdict(result, headers)
             transient = verdict.kind is not Kind.PERMANENT
-            turn = session.replied(reply.status, reply.headers, transient=transient)
-            if turn is Turn.DONE:
-                made = _object(reply)
-                if made is not None:
-                    retries.progressed()
-                    return await self._verified(made)
-                session.broken()
-                failure = WrongResponse(f"{self._what}: the server's reply does not tell what it has made")
-                turn = Turn.WAIT
-            if turn is Turn.PROGRESS:
+            reaction = session.responded(response.status, response.headers, transient=transient)
+            if isinstance(result, Object):
                 retries.progressed()
-            elif turn is Turn.WAIT:
-                await retries.after(failure, verdict if transient else TRANSIENT)
-            elif turn is Turn.REFUSED:
-                return await self._refused(failure)
-            elif turn is Turn.FINAL:
-                raise failure if session.why is None else WrongResponse(f"{self._what}: {session.why}")
+                return await self._verified(result)
+            if reaction is Reaction.DONE:
+                session.interrupted()
+                reaction = Reaction.WAIT
+            if reaction is Reaction.PROGRESSED:
+                retries.progressed()
+            elif reaction is Reaction.WAIT:
+                await retries.after(result, verdict if transient else TRANSIENT)
+            elif reaction is Reaction.REFUSED:
+                return await self._resolve_refusal(result)
+            elif reaction is Reaction.FAIL:
+                raise result if session.reason is None else WrongResponse(f"{self._operation}: {session.reason}")
 
     async def _start(self) -> Object | None:
-        """Begin a session; what is there, if an earlier one has made it already."""
-        self.began = True
+        """Begin a session. Begin none, and return the object, if an earlier session has made it already."""
+        self.has_sent = True
         storage, condition, size = self._storage, self._condition, self._source.size
         headers = {"Content-Type": _JSON, "X-Upload-Content-Type": self._resource["contentType"]}
         if size is not None:
             headers["X-Upload-Content-Length"] = str(size)
-        path, body = condition.target.upload_path, json.dumps(self._resource).encode()
-        reply: Reply | None = None
-        while reply is None:
+        operation, path = f"begin to {self._operation}", condition.target.upload_path
+        body = json.dumps(self._resource).encode()
+        response: WholeResponse | None = None
+        while response is None:
             query = {"uploadType": "resumable", **condition.query}
             try:
-                reply = await storage.call(f"begin to {self._what}", "POST", path, query, headers=headers, body=body)
+                response = await storage.call(operation, "POST", path, query, headers=headers, body=body)
             except HttpError as error:
                 if error.status != 412:
                     raise
-                found = await condition.refused(error, self._resource, await self._sent())
-                if found is not None:
-                    return found
-        if "location" not in reply.headers:
-            raise WrongResponse(f"{self._what}: the server began no session")
-        condition.held()
-        self._url = storage.trusted_url(reply.headers["location"], self._what)
-        if self._keep is not None:
-            self._is_kept = await to_the_end(self._keep, self._url)
+                there = await condition.resolve_refusal(error, self._resource, await self._sent())
+                if there is not None:
+                    return there
+        if "location" not in response.headers:
+            raise WrongResponse(f"{self._operation}: the server began no session")
+        condition.accepted()
+        self._url = storage.trusted_url(response.headers["location"], self._operation)
+        if self._save is not None:
+            self._is_saved = await to_the_end(self._save, self._url)
         self._session.started()
         return None
 
-    async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody] | None]:
-        """The headers and the body of the next chunk; the last one brings the checksum of the whole."""
+    async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody]]:
+        """Return the headers and the body of the next chunk. Those of the last one have the checksum of all bytes."""
         source, session = self._source, self._session
         first = session.stored
         await source.ready(first, self._chunk_size)
@@ -163,37 +158,45 @@ class Resumable:
             self._hash = {"x-goog-hash": f"crc32c={await source.crc32c()}"}
             headers.update(self._hash)
             source.check()
-        self._settle(first)
-        self.began = True
+        self._move_to(first)
+        self.has_sent = True
         session.sending(end)
+        pieces = partial(source.pieces, first, end)
+        return headers, partial(RequestBody, pieces, end - first, self._move, repeatable=False)
 
-        def body() -> RequestBody:
-            pieces = partial(source.pieces, first, end)
-            return RequestBody(pieces, end - first, self._moved, repeatable=False)
+    def _query(self) -> Mapping[str, str]:
+        """Return the headers of a query for the number of stored bytes.
 
-        return headers, body
-
-    def _question(self) -> Mapping[str, str]:
-        # A question may be what completes the upload: the reply to the last chunk, and its hash, may have been lost.
+        They have the checksum, because a query may complete the upload: the request with the last chunk may be lost.
+        """
         return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0", **self._hash}
 
-    async def _put(self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None) -> Reply | HttpError:
+    async def _put(
+        self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None
+    ) -> tuple[Response, Object | TransferError]:
+        """Send a chunk or query; return the response, and the object that was made or what is wrong otherwise."""
         async with self._storage.stream("PUT", self._url, headers, body) as response:
-            if response.status in _ANSWERS:
-                return Reply(response.status, response.headers, await self._storage.read(response))
-            return await self._storage.error_for(self._what, response)
+            if response.status not in (200, 201, 308):
+                return response, await self._storage.error_for(self._operation, response)
+            content = await self._storage.read(response)
+        if response.status == 308:
+            return response, WrongResponse(f"{self._operation}: the server has kept nothing more of it")
+        try:
+            return response, Object.of(content.json())
+        except WrongResponse as error:
+            return response, error
 
-    def _verdict(self, error: HttpError, headers: Mapping[str, str]) -> Verdict:
-        """What an error status means where the protocol of sessions does not say."""
+    def _verdict(self, result: Object | TransferError, headers: Mapping[str, str]) -> Verdict:
+        """Return the verdict of a status that has no meaning in the protocol of sessions."""
+        if not isinstance(result, HttpError):
+            return TRANSIENT
         url = urlsplit(self._url)
-        sent = {name.lower(): value for name, value in headers.items()}
-        target = f"{url.path}?{url.query}"
-        return self._storage.verdict(
-            error, Request("PUT", url.hostname or "", target, sent, None, url.scheme, url.port)
-        )
+        lowered = {name.lower(): value for name, value in headers.items()}
+        request = Request("PUT", url.hostname or "", f"{url.path}?{url.query}", lowered, None, url.scheme, url.port)
+        return self._storage.verdict(result, request)
 
     async def _start_over(self, error: HttpError) -> None:
-        """Begin anew, once, since what the session holds is not what was sent."""
+        """Cancel a session whose bytes do not have the right checksum. Raise ChecksumMismatch the second time."""
         self._source.check()
         self._refusals += 1
         if self._refusals > 1 or not self._source.rewindable:
@@ -201,50 +204,45 @@ class Resumable:
         await cancel(self._storage, self._url)
         self._session.start_over()
 
-    async def _refused(self, failure: TransferError) -> Object:
-        """The object, if it is there in spite of a condition that does not hold."""
-        found = await self._condition.refused(failure, self._resource, await self._sent(), final=True)
-        if found is None:  # nobody asks again for a condition that is final
-            raise failure
-        return found
+    async def _resolve_refusal(self, error: TransferError) -> Object:
+        """Return the object at the target if this upload has made it in spite of the refusal, else raise `error`."""
+        there = await self._condition.resolve_refusal(error, self._resource, await self._sent(), final=True)
+        if there is None:  # a refusal by a session is final: no other generation can be tried
+            raise error
+        return there
 
     async def _sent(self) -> tuple[int, str] | None:
-        """The size and the checksum of what may be there; None where the end was never sent, or has come to nothing."""
+        """Return size and checksum of the object that this upload may have made, None if it cannot have made one."""
         size = self._source.size
         return (size, await self._source.crc32c()) if self._session.in_doubt and size is not None else None
 
     async def _verified(self, made: Object) -> Object:
-        sent = self._source.size or 0, await self._source.crc32c()
-        session = self._session
-        return await verified(
-            self._storage,
-            self._condition,
-            made,
-            sent,
-            self._source.name,
-            refused=session.refused,
-            unsure=session.unsure,
-        )
+        source, session = self._source, self._session
+        sent = source.size or 0, await source.crc32c()
+        return await self._condition.verified(made, sent, source.name, refused=session.refused, unsure=session.unsure)
 
-    def _moved(self, count: int) -> None:
-        self._told += count
+    def _move(self, count: int) -> None:
+        self._moved += count
         self._progress.moved(count)
 
-    def _settle(self, place: int) -> None:
-        """Tell how far it has really come."""
-        if place != self._told:
-            self._moved(place - self._told)
+    def _move_to(self, offset: int) -> None:
+        """Report as progress the number of bytes that the server has confirmed."""
+        if offset != self._moved:
+            self._move(offset - self._moved)
 
 
-def is_over(storage: Storage, error: Exception) -> bool:
-    """Whether nothing can come of a session any more; what the network or the credentials did may be mended."""
+def ends_session(storage: Storage, error: Exception) -> bool:
+    """Return whether no later process can continue a session after `error`.
+
+    Network errors and missing or refused credentials can be cured, so that the session continues.
+    """
     if isinstance(error, HttpError):
-        return error.status not in _MENDED and storage.verdict(error).kind is Kind.PERMANENT
+        return error.status not in _CREDENTIALS and storage.verdict(error).kind is Kind.PERMANENT
     return not isinstance(error, WireError | OSError | Stalled | NoCredentials)
 
 
 async def cancel(storage: Storage, url: str) -> None:
-    """Have the server forget a session, if it can be reached; else it does so in a week."""
+    """Delete a session at the server, within 5 s and without an error; otherwise the server does so after a week."""
     with suppress(Exception):
         async with asyncio.timeout(_CANCEL_TIMEOUT), storage.stream("DELETE", url, {"Content-Length": "0"}):
             pass
@@ -252,10 +250,3 @@ async def cancel(storage: Storage, url: str) -> None:
 
 def _total(size: int | None) -> str:
     return "*" if size is None else str(size)
-
-
-def _object(reply: Reply | HttpError) -> Object | None:
-    try:
-        return None if isinstance(reply, HttpError) else Object.of(reply.json())
-    except TransferError:
-        return None

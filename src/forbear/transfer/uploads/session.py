@@ -1,7 +1,7 @@
-"""Session: a resumable session from the client's side, as a state machine: what to send next, given the last reply.
+"""The client's side of a resumable upload session, as a state machine: what to send next, given the last response.
 
-It sends nothing, reads nothing and knows no clock. The rule: after any failure whose outcome is unknown the server is
-asked how much it has; data is never sent again blindly, and a new session begins only where the old one is gone.
+It does no I/O; `resumable` sends what it says. After a failure with an unknown outcome it asks how many bytes the
+server has, and never sends data again blindly. A new session begins only when the old one is gone or has wrong bytes.
 """
 
 import re
@@ -9,41 +9,44 @@ from collections.abc import Mapping
 from enum import Enum
 
 GRAIN = 256 * 1024
-"""All chunks but the last are multiples of this."""
+"""The size of every chunk but the last is a multiple of this number of bytes."""
 
 LAST = 8 * 1024 * 1024
-"""The end of an upload, at most so many bytes, goes by itself, with the checksum of the whole."""
+"""The last chunk has at most this number of bytes. It carries the checksum of the whole upload."""
 
 _RANGE = re.compile(r"bytes=0-(\d{1,18})")
-_SETBACKS = 16
+_MAX_SETBACKS = 16
 
 
 class Step(Enum):
-    """What to send next."""
+    """What the client sends next."""
 
-    START = "a request for a session"
-    ASK = "the question how much of it there is"
-    SEND = "bytes, from `stored` on"
-
-
-class Turn(Enum):
-    """What a reply comes to."""
-
-    PROGRESS = "more is there than before"
-    NOW = "go on with the next step"
-    WAIT = "nothing was gained: go on after a while, for as long as retries lasts"
-    DONE = "the object is there"
-    REFUSED = "the condition of the upload does not hold"
-    FINAL = "this is the end of it"
+    START = "a request for a new session"
+    ASK = "a query: how many bytes does the server have"
+    SEND = "a chunk of data, from byte `stored` on"
 
 
-class Session:
-    """One upload of `size` bytes (None until its end is known).
+class Reaction(Enum):
+    """How the client reacts to a response."""
 
-    `step` is what to send next and `stored` how much the server has. `in_doubt` tells that the end was sent and that
-    the reply to it was lost: the object may be there. `why` is what is wrong where it is not the status that says so.
-    `refused` tells that the server has refused it (400, 412) and taken no more of it since; `unsure` that the server
-    calls it done before its end was sent.
+    PROGRESSED = "the server has more bytes: take the next step"
+    CONTINUE = "take the next step"
+    WAIT = "nothing was gained: wait, then take the next step, unless the policy's limits are reached"
+    DONE = "the object is made"
+    REFUSED = "the precondition does not hold: look at the target"
+    FAIL = "the upload has failed"
+
+
+class SessionState:
+    """The state of the upload of `size` bytes (None until the end of a stream is known).
+
+    - `step` is what to send next, and `stored` the number of bytes that the server has.
+    - `in_doubt` is true once the last byte was sent and the response to it lost: the object may be made.
+    - `refused` is true if the server has refused the upload (400, 412) and taken no bytes since.
+    - `unsure` is true if the server reported success before the last byte was sent.
+    - `reason` explains a failure if the status of the response does not.
+
+    With `resumed`, the upload continues a session of another process.
     """
 
     def __init__(self, size: int | None, *, resumed: bool = False) -> None:
@@ -51,90 +54,98 @@ class Session:
         self.step = Step.ASK if resumed else Step.START
         self.stored = 0
         self.in_doubt = resumed
-        self.why: str | None = None
-        self.unsure = False
-        self._sent: int | None = None if resumed else 0  # nobody knows what another process has sent
-        self._ending = False
-        self._best = 0
-        self._setbacks = 0
         self.refused = False
+        self.unsure = False
+        self.reason: str | None = None
+        self._sent: int | None = None if resumed else 0  # unknown what another process has sent
+        self._sends_last = False
+        self._most_stored = 0
+        self._setbacks = 0
 
     def started(self) -> None:
-        """There is a new session, with nothing in it."""
+        """Note that a new session has begun; it has no bytes."""
         self.step, self.stored, self._sent, self.refused = Step.SEND, 0, 0, False
 
     def sending(self, end: int) -> None:
-        """The bytes from `stored` to `end` are about to be sent."""
+        """Note that the bytes from `stored` up to `end` are about to be sent."""
         self._sent = max(self._sent or 0, end)
-        self._ending = end == self.size
+        self._sends_last = end == self.size
 
-    def broken(self) -> None:
-        """A chunk or a question had no reply, or none that tells: whatever was sent may have arrived."""
+    def interrupted(self) -> None:
+        """Note that a chunk or query had no usable response: the server may have received it."""
         self.step = Step.ASK
-        self.in_doubt = self.in_doubt or self._ending
+        self.in_doubt = self.in_doubt or self._sends_last
 
-    def replied(self, status: int, headers: Mapping[str, str], *, transient: bool) -> Turn:
-        """What follows from a reply to a chunk or a question; `transient` says what other statuses mean."""
+    def start_over(self) -> Reaction:
+        """Give up the session, which is gone or holds wrong bytes; the next step begins another one."""
+        self.step, self.stored, self._sent = Step.START, 0, 0
+        return self._set_back(Reaction.CONTINUE)
+
+    def responded(self, status: int, headers: Mapping[str, str], *, transient: bool) -> Reaction:
+        """Note the response to a chunk or query, and return how to react.
+
+        `transient` tells whether a status without a meaning in the protocol of sessions is worth another attempt.
+        """
         match status:
             case 200 | 201:
                 self.unsure = self._sent is not None and (self.size is None or self._sent < self.size)
-                return Turn.DONE
+                return Reaction.DONE
             case 308:
-                return self._told(headers.get("range"))
+                return self._incomplete(headers.get("range"))
             case 404 | 410:
-                self.step, self.stored, self._sent = Step.START, 0, 0
-                return self._set_back(Turn.NOW)
+                return self.start_over()
             case 400 | 412 if not self.refused:
-                # It may only look so, after an attempt that still went on at the server, or had done it all already.
+                # An earlier attempt may be still in progress at the server, or have succeeded. So ask once.
                 self.step, self.refused = Step.ASK, True
-                return Turn.NOW
+                return Reaction.CONTINUE
             case 412:
-                return Turn.REFUSED
+                return Reaction.REFUSED
             case _ if transient:
-                self.broken()
-                return Turn.WAIT
+                self.interrupted()
+                return Reaction.WAIT
             case _:
-                return Turn.FINAL
+                return Reaction.FAIL
 
-    def start_over(self) -> Turn:
-        """What the session holds is wrong: another one is needed."""
-        self.step, self.stored, self._sent = Step.START, 0, 0
-        return self._set_back(Turn.NOW)
-
-    def _told(self, text: str | None) -> Turn:
-        """What follows from the server's word on how much it has."""
-        found = None if text is None else _RANGE.fullmatch(text.strip())
-        if text is not None and found is None:
-            self.broken()
-            return Turn.WAIT
-        have = 0 if found is None else int(found[1]) + 1
-        known = self._sent if self._sent is not None else self.size
-        if known is not None and have > known:
-            self.why = f"the server says that it has {have} bytes, after {known} were sent"
-            return Turn.FINAL
-        before, self.stored = self.stored, have
-        asked, self._sent = self.step is Step.ASK, known
-        self.step = Step.ASK if have == self.size else Step.SEND
-        if have > before:
+    def _incomplete(self, range_header: str | None) -> Reaction:
+        """Note a 308 response, whose Range header (none for no bytes) says which bytes the server has."""
+        match = None if range_header is None else _RANGE.fullmatch(range_header.strip())
+        if range_header is not None and match is None:
+            self.interrupted()
+            return Reaction.WAIT
+        stored = 0 if match is None else int(match[1]) + 1
+        sent = self._sent if self._sent is not None else self.size
+        if sent is not None and stored > sent:
+            self.reason = f"the server says that it has {stored} bytes, after {sent} were sent"
+            return Reaction.FAIL
+        before, self.stored = self.stored, stored
+        queried, self._sent = self.step is Step.ASK, sent
+        self.step = Step.ASK if stored == self.size else Step.SEND
+        if stored > before:
             self.refused = False
-            if have > self._best:
-                self._best, self._setbacks = have, 0
-            return Turn.PROGRESS
-        if have < before:
-            return self._set_back(Turn.WAIT)
-        return Turn.NOW if asked and self.step is Step.SEND else Turn.WAIT
+            if stored > self._most_stored:
+                self._most_stored, self._setbacks = stored, 0
+            return Reaction.PROGRESSED
+        if stored < before:
+            return self._set_back(Reaction.WAIT)
+        return Reaction.CONTINUE if queried and self.step is Step.SEND else Reaction.WAIT
 
-    def _set_back(self, turn: Turn) -> Turn:
-        """So much is lost; a server that keeps losing it will never have it all."""
+    def _set_back(self, reaction: Reaction) -> Reaction:
+        """Count a loss of stored bytes, and return `reaction`, FAIL after over 16 losses without new progress.
+
+        After any but the first, WAIT replaces `reaction`.
+        """
         self._setbacks += 1
-        if self._setbacks > _SETBACKS:
-            self.why = f"the server has lost what it had {_SETBACKS} times"
-            return Turn.FINAL
-        return Turn.WAIT if self._setbacks > 1 else turn
+        if self._setbacks > _MAX_SETBACKS:
+            self.reason = f"the server has lost what it had {_MAX_SETBACKS} times"
+            return Reaction.FAIL
+        return Reaction.WAIT if self._setbacks > 1 else reaction
 
 
 def chunk_end(first: int, size: int | None, chunk_size: int) -> int:
-    """Where the chunk that begins at byte `first` ends."""
+    """Return the offset at which the chunk that begins at byte `first` ends (not included).
+
+    `size` is the size of the upload, None if it is unknown. The last chunk is at most 8 MiB long.
+    """
     full = (first + chunk_size) // GRAIN * GRAIN
     if size is None:
         return full

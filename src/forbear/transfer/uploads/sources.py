@@ -1,4 +1,4 @@
-"""Sources: what is uploaded, and files as such, read in pieces and hashed as they pass. They know no cloud."""
+"""What an upload reads: a file, or a stream of unknown length whose bytes come only once. Both hash what is read."""
 
 import os
 import stat
@@ -12,34 +12,44 @@ from forbear.transfer.threads import in_steps, in_thread
 
 _INLINE = 1024 * 1024
 _OPEN = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)  # a FIFO must not make us wait
+_HINTS = {
+    "a folder": "upload it with recursive=True (-r)",
+    "neither a file nor a folder": "read it yourself and pipe it: ... | forbear cp - gs://bucket/name",
+}
 
 
 class Source(Protocol):
-    """What is uploaded; `size` is None until its end is known."""
+    """The bytes to upload. `size` is None until the end of a stream was read.
+
+    `rewindable` tells whether bytes can be read again after the server had confirmed them.
+    """
 
     name: str
     size: int | None
     rewindable: bool
 
-    async def ready(self, first: int, most: int) -> None:
-        """Make as many of the bytes from `first` on ready to be read; where the source ends before, set `size`."""
+    async def ready(self, first: int, count: int) -> None:
+        """Prepare `count` bytes from byte `first` on for `pieces`; set `size` if the source ends within them."""
         ...
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
-        """The bytes from `first` to `end`, which are ready."""
+        """Yield the bytes from `first` up to `end` (not included), which must be ready."""
         ...
 
     async def crc32c(self) -> str:
-        """The checksum of all of it."""
+        """Return the checksum of all bytes, in base64."""
         ...
 
     def check(self) -> None:
-        """Raise SourceChanged where it is not what it was."""
+        """Raise SourceChanged if the source was changed since it was opened."""
         ...
 
 
-class File:
-    """A regular file, as a context manager; the bytes are hashed when they pass for the first time."""
+class FileSource:
+    """An open regular file; a context manager that closes it. Its bytes are hashed when they are read first.
+
+    Raise TransferError if the file cannot be opened or is not a regular one.
+    """
 
     def __init__(self, path: StrPath) -> None:
         self.name = os.fspath(path)
@@ -51,7 +61,7 @@ class File:
         if not stat.S_ISREG(self.stat.st_mode):
             os.close(self._descriptor)
             kind = "a folder" if stat.S_ISDIR(self.stat.st_mode) else "neither a file nor a folder"
-            raise TransferError(f"cannot upload {self.name}: it is {kind}", _CURES[kind])
+            raise TransferError(f"cannot upload {self.name}: it is {kind}", _HINTS[kind])
         self.size: int | None = self.stat.st_size
         self.rewindable = True
         self._crc = Crc32c()
@@ -64,21 +74,21 @@ class File:
 
     @property
     def path(self) -> str:
-        """Where it is, from the root."""
-        return os.path.abspath(self.name)  # a link is another file than the one it leads to now
+        """Return the absolute path of the file, with symbolic links as they are: they may change."""
+        return os.path.abspath(self.name)
 
     @property
     def mtime(self) -> int:
-        """When it was last modified, in whole seconds."""
+        """Return the modification time, in whole seconds since 1970."""
         return int(self.stat.st_mtime)
 
     @property
-    def stamp(self) -> list[int]:
-        """What tells this version of the file from others."""
+    def identity(self) -> list[int]:
+        """Return size, modification time in nanoseconds and inode, by which versions of the file are told apart."""
         return [self.stat.st_size, self.stat.st_mtime_ns, self.stat.st_ino]
 
     def read(self) -> bytes:
-        """All of it, for a small one; one of the system's own, such as those in /proc, has more than it says."""
+        """Return all bytes of a small file. A system file, such as one in /proc, may have more than its size says."""
         size = self.stat.st_size
         data = self._read(size + 1, 0)
         while len(data) != size and (more := self._read(PIECE, len(data))):
@@ -88,13 +98,13 @@ class File:
             raise self._changed()
         return data
 
-    async def ready(self, first: int, most: int) -> None:
-        """Hash what comes before `first`, if that has not passed by; the rest of the file is ready."""
+    async def ready(self, first: int, count: int) -> None:
+        """Hash the bytes before `first` that were not read yet. All other bytes of a file are ready."""
         if first > self._crc.size:
             await in_steps(self.pieces(self._crc.size, first))
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
-        """The bytes from `first` to `end`; SourceChanged where the file is shorter than it was."""
+        """Yield the bytes from `first` up to `end`. Raise SourceChanged if the file has become shorter."""
         crc = self._crc
         while first < end:
             piece = self._read(min(PIECE, end - first), first)
@@ -108,7 +118,7 @@ class File:
             yield piece
 
     async def crc32c(self) -> str:
-        """The checksum of all of it."""
+        """Return the checksum of all bytes, in base64. Bytes that were not read yet are read."""
         rest = self.pieces(self._crc.size, self.stat.st_size)
         if self.stat.st_size - self._crc.size > _INLINE:
             await in_steps(rest)
@@ -118,7 +128,7 @@ class File:
         return self._crc.text
 
     def check(self) -> None:
-        """Raise SourceChanged where the file is not what it was."""
+        """Raise SourceChanged if size or modification time are not those of the file when it was opened."""
         now = os.fstat(self._descriptor)
         if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
             raise self._changed()
@@ -133,16 +143,11 @@ class File:
         return SourceChanged(f"{self.name} was changed during its upload")
 
 
-_CURES = {
-    "a folder": "upload it with recursive=True (-r)",
-    "neither a file nor a folder": "read it yourself and pipe it: ... | forbear cp - gs://bucket/name",
-}
+class StreamSource:
+    """A stream of bytes, read once with `read`; the bytes from the last confirmed one on are kept in memory.
 
-
-class Stream:
-    """Bytes of unknown number that come once; those that the server has not confirmed yet are kept.
-
-    `seek` goes back to a byte of the source, where that is possible.
+    `read` is awaited and returns some bytes, none at the end. `seek` goes back to a byte of the stream, None if the
+    stream cannot do that.
     """
 
     def __init__(self, name: str, read: Callable[[], Any], seek: Callable[[int], Any] | None = None) -> None:
@@ -151,39 +156,43 @@ class Stream:
         self.rewindable = seek is not None
         self._read = read
         self._seek = seek
-        self._kept = bytearray()
-        self._first = 0  # where in the source that begins
+        self._buffer = bytearray()
+        self._start = 0  # the offset in the stream at which the buffer begins
         self._crc = Crc32c()
 
-    async def ready(self, first: int, most: int) -> None:
-        """Keep what comes from `first` on, and read on until that is more than `most`, or all there is."""
-        if first < self._first or first > self._first + len(self._kept):
+    async def ready(self, first: int, count: int) -> None:
+        """Drop the bytes before `first`, and read until the buffer has over `count` bytes or the stream ends.
+
+        One byte more than `count` shows whether these are the last. Raise TransferError if `first` was dropped before
+        and the stream cannot go back to it.
+        """
+        if first < self._start or first > self._start + len(self._buffer):
             await self._rewind(first)
-        del self._kept[: first - self._first]
-        self._first = first
-        while len(self._kept) <= most and self.size is None:  # one more, to see whether these are the last
+        del self._buffer[: first - self._start]
+        self._start = first
+        while len(self._buffer) <= count and self.size is None:
             piece = await self._read()
             if not piece:
-                self.size = self._first + len(self._kept)
+                self.size = self._start + len(self._buffer)
             self._hash(piece)
-            self._kept += piece
+            self._buffer += piece
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
-        """The bytes from `first` to `end`."""
-        for place in range(first - self._first, end - self._first, PIECE):
-            yield bytes(self._kept[place : min(place + PIECE, end - self._first)])
+        """Yield the bytes from `first` up to `end`, which must be in the buffer."""
+        for offset in range(first - self._start, end - self._start, PIECE):
+            yield bytes(self._buffer[offset : min(offset + PIECE, end - self._start)])
 
     async def crc32c(self) -> str:
-        """The checksum of all of it."""
+        """Return the checksum of all bytes that were read, in base64."""
         return self._crc.text
 
     def check(self) -> None:
-        """Nobody can change what was read."""
+        """Do nothing: the bytes that were read cannot change."""
 
     def _hash(self, piece: bytes) -> None:
-        known = self._crc.size - self._first - len(self._kept)
-        if known < len(piece):
-            self._crc.update(piece[known:] if known else piece)
+        hashed = self._crc.size - self._start - len(self._buffer)  # of this piece, before a rewind
+        if hashed < len(piece):
+            self._crc.update(piece[hashed:] if hashed else piece)
 
     async def _rewind(self, first: int) -> None:
         if self._seek is None:
@@ -192,26 +201,18 @@ class Stream:
                 "upload it again, from a file if you can",
             )
         await in_thread(self._seek, first)
-        self._kept.clear()
-        self._first = first
+        self._buffer.clear()
+        self._start = first
         self.size = None
 
 
-def iterated(source: AsyncIterable[bytes]) -> Stream:
-    """The stream of what an async iterable yields."""
-    pieces: AsyncIterator[bytes] = aiter(source)
+def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
+    """Return a source of what an async iterable yields, or of what a binary file object has from its position on.
 
-    async def read() -> bytes:
-        async for piece in pieces:
-            if found := _bytes(piece):
-                return found
-        return b""
-
-    return Stream("the stream", read)
-
-
-def opened(source: BinaryIO) -> Stream:
-    """The stream of what can be read from a file object, from where it stands."""
+    Raise TypeError for any other object.
+    """
+    if isinstance(source, AsyncIterable):
+        return _of_iterable(source)
     if not callable(getattr(source, "read", None)):
         raise TypeError(f"`source` must be a path, an async iterable of bytes or a binary file, got {source!r}")
     name = getattr(source, "name", None)
@@ -222,17 +223,28 @@ def opened(source: BinaryIO) -> Stream:
         piece = cast("bytes | None", await in_thread(source.read, PIECE * 4))
         if piece is None:
             raise TransferError("the source has nothing to read yet", "open it in blocking mode")
-        return _bytes(piece)
+        return _checked_bytes(piece)
 
-    def seek(place: int) -> None:
-        source.seek((origin or 0) + place)
+    def seek(offset: int) -> None:
+        source.seek((origin or 0) + offset)
 
-    return Stream(name if isinstance(name, str) else "the stream", read, None if origin is None else seek)
+    return StreamSource(name if isinstance(name, str) else "the stream", read, None if origin is None else seek)
 
 
-def _bytes(piece: object) -> bytes:
-    if isinstance(piece, bytes):
-        return piece
-    if isinstance(piece, bytearray):
+def _of_iterable(source: AsyncIterable[bytes]) -> StreamSource:
+    pieces: AsyncIterator[bytes] = aiter(source)
+
+    async def read() -> bytes:
+        async for piece in pieces:
+            if data := _checked_bytes(piece):
+                return data
+        return b""
+
+    return StreamSource("the stream", read)
+
+
+def _checked_bytes(piece: object) -> bytes:
+    """Return `piece` as bytes. Raise TypeError if it is neither bytes nor a bytearray."""
+    if isinstance(piece, bytes | bytearray):
         return bytes(piece)
     raise TypeError(f"`source` must yield bytes, got {type(piece).__name__}; open files in binary mode")

@@ -1,4 +1,7 @@
-"""Upload: a file or a stream becomes exactly one new version of an object, whatever fails on the way, or none."""
+"""Upload a file or a stream, so that exactly one new version of the object results, or none.
+
+A small source goes in one request. A large one goes through a resumable session; that of a file is kept on disk.
+"""
 
 import json
 import mimetypes
@@ -11,17 +14,23 @@ from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.errors import HttpError, Stalled, StrPath, maybe_done
 from forbear.transfer.files import PIECE
 from forbear.transfer.objects import FIELDS, MTIME, Object, Url
-from forbear.transfer.precondition import Precondition, is_refusal, mismatch, verified
+from forbear.transfer.precondition import Precondition, mismatch, refuses_checksum
 from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.storage.bodies import RequestBody
 from forbear.transfer.storage.client import Storage
-from forbear.transfer.uploads.resumable import Resumable, cancel, is_over
+from forbear.transfer.uploads.resumable import ResumableUpload, cancel, ends_session
 from forbear.transfer.uploads.session import GRAIN, LAST
-from forbear.transfer.uploads.sources import File, Source, iterated, opened
+from forbear.transfer.uploads.sources import FileSource, Source, stream_source
 from forbear.transfer.wire.response import WireError
 
 CHUNK_SIZE = 64 * 1024 * 1024
+"""The default size of chunks in bytes."""
+
+_BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur in any data
+_MULTIPART = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
+_MAX_REFUSALS = 3
+_BINARY = "application/octet-stream"
 _COMPRESSED = {
     "br": "application/x-brotli",
     "bzip2": "application/x-bzip2",
@@ -29,7 +38,6 @@ _COMPRESSED = {
     "gzip": "application/gzip",
     "xz": "application/x-xz",
 }
-_UNKNOWN = "application/octet-stream"
 
 
 async def upload(
@@ -43,151 +51,158 @@ async def upload(
     chunk_size: int = CHUNK_SIZE,
     state: StrPath | None = None,
 ) -> Object:
-    """Upload a file, or all that a stream yields, and return the object that was made.
+    """Upload a file, or all bytes of a stream, and return the metadata of the object that was made.
 
-    `generation` is the version of the target that may be replaced: 0 for none at all (else TargetExists), any other for
-    just that (else TargetChanged), None for whatever is there. `content_type` is guessed by the name where it is not
-    given; `metadata` comes besides the modification time of the file.
+    - `generation` is the version of the target that may be replaced: 0 for none (else TargetExists), a number for that
+      version (else TargetChanged), None for any.
+    - `content_type` is guessed from the extension by default.
+    - `metadata` is added to the modification time of the file.
+    - `chunk_size` is the size in bytes of the chunks of a large upload (64 MiB; a multiple of 256 KiB). Uploads of more
+      than a chunk or 8 MiB are large. Chunks of a stream have at most 8 MiB, and stay in memory until the server has
+      them.
+    - `state` is the folder for the state by which the upload of a large file continues after its process died. Default:
+      $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
 
-    What is longer than a chunk, or than 8 MiB, goes in chunks of `chunk_size` bytes (64 MiB; a multiple of 256 KiB), of
-    a stream in such of at most 8 MiB, which are kept in memory until the server has them. The upload of a file goes on
-    where it was when its process died, by what lies in the folder `state` ($FORBEAR_STATE_DIR, or forbear/transfers
-    among the user's states). Raises TransferError, or what the last attempt raised when retries ran out.
+    Raises TransferError, or the error of the last attempt when the policy allows no further one.
     """
     if chunk_size <= 0 or chunk_size % GRAIN:
         raise ValueError(f"`chunk_size` must be a multiple of {GRAIN} (256 KiB), got {chunk_size!r}")
     condition = Precondition(storage, target, generation)
     if isinstance(source, str | os.PathLike):
-        with File(source) as file:
-            own = {MTIME: str(file.mtime), **(metadata or {})}
-            resource = _resource(content_type, file.name, own)
+        with FileSource(source) as file:
+            resource = _resource(content_type, file.name, {MTIME: str(file.mtime), **(metadata or {})})
             if file.stat.st_size <= min(SMALL, chunk_size):
-                return await insert(storage, file, file.stat.st_size, condition, resource)
-            return await _kept(storage, file, condition, resource, chunk_size, state)
-    stream = iterated(source) if isinstance(source, AsyncIterable) else opened(source)
+                return await _insert(storage, file, file.stat.st_size, condition, resource)
+            return await _upload_large(storage, file, condition, resource, chunk_size, state)
+    stream = stream_source(source)
     resource = _resource(content_type, target.name, metadata or {})
     chunk_size = min(chunk_size, LAST)
     await stream.ready(0, chunk_size)
     if stream.size is not None:
         current_progress.get().sized(stream.size)
-        return await insert(storage, stream, stream.size, condition, resource)
-    return await Resumable(storage, stream, condition, resource, chunk_size).run()
+        return await _insert(storage, stream, stream.size, condition, resource)
+    return await ResumableUpload(storage, stream, condition, resource, chunk_size).run()
 
 
-async def _kept(
-    storage: Storage,
-    file: File,
-    condition: Precondition,
-    resource: Mapping[str, Any],
-    chunk_size: int,
-    directory: StrPath | None,
-) -> Object:
-    """Upload a large file, and keep its session on disk until it is over."""
-    with State(directory, "upload", storage.endpoint, str(condition.target), file.path, warn=warner()) as kept:
-        this = {"source": file.stamp, "resource": resource, "asked": condition.asked}
-
-        def keep(session: str) -> bool:
-            kept.save({**this, "session": session, "generation": condition.generation})
-            return kept.kept
-
-        work = Resumable(storage, file, condition, resource, chunk_size, keep)
-        earlier = kept.load()
-        session, generation = earlier.pop("session", None), earlier.pop("generation", None)
-        if isinstance(session, str) and isinstance(generation, int) and storage.is_trusted(session):
-            if earlier == this:
-                condition.restore(generation)
-                work.resume(session)
-            else:
-                await cancel(storage, session)
-        try:
-            made = await work.run()
-            if not work.began and not await _is_there(storage, made):
-                kept.forget()  # another process was done with it, but died before it could say so
-                current_progress.get().moved(-made.size)
-                condition = Precondition(storage, condition.target, condition.asked)
-                made = await Resumable(storage, file, condition, resource, chunk_size, keep).run()
-        except Exception as error:
-            if is_over(storage, error):
-                kept.forget()
-            raise
-        kept.forget()
-        return made
-
-
-async def _is_there(storage: Storage, made: Object) -> bool:
-    """Whether it is still what is there: a session tells for days what it has made, whatever became of that since."""
-    found = await storage.stat(Url(made.bucket, made.name))
-    return found is not None and found.generation == made.generation
-
-
-def _resource(content_type: str | None, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    return {"contentType": content_type or guessed(name), "metadata": dict(metadata)}
-
-
-def guessed(name: str) -> str:
-    """The content type by the end of a name; of what is compressed, that of its compression."""
-    kind, encoding = mimetypes.guess_type("/" + name.rpartition("/")[2])
-    return kind or _UNKNOWN if encoding is None else _COMPRESSED.get(encoding, _UNKNOWN)
-
-
-_TRIES = 3
-_BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur in any data
-_KIND = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
-
-
-async def insert(
+async def _insert(
     storage: Storage, source: Source, size: int, condition: Precondition, resource: Mapping[str, Any]
 ) -> Object:
-    """Upload a source of `size` bytes; `resource` is what else the object is to have."""
+    """Upload a source of `size` bytes in one request; `resource` has the metadata of the object.
+
+    If the response was lost, look at the target to find out whether the object was made.
+    """
     moved = current_progress.get().moved
-    await condition.look()
-    data = source.read() if isinstance(source, File) and size <= PIECE else None
+    await condition.look_first()
+    data = source.read() if isinstance(source, FileSource) and size <= PIECE else None
     if data is None:
-        crc = await source.crc32c()
+        crc32c = await source.crc32c()
     else:
-        size, crc = len(data), crc32c_of(data)
-    opening, ending = _around({**resource, "crc32c": crc})
+        size, crc32c = len(data), crc32c_of(data)
+    opening, ending = _multipart({**resource, "crc32c": crc32c})
     body: bytes | RequestBody
     if data is not None:
         body = b"".join((opening, data, ending))
     else:
         body = RequestBody(lambda: source.pieces(0, size), size, moved, opening, ending)
-    refused, in_doubt = 0, False
+    refusals, in_doubt = 0, False
     while True:
         query = {"uploadType": "multipart", **condition.query, "fields": FIELDS}
         try:
-            reply = await storage.call(
-                f"upload {source.name}", "POST", condition.target.upload_path, query, headers=_KIND, body=body
+            response = await storage.call(
+                f"upload {source.name}", "POST", condition.target.upload_path, query, headers=_MULTIPART, body=body
             )
         except HttpError as error:
-            in_doubt = in_doubt or maybe_done(error)  # once it may be there, it may be there in every later round
+            in_doubt = in_doubt or maybe_done(error)  # if one attempt may have made it, later ones may find it
             if error.status == 412:
-                found = await condition.refused(error, resource, (size, crc) if in_doubt else None)
-                if found is None:
+                made = await condition.resolve_refusal(error, resource, (size, crc32c) if in_doubt else None)
+                if made is None:
                     continue
-            elif is_refusal(error):
+            elif refuses_checksum(error):
                 source.check()
-                refused += 1
-                if refused == _TRIES:
+                refusals += 1
+                if refusals == _MAX_REFUSALS:
                     raise mismatch(source.name, condition.target) from error
                 continue
             else:
                 raise
         except (WireError, Stalled) as error:
-            found = await storage.stat(condition.target) if maybe_done(error) else None
-            if found is None or not condition.is_new(found) or (found.size, found.crc32c) != (size, crc):
-                raise  # else it was answered, and is there, but the answer broke off
+            made = await storage.stat(condition.target) if maybe_done(error) else None
+            if made is None or not condition.is_new(made) or (made.size, made.crc32c) != (size, crc32c):
+                raise  # otherwise the upload has succeeded, and only its response was lost
         else:
-            condition.guessed_right()
-            found = await verified(storage, condition, Object.of(reply.json()), (size, crc), source.name)
+            condition.made_new()
+            made = await condition.verified(Object.of(response.json()), (size, crc32c), source.name)
         moved(size - (body.moved_bytes if isinstance(body, RequestBody) else 0))
-        return found
+        return made
 
 
-def _around(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """What stands before and after the data."""
+async def _upload_large(
+    storage: Storage,
+    file: FileSource,
+    condition: Precondition,
+    resource: Mapping[str, Any],
+    chunk_size: int,
+    directory: StrPath | None,
+) -> Object:
+    """Upload a file through a session whose URL is saved in `directory` until the upload is over.
+
+    Continue a saved session if it is of the same file, metadata and precondition; otherwise cancel it.
+    """
+    with State(directory, "upload", storage.endpoint, str(condition.target), file.path, warn=warner()) as state:
+        identity = {"source": file.identity, "resource": resource, "asked": condition.required}
+
+        def save(session: str) -> bool:
+            state.save({**identity, "session": session, "generation": condition.generation})
+            return state.kept
+
+        saved, resumed = state.load(), None
+        session, generation = saved.pop("session", None), saved.pop("generation", None)
+        if isinstance(session, str) and isinstance(generation, int) and storage.is_trusted(session):
+            if saved == identity:
+                condition.restore(generation)
+                resumed = session
+            else:
+                await cancel(storage, session)
+        work = ResumableUpload(storage, file, condition, resource, chunk_size, save, resumed)
+        try:
+            made = await work.run()
+            if not work.has_sent and not await _is_current(storage, made):
+                state.forget()  # another process has finished the session, and died before it could forget it
+                current_progress.get().moved(-made.size)
+                condition = Precondition(storage, condition.target, condition.required)
+                made = await ResumableUpload(storage, file, condition, resource, chunk_size, save).run()
+        except Exception as error:
+            if ends_session(storage, error):
+                state.forget()
+            raise
+        state.forget()
+        return made
+
+
+async def _is_current(storage: Storage, made: Object) -> bool:
+    """Return whether `made` is still the live version: for days, a session reports what it made, even if replaced."""
+    current = await storage.stat(Url(made.bucket, made.name))
+    return current is not None and current.generation == made.generation
+
+
+def _multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
+    """Return the bytes of a multipart body before and after the data."""
     opening = (
         f"--{_BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(resource)}\r\n"
         f"--{_BOUNDARY}\r\nContent-Type: {resource['contentType']}\r\n\r\n"
     )
     return opening.encode(), f"\r\n--{_BOUNDARY}--\r\n".encode()
+
+
+def _resource(content_type: str | None, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
+    """Return the metadata of an object, as the API has it."""
+    return {"contentType": content_type or guess_content_type(name), "metadata": dict(metadata)}
+
+
+def guess_content_type(name: str) -> str:
+    """Guess the content type from the extension of `name`; for a compressed file, return that of the compression.
+
+    Return application/octet-stream for an unknown extension.
+    """
+    kind, encoding = mimetypes.guess_type("/" + name.rpartition("/")[2])
+    return kind or _BINARY if encoding is None else _COMPRESSED.get(encoding, _BINARY)
