@@ -4,7 +4,7 @@ The source is pinned to one version, and the target has a precondition, as for u
 takes several calls is saved, so that a later process can continue it.
 """
 
-from contextlib import ExitStack
+from contextlib import nullcontext
 
 from forbear.core.report import text_of
 from forbear.core.verdict import TRANSIENT
@@ -61,11 +61,8 @@ async def copy(
     await _check_differs(storage, version, target)
     current_progress.get().sized(version.size)
     is_pinned = isinstance(source, Url) and source.generation is not None
-    with ExitStack() as stack:
-        kept: State | None = None
-        if version.size > SMALL:
-            key = storage.endpoint, str(Url(version.bucket, version.name)), str(target)
-            kept = stack.enter_context(State(state, "rewrite", *key, warn=warner()))
+    key = "rewrite", storage.endpoint, str(Url(version.bucket, version.name)), str(target)
+    with State(state, *key, warn=warner()) if version.size > SMALL else nullcontext() as kept:
         return await _Rewrite(storage, version, condition, kept, is_pinned=is_pinned, chunk_size=chunk_size).run()
 
 
@@ -147,8 +144,8 @@ class _Rewrite:
         if not maybe_done(error):
             raise error
         self._in_doubt = True
-        text = f"copy {self._source.url} to {self._condition.target}: the response broke off: {text_of(error)}"
-        await self._retries.after(WrongResponse(text), TRANSIENT)
+        operation = f"copy {self._source.url} to {self._condition.target}"
+        await self._retries.after(WrongResponse(f"{operation}: the response broke off: {text_of(error)}"), TRANSIENT)
 
     async def _find_replacement(self, error: HttpError) -> None:
         """Set the source to the version that is there now; raise `error` if there is no other one."""

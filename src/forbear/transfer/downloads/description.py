@@ -15,6 +15,7 @@ GZIP = "gzip"
 """The content coding of objects that are stored compressed."""
 
 _IDENTITY = "identity"
+_STORED_ENCODING = "x-goog-stored-content-encoding"
 _MAX_EXPANSION = 1032
 """How many bytes one byte of gzip can decode to, at most: a match of 258 bytes takes two bits."""
 
@@ -62,7 +63,7 @@ def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
     """
     generation = ranges.number(headers.get("x-goog-generation", ""))
     crc32c = _crc32c(headers)
-    encoding = _stored_encoding(headers) or headers.get("content-encoding", _IDENTITY)
+    encoding = headers.get(_STORED_ENCODING) or headers.get("content-encoding", _IDENTITY)
     size = ranges.number(headers.get("x-goog-stored-content-length", ""))
     if size is None and encoding != GZIP:
         size = ranges.number(headers.get("content-length", ""))
@@ -114,7 +115,7 @@ def _check_version(version: Object, headers: Mapping[str, str]) -> None:
     generation = headers.get("x-goog-generation")
     if generation is not None and generation != str(version.generation):
         raise WrongResponse(f"the response is of generation {generation} of {version.url}")
-    stored, known = _stored_encoding(headers), version.content_encoding or _IDENTITY
+    stored, known = headers.get(_STORED_ENCODING), version.content_encoding or _IDENTITY
     if stored is not None and stored.lower() != known.lower():
         raise Contradiction(f"the response says that {version.url} is stored as {stored}, and its metadata say {known}")
     size = headers.get("x-goog-stored-content-length")
@@ -153,10 +154,6 @@ def _describe_decoded(version: Object, size: int | None, headers: Mapping[str, s
             f"the response has {size} bytes, more than {version.url} ({version.size} bytes of gzip) can decode to"
         )
     return BodyDescription(0, size, decoded=True)
-
-
-def _stored_encoding(headers: Mapping[str, str]) -> str | None:
-    return headers.get("x-goog-stored-content-encoding")
 
 
 def _crc32c(headers: Mapping[str, str]) -> str | None:

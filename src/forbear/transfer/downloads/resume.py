@@ -5,6 +5,7 @@ its process died.
 """
 
 import os
+from collections.abc import Awaitable
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
@@ -77,10 +78,7 @@ class ResumableDownload:
         """Fetch the rest of the object with one request at a time; return whether the server decoded its gzip."""
         size, checksum = self._fetch.version.size, Crc32c()
         if resumed:
-            try:
-                await in_steps(hash_file(self._part.descriptor, 0, size, checksum))
-            except OSError as error:
-                raise self._unreadable(error) from error
+            await self._hash(in_steps(hash_file(self._part.descriptor, 0, size, checksum)))
             current_progress.get().moved(checksum.size)
         self._content = sink = FileSink(self._part.descriptor, self._path, size, checksum=checksum, truncate=True)
         fill = partial(self._fetch.fill, sink)
@@ -91,13 +89,19 @@ class ResumableDownload:
         """Fetch the rest of each slice of `layout`."""
         at_once = self._options.slices is not None
         with Slices(self._part.descriptor, self._path, layout, self._save, at_once=at_once) as slices:
-            try:
-                await slices.resume(layout)
-            except OSError as error:
-                raise self._unreadable(error) from error
+            await self._hash(slices.resume(layout))
             current_progress.get().moved(slices.position)
             self._content = slices
             await self._fetch.fill_verified(slices, partial(slices.fill, self._fetch), response, restarts=restarts)
+
+    async def _hash(self, hashing: Awaitable[None]) -> None:
+        """Wait until the bytes in the part file are hashed; raise TransferError if they cannot be read."""
+        try:
+            await hashing
+        except OSError as error:
+            reason = why_not(self._part.path, error)
+            text = f"cannot read what an earlier run left in {self._part.path}: {reason}"
+            raise TransferError(text, "delete that file") from error
 
     def _saved_progress(self) -> tuple[Layout | None, bool]:
         """Return the saved layout (None without slices), and whether there is progress on this very version.
@@ -143,10 +147,6 @@ class ResumableDownload:
     def _discard(self) -> None:
         self._part.keep = False
         self._state.forget()
-
-    def _unreadable(self, error: OSError) -> TransferError:
-        reason = why_not(self._part.path, error)
-        return TransferError(f"cannot read what an earlier run left in {self._part.path}: {reason}", "delete that file")
 
 
 @cache

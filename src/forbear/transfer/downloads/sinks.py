@@ -7,7 +7,7 @@ import os
 import zlib
 from collections.abc import Callable, Iterator
 from functools import partial
-from typing import BinaryIO, Protocol
+from typing import BinaryIO
 
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.errors import SourceChanged, TransferError, unwritable
@@ -87,33 +87,11 @@ def decode_file(source: int, target: int, name: str) -> Iterator[None]:
         raise unwritable(name, error) from error
 
 
-class Sink(Protocol):
-    """Takes the bytes of an object from `start` up to `end` (not included), in order.
-
-    `position` is the offset of the next byte that it takes, `checksum` the checksum of those it has. `decoded` is true
-    if the server has decoded the stored gzip, so that the bytes here are not those that are stored.
-    """
-
-    start: int
-    end: int
-    position: int
-    checksum: Crc32c
-    decoded: bool
-
-    async def write(self, data: bytes) -> None:
-        """Write the next bytes."""
-        ...
-
-    def restart(self, *, decoded: bool = False) -> None:
-        """Go back to `start`: the bytes come again, `decoded` by the server or as they are stored."""
-        ...
-
-
 class FileSink:
-    """Write the bytes from `start` up to `end` at their offset in an open file.
+    """Write the bytes of an object from `start` up to `end` (not included) at their offset in an open file.
 
-    `checksum` is that of the bytes which the file has already. With `truncate`, the file belongs to this sink alone,
-    and a restart empties it. `on_write` is called with the number of bytes after each write.
+    `checksum` is that of the bytes which the file has already, from `start` on. With `truncate`, the file belongs to
+    this sink alone, and a restart empties it. `on_write` is called with the number of bytes after each write.
     """
 
     def __init__(
@@ -152,7 +130,7 @@ class FileSink:
             self._on_write(count)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Go back to `start`, and overwrite what is there."""
+        """Go back to `start`: the bytes come again, `decoded` by the server or as they are stored."""
         if self._truncate:
             os.ftruncate(self._descriptor, 0)
         self.checksum = Crc32c()
@@ -218,6 +196,14 @@ class StreamSink:
             self._stream.flush()
         except OSError as error:
             raise unwritable(self._name, error) from error
+
+
+Sink = FileSink | StreamSink
+"""Takes the bytes of an object from `start` up to `end` (not included), in order.
+
+`position` is the offset of the next byte that it takes, and `checksum` that of the bytes which it has. `decoded` is
+true if the server has decoded the stored gzip, so that these bytes are not those that are stored.
+"""
 
 
 def _write_all(write: Callable[[memoryview], int], data: bytes) -> None:

@@ -207,7 +207,5 @@ class Slices:
 
 def _most_important(failures: BaseExceptionGroup[BaseException]) -> BaseException:
     """Return the first Gone or Unsliceable of a group, otherwise its first failure."""
-    for failure in failures.exceptions:
-        if isinstance(failure, Gone | Unsliceable):
-            return failure
-    return failures.exceptions[0]
+    every = failures.exceptions
+    return next((each for each in every if isinstance(each, Gone | Unsliceable)), every[0])

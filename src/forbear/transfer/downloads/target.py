@@ -63,17 +63,16 @@ class TargetPath:
         `root`, and TransferError if the target is a folder or its folder cannot be opened.
         """
         path = os.fspath(target)
-        below = None if root is None else os.fspath(root)
         folder: OpenFolder | None = None
         try:
-            folder, name = _open_folder(path, below)
+            folder, name = _open_folder(path, root)
             status = _status(folder, name)
             if status is not None and no_clobber:
                 raise _exists(path)
             if status is not None and stat.S_ISLNK(status.st_mode):
                 folder.close()
                 path = os.path.realpath(path)
-                folder, name = _open_folder(path, below)
+                folder, name = _open_folder(path, root)
                 status = _status(folder, name)
                 if status is not None and stat.S_ISLNK(status.st_mode):
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
@@ -154,13 +153,12 @@ class PartFile:
         self.keep = keep
         self._name = name
         self._target = target
-        self._folder = target.folder
         self._published = False
         try:
             if keep:
-                self.descriptor = open_locked(self._folder, name, _CREATE, f"download to {target.path}", needed=False)
+                self.descriptor = open_locked(target.folder, name, _CREATE, f"download to {target.path}", needed=False)
             else:
-                self.descriptor = self._folder.open(name, _CREATE | os.O_EXCL)
+                self.descriptor = target.folder.open(name, _CREATE | os.O_EXCL)
         except (OSError, ValueError) as error:
             denied = keep and isinstance(error, PermissionError) and target.has_file(name)  # the file, not its folder
             raise unwritable(self.path if denied else target.path, error, named=not denied) from error
@@ -178,7 +176,7 @@ class PartFile:
     @property
     def path(self) -> str:
         """Return the path of the part file, for errors that only its deletion cures."""
-        return self._folder.path_of(self._name)
+        return self._target.folder.path_of(self._name)
 
     @property
     def size(self) -> int:
@@ -189,7 +187,7 @@ class PartFile:
     def free(self) -> int | None:
         """Return the free space on its disk in bytes, None if the system does not say."""
         if sys.platform == "win32":
-            return shutil.disk_usage(self._folder.path or os.curdir).free
+            return shutil.disk_usage(self._target.folder.path or os.curdir).free
         disk = os.fstatvfs(self.descriptor)
         return disk.f_bfree * disk.f_frsize if disk.f_blocks else None
 
@@ -203,7 +201,7 @@ class PartFile:
             self._close()
         if not self._published and not self.keep:
             with suppress(OSError):
-                self._folder.unlink(self._name)
+                self._target.folder.unlink(self._name)
         self._close()
 
     async def publish(self, version: Object, options: DownloadOptions, *, decoded: bool) -> None:
@@ -230,9 +228,9 @@ class PartFile:
             if mtime is not None:
                 os.utime(self.descriptor if os.utime in os.supports_fd else self.path, (time.time(), mtime))
             if no_clobber:
-                _rename_new(self._folder, self._name, target.name)
+                _rename_new(target.folder, self._name, target.name)
             else:
-                self._folder.rename(self._name, target.name)
+                target.folder.rename(self._name, target.name)
         except FileExistsError as error:
             raise _exists(target.path) from error
         except (OSError, OverflowError) as error:
@@ -251,10 +249,10 @@ def is_part(name: str) -> bool:
     return _PART.fullmatch(name) is not None
 
 
-def _open_folder(path: str, root: str | None) -> tuple[OpenFolder, str]:
+def _open_folder(path: str, root: StrPath | None) -> tuple[OpenFolder, str]:
     """Open the folder of a file; return it and the name of the file."""
     folder, name = os.path.split(path)
-    return OpenFolder(folder) if root is None else folder_below(root, folder), name
+    return OpenFolder(folder) if root is None else folder_below(os.fspath(root), folder), name
 
 
 def _status(folder: OpenFolder, name: str) -> os.stat_result | None:

@@ -217,9 +217,9 @@ class ResumableUpload:
         return (size, await self._source.crc32c()) if self._session.in_doubt and size is not None else None
 
     async def _verified(self, made: Object) -> Object:
-        source, session = self._source, self._session
-        sent = source.size or 0, await source.crc32c()
-        return await self._condition.verified(made, sent, source.name, refused=session.refused, unsure=session.unsure)
+        sent = self._source.size or 0, await self._source.crc32c()
+        refused, unsure = self._session.refused, self._session.unsure
+        return await self._condition.verified(made, sent, self._source.name, refused=refused, unsure=unsure)
 
     def _move(self, count: int) -> None:
         self._moved += count

@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-from typing import Any, BinaryIO, Protocol, Self, cast
+from typing import Any, BinaryIO, Self, cast
 
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
@@ -16,33 +16,6 @@ _HINTS = {
     "a folder": "upload it with recursive=True (-r)",
     "neither a file nor a folder": "read it yourself and pipe it: ... | forbear cp - gs://bucket/name",
 }
-
-
-class Source(Protocol):
-    """The bytes to upload. `size` is None until the end of a stream was read.
-
-    `rewindable` tells whether bytes can be read again after the server had confirmed them.
-    """
-
-    name: str
-    size: int | None
-    rewindable: bool
-
-    async def ready(self, first: int, count: int) -> None:
-        """Prepare `count` bytes from byte `first` on for `pieces`; set `size` if the source ends within them."""
-        ...
-
-    def pieces(self, first: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes from `first` up to `end` (not included), which must be ready."""
-        ...
-
-    async def crc32c(self) -> str:
-        """Return the checksum of all bytes, in base64."""
-        ...
-
-    def check(self) -> None:
-        """Raise SourceChanged if the source was changed since it was opened."""
-        ...
 
 
 class FileSource:
@@ -76,11 +49,6 @@ class FileSource:
     def path(self) -> str:
         """Return the absolute path of the file, with symbolic links as they are: they may change."""
         return os.path.abspath(self.name)
-
-    @property
-    def mtime(self) -> int:
-        """Return the modification time, in whole seconds since 1970."""
-        return int(self.stat.st_mtime)
 
     @property
     def identity(self) -> list[int]:
@@ -204,6 +172,13 @@ class StreamSource:
         self._buffer.clear()
         self._start = first
         self.size = None
+
+
+Source = FileSource | StreamSource
+"""The bytes to upload. `size` is None until the end of a stream was read.
+
+`rewindable` tells whether bytes can be read again after the server has confirmed them.
+"""
 
 
 def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:

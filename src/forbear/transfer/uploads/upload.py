@@ -8,6 +8,7 @@ import mimetypes
 import os
 import secrets
 from collections.abc import AsyncIterable, Mapping
+from functools import partial
 from typing import Any, BinaryIO
 
 from forbear.transfer.checksum import crc32c_of
@@ -70,7 +71,7 @@ async def upload(
     condition = Precondition(storage, target, generation)
     if isinstance(source, str | os.PathLike):
         with FileSource(source) as file:
-            resource = _resource(content_type, file.name, {MTIME: str(file.mtime), **(metadata or {})})
+            resource = _resource(content_type, file.name, {MTIME: str(int(file.stat.st_mtime)), **(metadata or {})})
             if file.stat.st_size <= min(SMALL, chunk_size):
                 return await _insert(storage, file, file.stat.st_size, condition, resource)
             return await _upload_large(storage, file, condition, resource, chunk_size, state)
@@ -94,18 +95,13 @@ async def _insert(
     moved = current_progress.get().moved
     await condition.look_first()
     data = source.read() if isinstance(source, FileSource) and size <= PIECE else None
-    if data is None:
-        crc32c = await source.crc32c()
-    else:
-        size, crc32c = len(data), crc32c_of(data)
+    size, crc32c = (size, await source.crc32c()) if data is None else (len(data), crc32c_of(data))
     opening, ending = _multipart({**resource, "crc32c": crc32c})
-    body: bytes | RequestBody
-    if data is not None:
-        body = b"".join((opening, data, ending))
-    else:
-        body = RequestBody(lambda: source.pieces(0, size), size, moved, opening, ending)
+    pieces = partial(source.pieces, 0, size)
+    body = RequestBody(pieces, size, moved, opening, ending) if data is None else b"".join((opening, data, ending))
     refusals, in_doubt = 0, False
-    while True:
+    made: Object | None = None
+    while made is None:
         query = {"uploadType": "multipart", **condition.query, "fields": FIELDS}
         try:
             response = await storage.call(
@@ -115,14 +111,11 @@ async def _insert(
             in_doubt = in_doubt or maybe_done(error)  # if one attempt may have made it, later ones may find it
             if error.status == 412:
                 made = await condition.resolve_refusal(error, resource, (size, crc32c) if in_doubt else None)
-                if made is None:
-                    continue
             elif refuses_checksum(error):
                 source.check()
                 refusals += 1
                 if refusals == _MAX_REFUSALS:
                     raise mismatch(source.name, condition.target) from error
-                continue
             else:
                 raise
         except (WireError, Stalled) as error:
@@ -132,8 +125,8 @@ async def _insert(
         else:
             condition.made_new()
             made = await condition.verified(Object.of(response.json()), (size, crc32c), source.name)
-        moved(size - (body.moved_bytes if isinstance(body, RequestBody) else 0))
-        return made
+    moved(size - (body.moved_bytes if isinstance(body, RequestBody) else 0))
+    return made
 
 
 async def _upload_large(
