@@ -121,8 +121,9 @@ class _Download:
             self._version = await self._storage.stat(self._url)
         async with AsyncExitStack() as stack:
             fetch, response = await self._open(stack)
-            large = resumes or fetch.version.size > SMALL
-            return fetch.version, await (self._to_kept_part if large else self._to_new_part)(fetch, target, response)
+            if resumes or fetch.version.size > SMALL:
+                return fetch.version, await self._to_kept_part(fetch, target, response)
+            return fetch.version, await self._to_new_part(fetch, target, response)
 
     async def _to_new_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
         """Download a small object; nothing stays on disk if that fails."""

@@ -37,7 +37,7 @@ class Unsliceable(Exception):
     """The server does not serve ranges of the object, so it cannot be downloaded in slices."""
 
 
-class Content(Protocol):
+class Received(Protocol):
     """The bytes of a whole object that have arrived so far: one sink, or one for each slice."""
 
     decoded: bool
@@ -71,13 +71,13 @@ class Fetch:
 
     async def fill_verified(
         self,
-        content: Content,
+        received: Received,
         fill: Callable[[Response | None], Awaitable[None]],
         response: Response | None,
         *,
         restarts: int,
     ) -> None:
-        """Call `fill` to fetch what `content` lacks, then compare its CRC32C with that of the object.
+        """Call `fill` to fetch what `received` lacks, then compare its CRC32C with that of the object.
 
         On a mismatch, fetch everything again, at most `restarts` times; then raise ChecksumMismatch. Bytes that the
         server has decoded are not compared, since their checksum is not known. `response` is a response that has the
@@ -85,15 +85,15 @@ class Fetch:
         """
         version, retries = self.version, Retries(self._storage.policy, self._operation)
         while True:
-            if content.position < version.size or not version.size:
+            if received.position < version.size or not version.size:
                 await fill(response)
             elif response is not None:
                 response.close()  # unread, it could keep the server from the next request
             response = None
-            crc32c = content.checksum.text
-            if content.decoded and crc32c == version.crc32c and content.position == version.size:
-                content.decoded = False  # there was nothing to decode: these are the stored bytes
-            if content.decoded or crc32c == version.crc32c:
+            crc32c = received.checksum.text
+            if received.decoded and crc32c == version.crc32c and received.position == version.size:
+                received.decoded = False  # there was nothing to decode: these are the stored bytes
+            if received.decoded or crc32c == version.crc32c:
                 retries.progressed()
                 return
             error = ChecksumMismatch(
@@ -101,8 +101,8 @@ class Fetch:
             )
             await retries.after(error, TRANSIENT if restarts else PERMANENT)
             restarts -= 1
-            current_progress.get().moved(-content.position)
-            content.restart()
+            current_progress.get().moved(-received.position)
+            received.restart()
 
     async def fill(self, sink: Sink, response: Response | None = None) -> None:
         """Fetch the bytes that `sink` lacks, with as many requests as it takes.

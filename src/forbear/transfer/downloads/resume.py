@@ -37,7 +37,7 @@ class ResumableDownload:
         self._part = part
         self._state = state
         self._options = options
-        self._content: FileSink | Slices | None = None
+        self._received: FileSink | Slices | None = None
         self._identity = {"generation": version.generation, "size": version.size, "crc32c": version.crc32c}
 
     async def run(self, response: Response | None, connections: int) -> bool:
@@ -67,7 +67,7 @@ class ResumableDownload:
             self._discard()
             raise
         except BaseException:
-            progress = part.size if self._content is None else self._content.position
+            progress = part.size if self._received is None else self._received.position
             if not (self._state.kept and progress):
                 self._discard()
             raise
@@ -80,7 +80,7 @@ class ResumableDownload:
         if resumed:
             await self._hash(in_steps(hash_file(self._part.descriptor, 0, size, checksum)))
             current_progress.get().moved(checksum.size)
-        self._content = sink = FileSink(self._part.descriptor, self._path, size, checksum=checksum, truncate=True)
+        self._received = sink = FileSink(self._part.descriptor, self._path, size, checksum=checksum, truncate=True)
         fill = partial(self._fetch.fill, sink)
         await self._fetch.fill_verified(sink, fill, response, restarts=2 if resumed else 1)
         return sink.decoded
@@ -91,7 +91,7 @@ class ResumableDownload:
         with Slices(self._part.descriptor, self._path, layout, self._save, at_once=at_once) as slices:
             await self._hash(slices.resume(layout))
             current_progress.get().moved(slices.position)
-            self._content = slices
+            self._received = slices
             await self._fetch.fill_verified(slices, partial(slices.fill, self._fetch), response, restarts=restarts)
 
     async def _hash(self, hashing: Awaitable[None]) -> None:
