@@ -1,4 +1,4 @@
-"""A process that downloads and kills itself once so many bytes are across: `python -m ... URL TARGET SLICES BYTES`."""
+"""A process that downloads, and kills itself after a number of bytes: `python -m ... URL TARGET SLICES BYTES`."""
 
 import asyncio
 import os
@@ -12,7 +12,7 @@ from tests.transfer.downloads import URL, Count
 
 
 async def main(url: str, target: str, slices: str, size: str) -> None:
-    """Download until it is time."""
+    """Download until the process kills itself."""
     current_progress.set(Progress(Count(int(size), lambda: os.kill(os.getpid(), signal.SIGKILL))))
     async with Storage(endpoint=url) as storage:
         await download(storage, URL, target, slices=int(slices))

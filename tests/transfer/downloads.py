@@ -1,4 +1,4 @@
-"""What the tests of downloads share: a call that takes no time, a listener that acts at a byte, odd servers."""
+"""Helpers of the tests of downloads: a download in virtual time, a listener that acts at a byte, odd servers."""
 
 import asyncio
 import os
@@ -21,7 +21,7 @@ URL = Url("bkt", "folder/name")
 
 
 class Count(Receiver):
-    """A listener that counts, and does something once so many bytes are across."""
+    """Count the bytes that have moved, and call a function once there are enough."""
 
     def __init__(self, at: int | None = None, act: Callable[[], object] = lambda: None) -> None:
         self.bytes = 0
@@ -57,7 +57,7 @@ async def fetched(
 
 
 async def looked_up(cloud: Cloud, source: Url = URL) -> Object:
-    """What a listing would say of an object."""
+    """Return the metadata of the object, as a listing has them."""
     async with Storage(endpoint=cloud.url) as storage:
         found = await storage.stat(source)
     assert found is not None
@@ -65,28 +65,28 @@ async def looked_up(cloud: Cloud, source: Url = URL) -> Object:
 
 
 def random_bytes(size: int) -> bytes:
-    """Bytes that no compression and no mix-up of places can hide."""
+    """Return random bytes, which do not compress."""
     return os.urandom(size)
 
 
 def put(cloud: Cloud, data: bytes, fields: dict[str, Any] | None = None) -> int:
-    """Have an object at URL; its generation."""
+    """Store an object at URL; return its generation."""
     return cloud.store.put(URL.bucket, URL.name, data, fields).generation
 
 
 def names(folder: Path) -> list[str]:
-    """What is in a folder."""
+    """Return the sorted names in a folder."""
     return sorted(path.name for path in folder.iterdir())
 
 
 def ranges(cloud: Cloud) -> list[str]:
-    """The ranges of an object's bytes that were asked for, in order; "" for all of it."""
+    """Return the ranges of object data that were requested, in order; "" for a request without a range."""
     return [each.headers.get("range", "") for each in cloud.requests if "alt=media" in each.query]
 
 
 @asynccontextmanager
 async def odd_server(*replies: bytes) -> AsyncGenerator[str]:
-    """A server that answers every request with the next of some replies, as they are, and hangs up."""
+    """Answer each request with the next of some raw responses, and close the connection."""
     left = list(replies)
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -106,12 +106,12 @@ async def odd_server(*replies: bytes) -> AsyncGenerator[str]:
 
 
 def reply(status: str, body: bytes, *headers: str) -> bytes:
-    """A reply as it goes over the wire."""
+    """Return a raw response."""
     return "\r\n".join((f"HTTP/1.1 {status}", *headers, "", "")).encode() + body
 
 
 def described(data: bytes, crc32c: str) -> Sequence[str]:
-    """The headers by which a reply says of what object it is."""
+    """Return the headers by which a response describes its object."""
     return (
         "x-goog-generation: 7",
         f"x-goog-hash: crc32c={crc32c}",

@@ -1,4 +1,4 @@
-"""Small uploads over what is there: their data is sent once, and those of new files cost no question."""
+"""Small uploads over existing objects: their data is sent once, and new files cost no further request."""
 
 from pathlib import Path
 
@@ -13,7 +13,7 @@ KIB = 1024
 
 
 def folder_of(here: Path, count: int, size: int) -> Path:
-    """A folder with so many files of one size."""
+    """Make a folder with a number of files of one size."""
     folder = here / "dir"
     folder.mkdir()
     for number in range(count):
@@ -31,7 +31,7 @@ def copied(cloud: Cloud, folder: Path, *, parallel: int | None, no_clobber: bool
 @pytest.mark.parametrize("parallel", [1, None])
 @pytest.mark.parametrize(("there", "most"), [("all", 1.05), ("half", 1.1)])
 def test_data_is_sent_once(tmp_path: Path, cloud: Cloud, parallel: int | None, there: str, most: float) -> None:
-    """Bytes that arrive, all told, are those of the files, whatever is there already."""
+    """Hardly more bytes are sent than the files have, whatever exists already."""
     count, size = 60, 24 * KIB
     folder = folder_of(tmp_path, count, size)
     for number in range(0, count, 1 if there == "all" else 2):
@@ -44,7 +44,7 @@ def test_data_is_sent_once(tmp_path: Path, cloud: Cloud, parallel: int | None, t
 
 @pytest.mark.parametrize(("parallel", "questions"), [(1, 0), (8, 7)])
 def test_new_files_cost_hardly_a_question(tmp_path: Path, cloud: Cloud, parallel: int, questions: int) -> None:
-    """Only those ask that begin before the first one has been answered."""
+    """Only uploads that begin before the first one is finished look at their target."""
     folder = folder_of(tmp_path, 50, 10)
     assert copied(cloud, folder, parallel=parallel).done == 50
     assert cloud.requests.count(GET) <= questions
@@ -52,7 +52,7 @@ def test_new_files_cost_hardly_a_question(tmp_path: Path, cloud: Cloud, parallel
 
 
 def test_what_must_stay_is_not_sent(tmp_path: Path, cloud: Cloud) -> None:
-    """With `no_clobber` files that are there are skipped by a question each."""
+    """With `no_clobber`, an existing target costs one look each, and no data."""
     folder = folder_of(tmp_path, 50, 24 * KIB)
     for number in range(50):
         cloud.store.put("bkt", f"x/{number:03}", b"older")
@@ -63,7 +63,7 @@ def test_what_must_stay_is_not_sent(tmp_path: Path, cloud: Cloud) -> None:
 
 
 def test_who_may_not_ask_uploads_all_the_same(tmp_path: Path, cloud: Cloud) -> None:
-    """Somebody may only create objects: the question is refused once, and no more are asked."""
+    """If the user may only create objects, the first look is refused, and there are no others."""
     folder = folder_of(tmp_path, 20, 10)
     cloud.fault(Fault.status(403, operation=GET, times=None))
     cloud.fault(Fault.status(400, operation=INSERT, times=1))  # so that nothing is known after the first
@@ -73,7 +73,7 @@ def test_who_may_not_ask_uploads_all_the_same(tmp_path: Path, cloud: Cloud) -> N
 
 
 def test_an_object_that_is_made_after_the_question_is_replaced_by_its_version(tmp_path: Path, cloud: Cloud) -> None:
-    """The condition is what the question found, so nobody's write is lost unseen."""
+    """The precondition is the result of the look, so that a later write of somebody else is noticed."""
     folder = folder_of(tmp_path, 3, 10)
     for number in range(3):
         cloud.store.put("bkt", f"x/{number:03}", b"older")
@@ -83,7 +83,7 @@ def test_an_object_that_is_made_after_the_question_is_replaced_by_its_version(tm
 
 
 def test_one_that_is_there_makes_the_next_ones_ask() -> None:
-    """Until sixteen in a row have found nothing."""
+    """After an existing target, the next uploads look first, until 16 in a row do not exist."""
     expectation = Expectation()
     assert [expectation.asks() for _ in range(3)] == [False, True, True]
     expectation.met(there=False)

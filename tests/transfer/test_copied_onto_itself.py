@@ -13,7 +13,7 @@ SAME, INTO = "source and target are the same", "into itself"
 
 @pytest.fixture
 def kept(cloud: Cloud) -> dict[str, int]:
-    """A bucket that keeps older versions: the generations of gs://kept/x, and a folder gs://kept/d."""
+    """Return the generations of gs://kept/x in a bucket that keeps older versions and has a folder gs://kept/d."""
     cloud.store.create_bucket("kept", fields={"versioning": {"enabled": True}})
     older, live = (cloud.store.put("kept", "x", data).generation for data in (b"older", b"live"))
     cloud.store.put("kept", "d/a", b"a")
@@ -52,7 +52,7 @@ def test_it_is_refused(
 
 @pytest.mark.parametrize("target", ["gs://kept/d", "gs://kept/d/", "gs://kept/d/s", "gs://kept"])
 def test_rsync_refuses_what_lies_in_itself(cloud: Cloud, kept: dict[str, int], target: str) -> None:
-    """Before anything is asked."""
+    """`rsync` refuses a target inside its source before any request."""
     with pytest.raises(ValueError, match="must not lie in each other"):
         rsync("gs://kept/d", target, recursive=True, settings=Settings(endpoint=cloud.url))
     assert len(cloud.requests) == 0
@@ -60,7 +60,7 @@ def test_rsync_refuses_what_lies_in_itself(cloud: Cloud, kept: dict[str, int], t
 
 @pytest.mark.parametrize("target", ["gs://kept/x", "gs://kept/", "gs://kept"])
 def test_an_older_version_is_restored(cloud: Cloud, kept: dict[str, int], target: str) -> None:
-    """It becomes what is there now."""
+    """A copied older version becomes the live one."""
     source = f"gs://kept/x#{kept['older']}"
     assert cp(source, target, settings=Settings(endpoint=cloud.url)).done == 1
     assert cloud.store.object("kept", "x").data == b"older"

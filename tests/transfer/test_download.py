@@ -1,4 +1,4 @@
-"""Downloads to files that go well, or end: what is asked for, what is on disk, what comes out."""
+"""Downloads to files: the requests, the files on disk, the result and the errors."""
 
 import os
 import stat
@@ -19,7 +19,7 @@ SIZES = [0, 1, 4096, 300_000, 8 * MIB, 8 * MIB + 1]
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_one_request_brings_an_object(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """All bytes come with a single request, with no other one before it, and nothing is left beside the file."""
+    """A download takes a single request, and leaves no other file beside the target."""
     data = random_bytes(size)
     generation = put(cloud, data, {"contentType": "text/x-test"})
     count = Count()
@@ -33,7 +33,7 @@ async def test_one_request_brings_an_object(cloud: Cloud, tmp_path: Path, size: 
 
 
 async def test_what_a_listing_said_pins_the_request(cloud: Cloud, tmp_path: Path) -> None:
-    """An Object is asked for by its generation, and comes back with all that was known of it."""
+    """An Object is requested by its generation, and returned with all of its metadata."""
     put(cloud, b"data")
     item = await looked_up(cloud)
     assert await fetched(cloud, tmp_path / "file", item) == item
@@ -47,7 +47,7 @@ async def test_a_bucket_is_no_object(cloud: Cloud, tmp_path: Path) -> None:
 
 
 async def test_a_generation_in_the_url_is_the_one_that_comes(cloud: Cloud, tmp_path: Path) -> None:
-    """An older version can be had where the bucket keeps it."""
+    """A Url with a generation downloads that version, also if it is not the live one."""
     cloud.store.create_bucket("kept", fields={"versioning": {"enabled": True}})
     old = cloud.store.put("kept", "name", b"old").generation
     cloud.store.put("kept", "name", b"new")
@@ -57,7 +57,7 @@ async def test_a_generation_in_the_url_is_the_one_that_comes(cloud: Cloud, tmp_p
 
 
 async def test_the_file_has_the_time_of_the_one_uploaded(cloud: Cloud, tmp_path: Path) -> None:
-    """The modification time in the metadata is given to the file."""
+    """The file gets the modification time in the metadata."""
     put(cloud, b"data", {"metadata": {"goog-reserved-file-mtime": "1234567890"}})
     await fetched(cloud, tmp_path / "file", await looked_up(cloud))
     assert (tmp_path / "file").stat().st_mtime == 1234567890
@@ -65,7 +65,7 @@ async def test_the_file_has_the_time_of_the_one_uploaded(cloud: Cloud, tmp_path:
 
 @pytest.mark.parametrize("size", [10, 9 * MIB])
 async def test_the_file_is_private_until_it_is_right(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """Only its owner may read the part file; the file has the mode that any new one has."""
+    """Only its owner may read the part file; the finished file has the default mode."""
     put(cloud, random_bytes(size))
     (tmp_path / "new").touch()
     seen: list[int] = []
@@ -80,7 +80,7 @@ async def test_the_file_is_private_until_it_is_right(cloud: Cloud, tmp_path: Pat
 
 
 async def test_a_file_that_is_replaced_keeps_its_mode(cloud: Cloud, tmp_path: Path) -> None:
-    """What was private or executable stays so."""
+    """A private or executable file stays private or executable."""
     put(cloud, b"data")
     (tmp_path / "file").touch(mode=0o700)
     await fetched(cloud, tmp_path / "file")
@@ -90,7 +90,7 @@ async def test_a_file_that_is_replaced_keeps_its_mode(cloud: Cloud, tmp_path: Pa
 @pytest.mark.parametrize("size", [10, 9 * MIB])
 @pytest.mark.parametrize("status", [403, 404, 503])
 async def test_a_failure_leaves_the_older_file_alone(cloud: Cloud, tmp_path: Path, size: int, status: int) -> None:
-    """The error is the reply's, the file stays as it was, and nothing is left beside it."""
+    """On an error response, the target stays as it was, and no other file is left beside it."""
     put(cloud, random_bytes(size))
     (tmp_path / "file").write_bytes(b"older")
     cloud.fault(Fault.status(status, times=None, message="no"))
@@ -103,7 +103,7 @@ async def test_a_failure_leaves_the_older_file_alone(cloud: Cloud, tmp_path: Pat
 
 @pytest.mark.parametrize("size", [10, 9 * MIB])
 async def test_wrong_bytes_come_again_once(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """A checksum that is wrong starts the download anew."""
+    """After a checksum mismatch the object is downloaded again."""
     data = random_bytes(size)
     put(cloud, data)
     cloud.fault(Fault.corrupt(5))
@@ -116,7 +116,7 @@ async def test_wrong_bytes_come_again_once(cloud: Cloud, tmp_path: Path, size: i
 
 @pytest.mark.parametrize("size", [10, 9 * MIB])
 async def test_bytes_that_stay_wrong_are_never_seen(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """The second mismatch is final; the older file stays, and nothing else."""
+    """The second mismatch is final: the older file stays, and no part file."""
     put(cloud, random_bytes(size))
     (tmp_path / "file").write_bytes(b"older")
     cloud.fault(Fault.corrupt(5, times=None))
@@ -131,7 +131,7 @@ async def test_bytes_that_stay_wrong_are_never_seen(cloud: Cloud, tmp_path: Path
 
 @pytest.mark.parametrize("size", [10, 9 * MIB])
 async def test_no_clobber_asks_for_nothing_where_a_file_is(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """What must not be replaced is known before the request."""
+    """With `no_clobber`, an existing target is refused before the request."""
     put(cloud, random_bytes(size))
     (tmp_path / "file").write_bytes(b"older")
     with pytest.raises(TargetExists):
@@ -141,7 +141,7 @@ async def test_no_clobber_asks_for_nothing_where_a_file_is(cloud: Cloud, tmp_pat
 
 @pytest.mark.parametrize("size", [10, 9 * MIB])
 async def test_no_clobber_loses_no_race(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """A file that somebody makes meanwhile stays, and nothing is left beside it."""
+    """With `no_clobber`, a file that appears during the download stays, and no part file."""
     put(cloud, random_bytes(size))
     target = tmp_path / "file"
     with pytest.raises(TargetExists):
@@ -158,7 +158,7 @@ async def test_no_clobber_loses_no_race(cloud: Cloud, tmp_path: Path, size: int)
 async def test_a_version_that_is_gone_gives_way_to_the_new_one(
     cloud: Cloud, tmp_path: Path, size: int, known: bool
 ) -> None:
-    """An object that is replaced in mid-download is begun anew: its bytes never mix with those before."""
+    """If the object is replaced during the download, the new version is downloaded from its beginning."""
     old, new = random_bytes(size), random_bytes(size + 1000)
     put(cloud, old)
     source = await looked_up(cloud) if known else URL
@@ -173,7 +173,7 @@ async def test_a_version_that_is_gone_gives_way_to_the_new_one(
 
 
 async def test_a_version_that_was_asked_for_is_not_replaced_by_another(cloud: Cloud, tmp_path: Path) -> None:
-    """With a generation in the URL, its absence is an error."""
+    """If the generation in the URL is gone, the download fails."""
     generation = put(cloud, b"old")
     put(cloud, b"new")
     with pytest.raises(HttpError, match="404"):
@@ -183,7 +183,7 @@ async def test_a_version_that_was_asked_for_is_not_replaced_by_another(cloud: Cl
 
 @pytest.mark.parametrize("size", [3000, 9 * MIB])
 async def test_an_object_deleted_halfway_is_not_found(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """The error is the 404, and what had come is thrown away."""
+    """The error is the 404, and the part file is deleted."""
     put(cloud, random_bytes(size))
     cloud.fault(Fault.truncate(share=0.5), Fault.delete_object(header=("range", "bytes")))
     with pytest.raises(HttpError, match="404"):
@@ -192,7 +192,7 @@ async def test_an_object_deleted_halfway_is_not_found(cloud: Cloud, tmp_path: Pa
 
 
 async def test_an_object_replaced_without_end_is_given_up(cloud: Cloud, tmp_path: Path) -> None:
-    """Somebody who writes faster than we read does not keep us for ever."""
+    """If the object is replaced again and again, the download ends at the limits of the policy."""
     put(cloud, random_bytes(3000))
     item = await looked_up(cloud)
     cloud.fault(Fault.replace_object(path="alt=media", times=None))
@@ -201,7 +201,7 @@ async def test_an_object_replaced_without_end_is_given_up(cloud: Cloud, tmp_path
 
 
 async def test_what_tells_no_checksum_is_refused(tmp_path: Path) -> None:
-    """Bytes that cannot be checked are not taken for right."""
+    """An object without a CRC32C is refused, because its bytes cannot be verified."""
     resource = b'{"bucket": "bkt", "name": "folder/name", "generation": "7", "size": "4"}'
     first = made("200 OK", b"data", "content-length: 4")
     look = made("200 OK", resource, f"content-length: {len(resource)}", "content-type: application/json")
@@ -212,7 +212,7 @@ async def test_what_tells_no_checksum_is_refused(tmp_path: Path) -> None:
 
 
 async def test_what_a_reply_does_not_tell_is_looked_up(tmp_path: Path) -> None:
-    """Emulators that leave out the headers of the service are asked for the metadata."""
+    """If the headers do not describe the object, the metadata is requested."""
     crc32c = crc32c_of(b"data")
     resource = f'{{"bucket": "b", "name": "n", "generation": "7", "size": "4", "crc32c": "{crc32c}"}}'.encode()
     first = made("200 OK", b"data", "content-length: 4")
@@ -224,7 +224,7 @@ async def test_what_a_reply_does_not_tell_is_looked_up(tmp_path: Path) -> None:
 
 
 async def test_a_reply_longer_than_the_object_is_refused(tmp_path: Path) -> None:
-    """Bytes beyond the end are an error that is retried."""
+    """A response with more bytes than the object has is retried."""
     crc32c = crc32c_of(b"data")
     long = made("200 OK", b"8\r\ndatadata\r\n0\r\n\r\n", "transfer-encoding: chunked", *said(b"data", crc32c))
     right = made("200 OK", b"4\r\ndata\r\n0\r\n\r\n", "transfer-encoding: chunked", *said(b"data", crc32c))
@@ -236,7 +236,7 @@ async def test_a_reply_longer_than_the_object_is_refused(tmp_path: Path) -> None
 
 
 async def test_a_reply_that_ends_with_the_connection_is_measured(tmp_path: Path) -> None:
-    """Without a length of its own, a short body is told by that of the object."""
+    """A truncated response without a Content-Length is recognized by the size of the object."""
     crc32c = crc32c_of(b"data")
     short = made("200 OK", b"da", *said(b"data", crc32c))
     rest = made("206 Partial Content", b"ta", "content-range: bytes 2-3/4", *said(b"data", crc32c))
@@ -248,7 +248,7 @@ async def test_a_reply_that_ends_with_the_connection_is_measured(tmp_path: Path)
 
 
 async def test_what_is_compressed_on_the_way_is_asked_for_plainly(tmp_path: Path) -> None:
-    """A proxy that compresses is told not to."""
+    """After a response that a proxy compressed, the request says "Accept-Encoding: identity"."""
     crc32c = crc32c_of(b"data")
     packed = made("200 OK", b"junk", "content-encoding: gzip", "content-length: 4", *said(b"data", crc32c))
     plain = made("200 OK", b"data", "content-length: 4", *said(b"data", crc32c))
@@ -262,13 +262,13 @@ async def test_what_is_compressed_on_the_way_is_asked_for_plainly(tmp_path: Path
 
 @pytest.mark.parametrize("slices", [0, -1])
 async def test_slices_are_checked(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """There is at least one."""
+    """`slices` must be at least 1."""
     with pytest.raises(ValueError, match="`slices` must be at least 1"):
         await fetched(cloud, tmp_path / "file", slices=slices)
 
 
 async def test_a_break_continues_where_it_was(cloud: Cloud, tmp_path: Path) -> None:
-    """After a break the rest is asked for, of the same generation."""
+    """After a lost connection, the rest of the same generation is requested."""
     data = random_bytes(100_000)
     generation = put(cloud, data)
     cloud.fault(Fault.truncate(40_000))

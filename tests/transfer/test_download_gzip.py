@@ -1,4 +1,4 @@
-"""Objects that are stored as gzip: checked as they are stored, decoded here, and servers that decode all the same."""
+"""Objects that are stored as gzip: verified as stored, decoded by the client; servers that decode them themselves."""
 
 import gzip
 import io
@@ -27,7 +27,7 @@ GZIP = {"contentEncoding": "gzip"}
 
 
 class Deaf(Storage):
-    """Behind a proxy that drops what the client says of encodings."""
+    """A Storage behind a proxy that drops Accept-Encoding."""
 
     @asynccontextmanager
     async def stream(
@@ -41,7 +41,7 @@ class Deaf(Storage):
 @pytest.mark.parametrize("size", [0, 1000, 9 * MIB])
 @pytest.mark.parametrize("slices", [1, 3])
 async def test_gzip_is_undone_here(cloud: Cloud, tmp_path: Path, size: int, slices: int) -> None:
-    """What comes is what is stored, and is checked so; the file has what is in it."""
+    """The stored bytes are requested and verified; the file has the decoded ones."""
     plain = random_bytes(size)
     stored = gzip.compress(plain, 1)
     put(cloud, stored, GZIP)
@@ -55,7 +55,7 @@ async def test_gzip_is_undone_here(cloud: Cloud, tmp_path: Path, size: int, slic
 
 @pytest.mark.parametrize("size", [1000, 9 * MIB])
 async def test_gzip_can_be_kept(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """With decode=False the file has what is stored."""
+    """With decode=False the file has the stored bytes."""
     stored = gzip.compress(random_bytes(size), 1)
     put(cloud, stored, GZIP)
     await fetched(cloud, tmp_path / "file", decode=False)
@@ -64,7 +64,7 @@ async def test_gzip_can_be_kept(cloud: Cloud, tmp_path: Path, size: int) -> None
 
 @pytest.mark.parametrize("size", [1000, 9 * MIB])
 async def test_gzip_goes_on_after_a_break(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """Ranges count stored bytes."""
+    """The ranges of a continued download count stored bytes."""
     plain = random_bytes(size)
     put(cloud, gzip.compress(plain, 1), GZIP)
     cloud.fault(Fault.truncate(size // 2))
@@ -74,7 +74,7 @@ async def test_gzip_goes_on_after_a_break(cloud: Cloud, tmp_path: Path, size: in
 
 
 async def test_a_stream_gets_what_is_in_the_gzip(cloud: Cloud) -> None:
-    """It is undone as it comes, across breaks."""
+    """A stream gets decoded bytes, also after a lost connection."""
     plain = random_bytes(1_000_000) + bytes(3 * MIB)
     put(cloud, gzip.compress(plain), GZIP)
     cloud.fault(Fault.truncate(400_000), Fault.ignore_range())
@@ -88,7 +88,7 @@ async def test_a_stream_gets_what_is_in_the_gzip(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("size", [1000, 9 * MIB])
 async def test_what_is_only_called_gzip_is_kept(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """Some people set the header on anything."""
+    """Data with the label gzip that is not gzip passes through unchanged."""
     data = b"no gzip" + random_bytes(size)
     put(cloud, data, GZIP)
     await fetched(cloud, tmp_path / "file")
@@ -96,7 +96,7 @@ async def test_what_is_only_called_gzip_is_kept(cloud: Cloud, tmp_path: Path, si
 
 
 async def test_broken_gzip_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> None:
-    """The bytes are right, and cannot be decoded: the error says how to get them."""
+    """If verified bytes cannot be decoded, the hint says how to get them as stored."""
     put(cloud, gzip.compress(random_bytes(1000))[:-4], GZIP)
     (tmp_path / "file").write_bytes(b"older")
     with pytest.raises(TransferError, match="its end is missing") as caught:
@@ -107,7 +107,7 @@ async def test_broken_gzip_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> Non
 
 
 async def deaf(cloud: Cloud, target: Any, **options: Any) -> Any:
-    """Download where the server decodes on the way."""
+    """Download from a server that decodes gzip."""
     with virtual_time(seed=1):
         async with Deaf(endpoint=cloud.url) as storage:
             return await download(storage, URL, target, **options)
@@ -118,7 +118,7 @@ async def deaf(cloud: Cloud, target: Any, **options: Any) -> Any:
 async def test_what_the_server_decodes_is_taken_and_said_to_be_unchecked(
     cloud: Cloud, tmp_path: Path, size: int, slices: int | None
 ) -> None:
-    """Its length and checksum are not known; after a break it begins anew."""
+    """If the server decodes, the returned crc32c is None, and after a lost connection the download starts again."""
     plain = random_bytes(size)
     put(cloud, gzip.compress(plain, 1), GZIP)
     cloud.fault(Fault.truncate(share=0.5))
@@ -130,7 +130,7 @@ async def test_what_the_server_decodes_is_taken_and_said_to_be_unchecked(
 
 
 async def test_what_the_server_decodes_goes_out_once(cloud: Cloud) -> None:
-    """A stream gets the bytes after the break only."""
+    """After a restart, a stream gets only the bytes that it does not have."""
     plain = random_bytes(1_000_000)
     put(cloud, gzip.compress(plain, 1), GZIP)
     cloud.fault(Fault.truncate(400_000))
@@ -140,7 +140,7 @@ async def test_what_the_server_decodes_goes_out_once(cloud: Cloud) -> None:
 
 
 async def test_stored_bytes_that_cannot_be_had_are_an_error(cloud: Cloud, tmp_path: Path) -> None:
-    """Who wants them as they are stored does not get them decoded."""
+    """With decode=False, a server that decodes is an error."""
     put(cloud, gzip.compress(b"plain"), GZIP)
     with pytest.raises(TransferError, match="stored bytes are not available"):
         await deaf(cloud, tmp_path / "file", decode=False)
@@ -148,7 +148,7 @@ async def test_stored_bytes_that_cannot_be_had_are_an_error(cloud: Cloud, tmp_pa
 
 
 async def test_a_stream_is_not_given_both(cloud: Cloud) -> None:
-    """A server that begins to decode in mid-stream has nothing to go on with."""
+    """If the server begins to decode after bytes were written to a stream, the download fails."""
     put(cloud, gzip.compress(random_bytes(1_000_000), 1), GZIP)
     cloud.fault(Fault.truncate(400_000))
     stream = io.BytesIO()
@@ -173,7 +173,7 @@ async def test_a_stream_is_not_given_both(cloud: Cloud) -> None:
 
 @given(st.lists(st.binary(max_size=2000), max_size=4), st.integers(0, 600), st.integers(1, 700), st.booleans())
 def test_members_are_joined_however_they_are_cut(parts: list[bytes], zeros: int, cut: int, far: bool) -> None:
-    """A gzip file of several members, with padding, unfolds to all that is in them, whatever the pieces it comes in."""
+    """A gzip file of several members, with padding, is decoded completely, however its bytes are split."""
     plain = [part * (500 if far else 1) for part in parts]
     stored = b"".join(gzip.compress(part) for part in plain) + (bytes(zeros) if parts else b"")
     decoder = GzipDecoder("it")
@@ -188,7 +188,7 @@ STORED = gzip.compress(b"data" * 100)
 
 @pytest.mark.parametrize("stored", [STORED[:-1], STORED + b"more", STORED[:15] + b"!!"], ids=["cut", "more", "junk"])
 def test_broken_members_are_refused(stored: bytes) -> None:
-    """An end that is missing, something behind it, bytes that are no deflate."""
+    """A missing end, trailing bytes and invalid deflate data are errors."""
     decoder = GzipDecoder("it")
 
     def decode() -> None:
@@ -201,7 +201,7 @@ def test_broken_members_are_refused(stored: bytes) -> None:
 
 
 def test_memory_stays_flat_however_far_it_unfolds() -> None:
-    """A gigabyte of nothing comes in small pieces."""
+    """A gigabyte of zeros is decoded in small pieces."""
     packer = zlib.compressobj(9, wbits=31)
     stored = b"".join(packer.compress(bytes(MIB)) for _ in range(64)) + packer.flush()
     decoder = GzipDecoder("it")
@@ -212,6 +212,6 @@ def test_memory_stays_flat_however_far_it_unfolds() -> None:
 
 @pytest.mark.parametrize("data", [b"", b"\x1f", b"x", b"\x1fx"])
 def test_what_is_too_short_to_be_gzip_is_kept(data: bytes) -> None:
-    """One byte may be the beginning of one, or all there is."""
+    """Data that is too short for gzip, or has only its first byte, passes through unchanged."""
     decoder = GzipDecoder("it")
     assert b"".join([*decoder.feed(data[:1]), *decoder.feed(data[1:]), decoder.finish()]) == data

@@ -1,4 +1,4 @@
-"""Downloads from a server that has one thread and one connection at a time: no response stays open during the next."""
+"""Downloads from a server with one thread and one connection: no response stays open during the next request."""
 
 import asyncio
 import io
@@ -23,13 +23,13 @@ VERSION = {
 
 
 class Alone(BaseHTTPRequestHandler):
-    """Serves one object, whole or a range of it; the first request for data meets a `fault`."""
+    """Serve one object, whole or a range of it; the first request for data meets a `fault`."""
 
     fault = ""
     requests: list[str]
 
     def do_GET(self) -> None:
-        """Answer and close the connection: nobody else is answered before."""
+        """Answer one request and close the connection; meanwhile no other request is answered."""
         fault = ""
         if "alt=media" not in self.path:
             self._answer(200, json.dumps(VERSION).encode(), {"Content-Type": "application/json"})
@@ -64,12 +64,12 @@ class Alone(BaseHTTPRequestHandler):
             self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing."""
+        """Log nothing."""
 
 
 @contextmanager
 def served(fault: str) -> Generator[tuple[str, list[str]]]:
-    """Serve and yield the URL, and the ranges that are asked for."""
+    """Serve, and yield the URL and the ranges that are requested."""
     requests: list[str] = []
     handler = type("Handler", (Alone,), {"fault": fault, "requests": requests})
     with HTTPServer(("127.0.0.1", 0), handler) as server:
@@ -85,7 +85,7 @@ def served(fault: str) -> Generator[tuple[str, list[str]]]:
 @pytest.mark.parametrize("where", ["file", "stream", "slices"])
 @pytest.mark.parametrize("fault", ["", "refused", "no checksum", "another encoding"])
 async def test_the_next_request_is_answered(tmp_path: Path, where: str, fault: str) -> None:
-    """Whatever the first response was, it is closed before."""
+    """The client closes each response before the next request, whatever it was."""
     stream, file = io.BytesIO(), tmp_path / "file"
     with served(fault) as (url, requests):
         async with asyncio.timeout(30):

@@ -1,4 +1,4 @@
-"""Downloads under random faults, breaks and deaths: the right bytes or a clear failure, and nothing half-visible."""
+"""Downloads under random faults, lost connections and cancellation: the right bytes or a clear failure."""
 
 import asyncio
 import os
@@ -31,7 +31,7 @@ faults = st.one_of(
 
 @pytest.fixture
 def little(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All that depends on a size does so at a small one."""
+    """Lower all thresholds of sizes."""
     monkeypatch.setattr(downloads, "SMALL", 200_000)
     monkeypatch.setattr(sliced, "_SAVED_EVERY", 100_000)
 
@@ -41,7 +41,7 @@ def little(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_faults_change_nothing(
     cloud: Cloud, little: None, size: int, plan: list[Fault], slices: int, older: bool
 ) -> None:
-    """Whatever goes wrong for a while, the file has the right bytes in the end, and only they were counted."""
+    """Once the faults end, the file has the right bytes, and progress counts each byte once."""
     data = CONTENTS[size]
     cloud.clear_faults()
     cloud.store.put(URL.bucket, URL.name, data)
@@ -67,7 +67,7 @@ def test_faults_change_nothing(
 def test_runs_that_end_anywhere_are_gone_on_with(
     cloud: Cloud, little: None, ends: list[int], plan: list[Fault], slices: int, replaced: bool
 ) -> None:
-    """However often it is cancelled, and wherever, the last run brings the bytes of the version that is there then."""
+    """However often a download is cancelled, and wherever, the last run downloads the version that is live then."""
     data = CONTENTS[5 * MIB]
     cloud.clear_faults()
     cloud.store.put(URL.bucket, URL.name, data)
@@ -90,7 +90,7 @@ def test_runs_that_end_anywhere_are_gone_on_with(
 
 
 async def _cancelled(cloud: Cloud, target: Path, end: int, slices: int) -> None:
-    """Download until so many bytes are across, or to the end."""
+    """Download until a number of bytes has arrived, or to the end."""
     count = Count(end)
     task = asyncio.ensure_future(fetched(cloud, target, slices=slices, count=count))
     count.act = task.cancel

@@ -1,4 +1,4 @@
-"""Downloads that end halfway and go on: in the same process after a fault, and in the next one after a death."""
+"""Interrupted downloads continue: in the same process after a fault, and in the next one after a crash."""
 
 import asyncio
 import os
@@ -35,12 +35,12 @@ ROOT = Path(__file__).parents[2]
 
 
 def states() -> list[str]:
-    """What is kept on disk of transfers that are not over."""
+    """Return the states on disk of unfinished transfers."""
     return names(Path(os.environ["FORBEAR_STATE_DIR"]))
 
 
 async def stopped_at(cloud: Cloud, target: Path, size: int, **options: Any) -> None:
-    """Begin a download, and cancel it once so many bytes are across."""
+    """Begin a download, and cancel it once a number of bytes has arrived."""
     task = asyncio.current_task()
     assert task is not None
     with pytest.raises(asyncio.CancelledError):
@@ -65,7 +65,7 @@ FAULTS = {
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("size", [SIZE, 6 * MIB], ids=["large", "small"])
 async def test_a_fault_is_survived(cloud: Cloud, tmp_path: Path, size: int, kind: str) -> None:
-    """Each is followed by a request for the rest where that is safe, and by one for everything where it is not."""
+    """After a fault the rest is requested where that is safe, otherwise everything."""
     data = random_bytes(size)
     put(cloud, data)
     faults, asked = FAULTS[kind]
@@ -82,7 +82,7 @@ async def test_a_fault_is_survived(cloud: Cloud, tmp_path: Path, size: int, kind
 
 
 async def test_progress_renews_the_patience(cloud: Cloud, tmp_path: Path) -> None:
-    """A download that gets on may break as often as it likes."""
+    """A download that makes progress may lose its connection more often than the policy has attempts."""
     data = random_bytes(60_000)
     put(cloud, data)
     cloud.fault(Fault.truncate(1000, times=59))
@@ -93,7 +93,7 @@ async def test_progress_renews_the_patience(cloud: Cloud, tmp_path: Path) -> Non
 
 
 async def test_no_progress_ends_the_patience(tmp_path: Path) -> None:
-    """Bytes that come again and again, and no others, are no progress."""
+    """Bytes that arrive again, and no new ones, are no progress: the download fails."""
     short = reply("200 OK", b"da", "content-length: 4", *described(b"data", crc32c_of(b"data")))
     async with odd_server(short) as url:
         with pytest.raises(Broken, match="after 2 of 4 bytes") as caught:
@@ -103,7 +103,7 @@ async def test_no_progress_ends_the_patience(tmp_path: Path) -> None:
 
 
 async def test_a_stall_is_left(cloud: Cloud, tmp_path: Path) -> None:
-    """A reply that falls silent is given up, and the rest asked for."""
+    """A response that stops is abandoned, and the rest is requested."""
     data = random_bytes(100_000)
     put(cloud, data)
     cloud.fault(Fault.stall(40_000))
@@ -114,7 +114,7 @@ async def test_a_stall_is_left(cloud: Cloud, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("known", [False, True])
 async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path, known: bool) -> None:
-    """What was on disk when a large download was cancelled does not come again."""
+    """After a large download was cancelled, the next run requests only the missing bytes."""
     data = random_bytes(SIZE)
     put(cloud, data)
     target = tmp_path / "file"
@@ -137,7 +137,7 @@ async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path, known: bool) -
 
 @pytest.mark.parametrize("slices", [1, 3])
 async def test_a_run_that_only_lacked_its_end_asks_for_no_bytes(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """Where all bytes are on disk, they are checked and put in their place."""
+    """If all bytes are on disk, the next run verifies and publishes them without a request for data."""
     data = random_bytes(SIZE)
     put(cloud, data)
     await stopped_at(cloud, tmp_path / "file", SIZE, slices=slices)
@@ -148,7 +148,7 @@ async def test_a_run_that_only_lacked_its_end_asks_for_no_bytes(cloud: Cloud, tm
 
 
 async def test_bytes_of_another_version_are_not_gone_on_with(cloud: Cloud, tmp_path: Path) -> None:
-    """An object that was replaced between two runs is begun anew."""
+    """If the object was replaced between two runs, the second one starts again."""
     put(cloud, random_bytes(SIZE))
     await stopped_at(cloud, tmp_path / "file", 5 * MIB)
     data = random_bytes(SIZE)
@@ -159,7 +159,7 @@ async def test_bytes_of_another_version_are_not_gone_on_with(cloud: Cloud, tmp_p
 
 
 async def test_a_part_is_cleared_away_when_the_object_is_small_now(cloud: Cloud, tmp_path: Path) -> None:
-    """Nothing stays of a large download that nobody can go on with."""
+    """The part file of a large version is deleted if the new version is small."""
     put(cloud, random_bytes(SIZE))
     await stopped_at(cloud, tmp_path / "file", 5 * MIB)
     put(cloud, b"small")
@@ -171,7 +171,7 @@ async def test_a_part_is_cleared_away_when_the_object_is_small_now(cloud: Cloud,
 
 @pytest.mark.parametrize("slices", [1, 3])
 async def test_bytes_that_went_wrong_on_disk_come_again(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """A checksum that is wrong after going on says nothing of the server: everything comes once more."""
+    """A mismatch in a resumed download restarts it, and does not count as a mismatch of the server."""
     data = random_bytes(SIZE)
     put(cloud, data)
     await stopped_at(cloud, tmp_path / "file", 5 * MIB, slices=slices)
@@ -188,7 +188,7 @@ async def test_bytes_that_went_wrong_on_disk_come_again(cloud: Cloud, tmp_path: 
 
 @pytest.mark.parametrize("slices", [1, 3])
 async def test_bytes_that_stay_wrong_leave_nothing(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """After the last mismatch there is nothing to go on from."""
+    """After the last mismatch, neither part file nor state is kept."""
     put(cloud, random_bytes(SIZE))
     await stopped_at(cloud, tmp_path / "file", 5 * MIB, slices=slices)
     cloud.fault(Fault.corrupt(5, path="alt=media", times=None))
@@ -200,7 +200,7 @@ async def test_bytes_that_stay_wrong_leave_nothing(cloud: Cloud, tmp_path: Path,
 
 @pytest.mark.parametrize("slices", [1, 3])
 async def test_what_came_stays_when_the_patience_is_over(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """A server that is away for long does not cost what it gave before."""
+    """When the limits of the policy are reached, part file and state are kept."""
     data = random_bytes(SIZE)
     put(cloud, data)
     source = await looked_up(cloud)
@@ -219,7 +219,7 @@ async def test_what_came_stays_when_the_patience_is_over(cloud: Cloud, tmp_path:
 
 @pytest.mark.parametrize("spoil", ["state", "part", "both", "longer"])
 async def test_what_was_tampered_with_is_begun_anew(cloud: Cloud, tmp_path: Path, spoil: str) -> None:
-    """A state without its part, a part without its state, or one that is too long: nothing to go on from."""
+    """Without its part file, without its state, or with a part file that is too long, the download starts again."""
     data = random_bytes(SIZE)
     put(cloud, data)
     await stopped_at(cloud, tmp_path / "file", 5 * MIB)
@@ -239,13 +239,13 @@ async def test_what_was_tampered_with_is_begun_anew(cloud: Cloud, tmp_path: Path
 
 @pytest.mark.parametrize("layout", [[[0, 5, 1]], [[0, SIZE, -1]], [[0, SIZE, SIZE + 1]], [[1, SIZE, 0]], "x", [[0]], 3])
 def test_slices_that_make_no_sense_are_begun_anew(layout: object) -> None:
-    """What stands in a state is not believed blindly."""
+    """An invalid layout in a state is not used."""
     assert not resume._covers(layout, SIZE)
     assert resume._covers([[0, MIB, 5], [MIB, SIZE, 0]], SIZE)
 
 
 async def test_the_part_removed_in_mid_download_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> None:
-    """Somebody who clears the folder gets to know, and the next run brings the file."""
+    """If the part file is deleted during the download, the error says so, and the next run works."""
     data = random_bytes(SIZE)
     put(cloud, data)
 
@@ -261,7 +261,7 @@ async def test_the_part_removed_in_mid_download_is_a_clear_error(cloud: Cloud, t
 
 
 async def test_two_at_one_large_file_exclude_each_other(cloud: Cloud, tmp_path: Path) -> None:
-    """The second one is told, and the first one is not disturbed."""
+    """The second download of a large object to one file raises Locked; the first one succeeds."""
     data = random_bytes(SIZE)
     put(cloud, data)
     results = await asyncio.gather(
@@ -274,7 +274,7 @@ async def test_two_at_one_large_file_exclude_each_other(cloud: Cloud, tmp_path: 
 
 
 async def test_two_at_one_small_file_are_both_right(cloud: Cloud, tmp_path: Path) -> None:
-    """Each has a part file of its own, and the last one stays."""
+    """Several downloads of a small object to one file have a part file each, and all succeed."""
     put(cloud, b"data")
     await asyncio.gather(*(fetched(cloud, tmp_path / "file") for _ in range(5)))
     assert (tmp_path / "file").read_bytes() == b"data"
@@ -283,7 +283,7 @@ async def test_two_at_one_small_file_are_both_right(cloud: Cloud, tmp_path: Path
 
 @pytest.mark.parametrize("slices", [1, 4])
 def test_sigkill_loses_no_more_than_was_in_flight(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """A process that is killed leaves what it has written, and the next one asks for the rest only."""
+    """After a process was killed, the next one requests only what was not written."""
     size = 40 * MIB
     data = random_bytes(size)
     put(cloud, data)
@@ -307,6 +307,6 @@ def test_sigkill_loses_no_more_than_was_in_flight(cloud: Cloud, tmp_path: Path, 
 
 
 def missing(asked: str, size: int) -> int:
-    """How many bytes a request asked for."""
+    """Return how many bytes a request asked for."""
     first, _, last = asked.removeprefix("bytes=").partition("-")
     return (int(last) + 1 if last else size) - int(first or 0)

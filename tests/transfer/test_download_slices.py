@@ -1,4 +1,4 @@
-"""Downloads in slices: which parts are asked for, faults in each of them, and servers that serve none."""
+"""Downloads in slices: the ranges that are requested, faults in each of them, and servers without ranges."""
 
 import asyncio
 import itertools
@@ -22,7 +22,7 @@ SIZE = 9 * MIB + 12345
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 7])
 async def test_the_parts_make_the_whole(cloud: Cloud, tmp_path: Path, count: int) -> None:
-    """As many parts as wanted are asked for, of one generation, and joined without a gap."""
+    """The requested number of ranges of one generation is fetched, and joined without a gap."""
     data = random_bytes(SIZE)
     put(cloud, data)
     item = await looked_up(cloud)
@@ -37,7 +37,7 @@ async def test_the_parts_make_the_whole(cloud: Cloud, tmp_path: Path, count: int
 
 
 async def test_the_first_reply_serves_the_first_slice(cloud: Cloud, tmp_path: Path) -> None:
-    """Where nothing was known of the object, the request that tells its size is not wasted."""
+    """The response to the first request, which tells the size, is used for the first slice."""
     data = random_bytes(SIZE)
     put(cloud, data)
     await fetched(cloud, tmp_path / "file", slices=3)
@@ -62,7 +62,7 @@ async def test_the_first_reply_serves_the_first_slice(cloud: Cloud, tmp_path: Pa
     ],
 )
 def test_how_many_slices_there_are(size: int, slices: int | None, connections: int, count: int) -> None:
-    """By the size, unless the caller says so, and no more than there are connections and MiB."""
+    """The number of slices depends on the size unless the caller sets it; connections and MiB limit it."""
     layout = layout_for(size, slices, connections)
     assert (1 if layout is None else len(layout)) == count
     if layout is not None:
@@ -89,7 +89,7 @@ FAULTS = {
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("known", [False, True])
 async def test_faults_of_slices_are_survived(cloud: Cloud, tmp_path: Path, kind: str, known: bool) -> None:
-    """Each slice goes on by itself; one that cannot be had leads to the whole in one."""
+    """Each slice continues by itself; if the server serves no ranges, the object is fetched in one."""
     data = random_bytes(SIZE)
     put(cloud, data)
     source = await looked_up(cloud) if known else URL
@@ -103,7 +103,7 @@ async def test_faults_of_slices_are_survived(cloud: Cloud, tmp_path: Path, kind:
 
 @pytest.mark.parametrize("known", [False, True])
 async def test_slices_are_of_one_version(cloud: Cloud, tmp_path: Path, known: bool) -> None:
-    """When the object is replaced, all slices begin anew."""
+    """If the object is replaced, all slices start again."""
     new = random_bytes(SIZE)
     put(cloud, random_bytes(SIZE))
     source = await looked_up(cloud) if known else URL
@@ -116,7 +116,7 @@ async def test_slices_are_of_one_version(cloud: Cloud, tmp_path: Path, known: bo
 
 
 async def test_one_slice_that_fails_ends_the_others(cloud: Cloud, tmp_path: Path) -> None:
-    """The error is the slice's own, not a group of them."""
+    """The error is that of the failed slice, not an exception group."""
     put(cloud, random_bytes(SIZE))
     item = await looked_up(cloud)
     cloud.fault(Fault.status(403, path="alt=media", times=None))
@@ -128,7 +128,7 @@ async def test_one_slice_that_fails_ends_the_others(cloud: Cloud, tmp_path: Path
 async def test_a_fast_connection_takes_all_slices_alone(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Slices that nobody asked for come one after the other, unless that takes long."""
+    """By default one connection fetches all slices if it is fast."""
     monkeypatch.setattr(sliced, "SLICED_FROM", MIB)
     monkeypatch.setattr(sliced, "_WORTHWHILE", float("inf"))
     data = random_bytes(SIZE)
@@ -141,7 +141,7 @@ async def test_a_fast_connection_takes_all_slices_alone(
 
 
 async def test_others_join_in_where_one_is_slow(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A connection that gets nowhere is not waited for."""
+    """By default more connections fetch slices if the first one is slow."""
     monkeypatch.setattr(sliced, "SLICED_FROM", MIB)
     data = random_bytes(SIZE)
     put(cloud, data)
@@ -156,7 +156,7 @@ async def test_others_join_in_where_one_is_slow(cloud: Cloud, tmp_path: Path, mo
 
 
 def _kept() -> dict[str, int]:
-    """How many bytes the state has down, by what it says of them."""
+    """Return the number of bytes in each layout of the state: all of them, and the synced ones."""
     (state,) = Path(os.environ["FORBEAR_STATE_DIR"]).glob("*.json")
     values = json.loads(state.read_bytes())["values"]
     return {name: sum(done for _, _, done in values[name]) for name in ("slices", "synced")}
@@ -166,7 +166,7 @@ def _kept() -> dict[str, int]:
 async def test_what_is_noted_of_slices_is_on_disk(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, machine: str
 ) -> None:
-    """A cancelled download leaves all it has; of that only what was synced is counted on once the machine was down."""
+    """A cancelled download keeps all its bytes; after a crash of the machine only those that were synced count."""
     monkeypatch.setattr(sliced, "_SAVED_EVERY", MIB)
     monkeypatch.setattr(sliced, "_SYNCED_AFTER", 0.0)
     data = random_bytes(SIZE)

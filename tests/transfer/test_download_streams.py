@@ -1,4 +1,4 @@
-"""Downloads to streams, which cannot be rewound: nothing goes out twice, and what is wrong is said in the end."""
+"""Downloads to streams, which cannot be rewound: no byte is written twice, and a mismatch is an error at the end."""
 
 import asyncio
 import io
@@ -17,7 +17,7 @@ from tests.transfer.downloads import MIB, URL, Count, fetched, looked_up, put, r
 
 @pytest.mark.parametrize("size", [0, 1, 300_000, 9 * MIB])
 async def test_a_stream_gets_all_bytes(cloud: Cloud, size: int) -> None:
-    """They come in their order, whatever the size, and the stream stays open."""
+    """A stream gets all bytes in order, whatever their number, and stays open."""
     data = random_bytes(size)
     put(cloud, data)
     stream = io.BytesIO()
@@ -30,7 +30,7 @@ async def test_a_stream_gets_all_bytes(cloud: Cloud, size: int) -> None:
 @pytest.mark.parametrize("fault", [Fault.ignore_range(), Fault.refuse_range(), Fault.other_range(3), Fault.status(503)])
 @pytest.mark.parametrize("known", [False, True])
 async def test_no_byte_goes_out_twice(cloud: Cloud, fault: Fault, known: bool) -> None:
-    """After a break the rest is written, and what comes again is passed over."""
+    """After a lost connection only new bytes are written; those that come again are skipped."""
     data = random_bytes(1_000_000)
     put(cloud, data)
     source = await looked_up(cloud) if known else URL
@@ -42,7 +42,7 @@ async def test_no_byte_goes_out_twice(cloud: Cloud, fault: Fault, known: bool) -
 
 
 async def test_a_change_after_the_first_byte_is_an_error(cloud: Cloud) -> None:
-    """What is out is out: the new version does not follow the old one's beginning."""
+    """If the object is replaced after bytes were written, the download raises SourceChanged."""
     data = random_bytes(1_000_000)
     put(cloud, data)
     cloud.fault(Fault.truncate(400_000), Fault.replace_object(header=("range", "bytes")))
@@ -53,7 +53,7 @@ async def test_a_change_after_the_first_byte_is_an_error(cloud: Cloud) -> None:
 
 
 async def test_a_change_before_the_first_byte_is_none(cloud: Cloud) -> None:
-    """Where nothing is out yet, the new version comes."""
+    """If the object is replaced before a byte was written, the new version is downloaded."""
     put(cloud, b"old")
     item = await looked_up(cloud)
     put(cloud, b"new one")
@@ -63,7 +63,7 @@ async def test_a_change_before_the_first_byte_is_none(cloud: Cloud) -> None:
 
 
 async def test_wrong_bytes_are_told_in_the_end(cloud: Cloud) -> None:
-    """They cannot be taken back, so there is no second try."""
+    """A checksum mismatch is final, because the bytes are written already."""
     put(cloud, random_bytes(1000))
     cloud.fault(Fault.corrupt(5))
     stream = io.BytesIO()
@@ -73,7 +73,7 @@ async def test_wrong_bytes_are_told_in_the_end(cloud: Cloud) -> None:
 
 
 async def test_a_raw_stream_may_take_less_than_it_is_given(cloud: Cloud) -> None:
-    """Short writes are gone on with."""
+    """Short writes are completed."""
 
     class Slow(io.RawIOBase):
         def __init__(self) -> None:
@@ -95,13 +95,13 @@ async def test_a_raw_stream_may_take_less_than_it_is_given(cloud: Cloud) -> None
 
 
 async def test_a_text_stream_is_refused(cloud: Cloud) -> None:
-    """Bytes are no text, and the text says where the bytes go."""
+    """The error says which stream takes bytes."""
     with pytest.raises(TypeError, match=r"sys\.stdout\.buffer"):
         await fetched(cloud, io.StringIO())  # type: ignore[arg-type]
 
 
 async def test_a_pipe_with_a_slow_reader_gets_all(cloud: Cloud) -> None:
-    """Whoever reads may take his time; the loop goes on meanwhile."""
+    """A slow reader gets all bytes, and does not block the event loop."""
     data = random_bytes(1_000_000)
     put(cloud, data)
     read, write = os.pipe()
@@ -123,7 +123,7 @@ async def test_a_pipe_with_a_slow_reader_gets_all(cloud: Cloud) -> None:
 
 
 async def test_a_pipe_whose_reader_is_gone_is_a_clear_error(cloud: Cloud) -> None:
-    """As it happens with `| head`."""
+    """A broken pipe, as with `| head`, is a TransferError."""
     put(cloud, random_bytes(1_000_000))
     read, write = os.pipe()
     os.close(read)
@@ -133,7 +133,7 @@ async def test_a_pipe_whose_reader_is_gone_is_a_clear_error(cloud: Cloud) -> Non
 
 
 async def test_devices_are_written_to_and_not_replaced(cloud: Cloud) -> None:
-    """/dev/null takes all, and /dev/full says why it does not."""
+    """/dev/null takes all bytes, and the error of /dev/full is clear."""
     put(cloud, random_bytes(1000))
     assert (await fetched(cloud, "/dev/null")).size == 1000
     with pytest.raises(TransferError, match=r"/dev/full: No space left") as caught:
@@ -144,7 +144,7 @@ async def test_devices_are_written_to_and_not_replaced(cloud: Cloud) -> None:
 
 
 async def test_a_named_pipe_gets_all_bytes(cloud: Cloud, tmp_path: Path) -> None:
-    """It is written to while somebody reads it."""
+    """A named pipe is written to while a process reads it."""
     data = random_bytes(1_000_000)
     put(cloud, data)
     pipe = tmp_path / "pipe"
@@ -166,7 +166,7 @@ async def test_a_named_pipe_gets_all_bytes(cloud: Cloud, tmp_path: Path) -> None
 
 
 async def test_a_named_pipe_without_a_reader_is_not_waited_for(cloud: Cloud, tmp_path: Path) -> None:
-    """Nothing could end that wait."""
+    """A named pipe without a reader is an error at once."""
     os.mkfifo(tmp_path / "pipe")
     put(cloud, b"data")
     with pytest.raises(TransferError, match="nobody reads it"):

@@ -1,4 +1,4 @@
-"""Where downloads go: odd names, links, folders, places where nothing can be written, and the rename at the end."""
+"""The targets of downloads: odd names, links, folders, targets that cannot be written, and the final rename."""
 
 import os
 import resource
@@ -19,7 +19,7 @@ LARGE = 9 * MIB
 
 @contextmanager
 def files_up_to(size: int) -> Generator[None]:
-    """No file can grow beyond so many bytes, as on a disk that is full."""
+    """Limit the size of files, as on a full disk."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
@@ -35,7 +35,7 @@ def files_up_to(size: int) -> Generator[None]:
 )
 @pytest.mark.parametrize("size", [3, LARGE])
 async def test_any_name_that_a_file_can_have_is_fine(cloud: Cloud, tmp_path: Path, name: str, size: int) -> None:
-    """The longest names, too, have a part file beside them, of a name that is short enough."""
+    """The part file of a target with a very long name has a shorter one."""
     data = random_bytes(size)
     put(cloud, data)
     await fetched(cloud, tmp_path / name)
@@ -44,7 +44,7 @@ async def test_any_name_that_a_file_can_have_is_fine(cloud: Cloud, tmp_path: Pat
 
 
 def test_a_part_file_is_told_by_its_name(tmp_path: Path) -> None:
-    """It is hidden, names the file, and ends in .forbear; another object or another file has another one."""
+    """The name of a part file is hidden, contains that of the target, and is unique for each object and target."""
 
     def part(file: str, *key: str) -> str:
         with TargetPath.of(tmp_path / file) as place:
@@ -65,7 +65,7 @@ def test_a_part_file_is_told_by_its_name(tmp_path: Path) -> None:
 async def test_a_relative_path_is_one_of_the_working_folder(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """A name without a folder is fine."""
+    """A name without a folder is a file in the working folder."""
     monkeypatch.chdir(tmp_path)
     put(cloud, random_bytes(size))
     await fetched(cloud, "file")
@@ -74,7 +74,7 @@ async def test_a_relative_path_is_one_of_the_working_folder(
 
 @pytest.mark.parametrize("size", [3, LARGE])
 async def test_a_link_is_followed(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """The file that it leads to is replaced, there or not; the link stays."""
+    """The file that a symbolic link leads to is replaced or made; the link stays."""
     data = random_bytes(size)
     put(cloud, data)
     (tmp_path / "elsewhere").mkdir()
@@ -87,7 +87,7 @@ async def test_a_link_is_followed(cloud: Cloud, tmp_path: Path, size: int) -> No
 
 
 async def test_a_link_that_leads_nowhere_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> None:
-    """Links in a circle have no end to write to."""
+    """Links in a circle are an error."""
     put(cloud, b"data")
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
@@ -97,7 +97,7 @@ async def test_a_link_that_leads_nowhere_is_a_clear_error(cloud: Cloud, tmp_path
 
 @pytest.mark.parametrize("size", [3, LARGE])
 async def test_places_where_nothing_can_be_written_are_clear_errors(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """A folder, a folder that is missing, a file in the place of one, a folder of the system's, a name that is none."""
+    """A folder, a missing folder, a file used as a folder, a folder of the system and an impossible name are errors."""
     put(cloud, random_bytes(size))
     (tmp_path / "file").touch()
     targets: list[tuple[str | Path, str]] = [
@@ -124,7 +124,7 @@ async def test_a_missing_folder_comes_with_the_cure(cloud: Cloud, tmp_path: Path
 
 
 async def test_a_small_file_that_does_not_fit_leaves_nothing(cloud: Cloud, tmp_path: Path) -> None:
-    """The older file stays, and the part of the new one goes."""
+    """If a small object does not fit on the disk, the older file stays, and no part file."""
     put(cloud, random_bytes(MIB))
     (tmp_path / "file").write_bytes(b"older")
     with files_up_to(MIB // 2), pytest.raises(TransferError, match="File too large"):
@@ -135,7 +135,7 @@ async def test_a_small_file_that_does_not_fit_leaves_nothing(cloud: Cloud, tmp_p
 
 @pytest.mark.parametrize("slices", [1, 3])
 async def test_a_large_file_goes_on_once_there_is_room(cloud: Cloud, tmp_path: Path, slices: int) -> None:
-    """What has come so far stays; where its whole size is wanted at once, the lack of room is known at once."""
+    """If a large object does not fit, its bytes stay; with slices, the error comes before any byte."""
     data = random_bytes(LARGE)
     put(cloud, data)
     with files_up_to(5 * MIB), pytest.raises(TransferError, match="File too large"):
@@ -150,7 +150,7 @@ async def test_a_large_file_goes_on_once_there_is_room(cloud: Cloud, tmp_path: P
 
 
 async def test_what_cannot_fit_is_not_begun(cloud: Cloud, tmp_path: Path) -> None:
-    """Where the disk has no room for all of it, no byte is asked for."""
+    """If the disk has no room for the object, no byte is requested."""
     huge = Object(URL.bucket, URL.name, 1, 2**62, "AAAAAA==")
     with pytest.raises(TransferError, match=rf"{2**62} bytes, and the disk has room for \d+"):
         await fetched(cloud, tmp_path / "file", huge)
@@ -162,7 +162,7 @@ async def test_what_cannot_fit_is_not_begun(cloud: Cloud, tmp_path: Path) -> Non
 async def test_a_file_system_without_hard_links_clobbers_nothing_either(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int
 ) -> None:
-    """There the name is claimed by an empty file."""
+    """With `no_clobber`, an empty file claims the name where hard links are not supported."""
 
     def no_link(source: object, target: object, **folders: object) -> None:
         if os.path.lexists(tmp_path / str(target)):
@@ -178,7 +178,7 @@ async def test_a_file_system_without_hard_links_clobbers_nothing_either(
 
 
 async def test_a_folder_that_takes_the_place_meanwhile_is_a_clear_error(cloud: Cloud, tmp_path: Path) -> None:
-    """The rename fails, and leaves nothing."""
+    """If a folder takes the name of the target during the download, the rename fails, and no part file is left."""
     put(cloud, b"data")
     with pytest.raises(TransferError, match=r"cannot write .*: Is a directory"):
         await fetched(cloud, tmp_path / "file", count=Count(1, (tmp_path / "file").mkdir))
@@ -186,7 +186,7 @@ async def test_a_folder_that_takes_the_place_meanwhile_is_a_clear_error(cloud: C
 
 
 async def test_no_descriptor_is_left_open(cloud: Cloud, tmp_path: Path) -> None:
-    """Neither after what went well nor after what did not."""
+    """Neither success nor failure leaves a file open."""
     put(cloud, random_bytes(LARGE))
     await fetched(cloud, tmp_path / "file")
     for _ in range(3):

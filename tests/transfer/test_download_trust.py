@@ -29,7 +29,7 @@ EVIL = b"EVIL-BYTES"
 
 
 class Served:
-    """An object as a server describes it: in its metadata, and with the responses that should bring its bytes."""
+    """An object as a server describes it: its metadata, and the responses with its bytes."""
 
     def __init__(self, stored: bytes, body: bytes, *headers: str, encoding: str | None = None) -> None:
         self.stored = stored
@@ -48,13 +48,13 @@ class Served:
         return Object.of(self.resource())
 
     def resource(self) -> dict[str, Any]:
-        """Its metadata."""
+        """Return its metadata."""
         own = {"bucket": URL.bucket, "name": URL.name, "generation": "7", "size": str(len(self.stored))}
         encoding = {} if self.encoding is None else {"contentEncoding": self.encoding}
         return {**own, **encoding, "crc32c": crc32c_of(self.stored)}
 
     async def answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer one request, and hang up."""
+        """Answer one request, and close the connection."""
         head = (await reader.readuntil(b"\r\n\r\n")).decode()
         media = "alt=media" in head
         body, headers = json.dumps(self.resource()).encode(), ["Content-Type: application/json"]
@@ -99,14 +99,14 @@ class Served:
             await asyncio.gather(*handlers, return_exceptions=True)
 
     async def quietly(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Answer until the client has had enough."""
+        """Answer one request; ignore a client that closes the connection."""
         try:
             await self.answer(reader, writer)
         except (ConnectionError, asyncio.IncompleteReadError):
             writer.close()
 
     async def fetched(self, target: Any, *, pinned: bool, count: Count | None = None, **options: Any) -> Object:
-        """Download it with the patience of three attempts; `pinned` is by what a listing has said."""
+        """Download it with three attempts; `pinned` with the metadata of a listing."""
         policy = cloud_storage.policy.with_attempts(3)
         async with self.listening() as url:
             with virtual_time(seed=1):
@@ -141,7 +141,7 @@ async def test_the_metadata_decide(tmp_path: Path, headers: Sequence[str], pinne
 
 
 async def test_metadata_that_have_changed_are_read_again(tmp_path: Path) -> None:
-    """Somebody sets contentEncoding after the listing: the object is looked at again, and comes as it is now."""
+    """If contentEncoding is set after the listing, the metadata is read again, and the download succeeds."""
     served = Served(PACKED, PACKED, GZIP_SAYS, "Content-Encoding: gzip")
     listed = served.found
     served.encoding = "gzip"
@@ -157,7 +157,7 @@ async def test_metadata_that_have_changed_are_read_again(tmp_path: Path) -> None
 @pytest.mark.parametrize("length", [True, False], ids=["length", "until it closes"])
 @pytest.mark.parametrize("stream", [False, True], ids=["file", "stdout"])
 async def test_stored_bytes_without_a_label(tmp_path: Path, pinned: bool, length: bool, stream: bool) -> None:
-    """A gzip object whose response lacks Content-Encoding is checked, and unpacked, as one that has it."""
+    """A gzip object whose response lacks Content-Encoding is verified and decoded like one that has it."""
     served = Served(PACKED, PACKED, GZIP_SAYS, encoding="gzip")
     if not length:
         served.headers = (*served.headers, "Transfer-Encoding: chunked")
@@ -170,7 +170,7 @@ async def test_stored_bytes_without_a_label(tmp_path: Path, pinned: bool, length
 
 
 async def test_stored_bytes_without_a_label_can_be_kept(tmp_path: Path) -> None:
-    """With decode=False the file has them as they are."""
+    """With decode=False the file has the stored bytes."""
     served = Served(PACKED, PACKED, encoding="gzip")
     await served.fetched(tmp_path / "file", pinned=True, decode=False)
     assert (tmp_path / "file").read_bytes() == PACKED
@@ -178,7 +178,7 @@ async def test_stored_bytes_without_a_label_can_be_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("stream", [False, True], ids=["file", "stdout"])
 async def test_wrong_stored_bytes_without_a_label(tmp_path: Path, stream: bool) -> None:
-    """They do not pass for bytes that the server has decoded."""
+    """Wrong stored bytes are not taken for bytes that the server has decoded."""
     wrong = PACKED[:-30] + bytes(30)
     with pytest.raises((ChecksumMismatch, TransferError)):
         await Served(PACKED, wrong, encoding="gzip").fetched(io.BytesIO() if stream else tmp_path / "file", pinned=True)
@@ -186,13 +186,13 @@ async def test_wrong_stored_bytes_without_a_label(tmp_path: Path, stream: bool) 
 
 
 async def test_bytes_that_only_are_called_gzip_are_checked_without_a_label(tmp_path: Path) -> None:
-    """The stored object has the checksum of the received bytes: it was never packed."""
+    """If the received bytes have the checksum of the object, they are the stored ones, and were never gzip."""
     made = await Served(PLAIN, PLAIN, encoding="gzip").fetched(tmp_path / "file", pinned=True)
     assert ((tmp_path / "file").read_bytes(), made.crc32c) == (PLAIN, crc32c_of(PLAIN))
 
 
 async def test_a_part_without_a_label_is_no_whole(tmp_path: Path) -> None:
-    """The rest of the stored bytes, after a break, goes behind those that are there."""
+    """After a lost connection, the rest of the stored bytes is appended."""
     half = len(PACKED) // 2
     served = Served(PACKED, PACKED[:half], "Content-Encoding: gzip", encoding="gzip")
     served.bodies = [PACKED[:half], PACKED[half:]]
@@ -212,7 +212,7 @@ async def test_a_part_without_a_label_is_no_whole(tmp_path: Path) -> None:
 @pytest.mark.parametrize("encoding", [None, "gzip"])
 @pytest.mark.parametrize("chunked", [True, False])
 async def test_a_body_without_end_ends(tmp_path: Path, encoding: str | None, chunked: bool) -> None:
-    """However a response labels its body, no more is written than the metadata allow, and nothing stays."""
+    """However a response labels its body, no more is written than the metadata allow, and no part file is left."""
     served = Served(PACKED, b"", *([GZIP_SAYS] if encoding else []), encoding=encoding)
     piece = b"x" * 65536
     served.forever = b"10000\r\n%b\r\n" % piece if chunked else piece
@@ -235,13 +235,13 @@ async def test_a_body_without_end_ends(tmp_path: Path, encoding: str | None, chu
 
 @pytest.mark.parametrize(("size", "right"), [(len(PLAIN), True), (2000 * len(PACKED), False)], ids=["right", "far"])
 async def test_how_far_gzip_can_unfold(tmp_path: Path, size: int, right: bool) -> None:
-    """A decoded body that states more than any gzip of that size holds is refused before a byte of it is written."""
+    """A decoded body that states more bytes than gzip of that size can have is refused at once."""
     served = Served(PACKED, PLAIN, f"Content-Length: {size}", encoding="gzip")
     served.length = False
     if right:
         assert (await served.fetched(tmp_path / "file", pinned=True)).crc32c is None
         assert (tmp_path / "file").read_bytes() == PLAIN
         return
-    with pytest.raises(WrongResponse, match="unfolds to"):
+    with pytest.raises(WrongResponse, match="can decode to"):
         await served.fetched(tmp_path / "file", pinned=True)
     assert names(tmp_path) == []

@@ -1,4 +1,4 @@
-"""Copies within the cloud: one new generation each, whatever happens to the replies."""
+"""Copies within the cloud: one new generation each, whatever happens to the responses."""
 
 import asyncio
 from collections.abc import Callable
@@ -24,19 +24,19 @@ BIG = b"0123456789abcdef" * (9 * MIB // 16)
 
 @pytest.fixture
 def filled(cloud: Cloud) -> Cloud:
-    """A bucket with an object that has some metadata."""
+    """Yield a bucket with an object that has metadata."""
     fields: dict[str, Json] = {"contentType": "text/plain", "metadata": {"key": "value"}}
     cloud.store.put("bkt", "from", b"hello", fields)
     return cloud
 
 
 def content(cloud: Cloud, name: str = "to/it") -> bytes:
-    """What an object holds."""
+    """Return the data of an object."""
     return bytes(cloud.store.object("bkt", name).content)
 
 
 def made(cloud: Cloud) -> int:
-    """How many generations copies have made."""
+    """Return how many generations were made by copies."""
     return cloud.effects.count(REWRITE)
 
 
@@ -50,7 +50,7 @@ async def copied(
 
 
 async def test_what_makes_no_sense_is_refused(cloud: Cloud) -> None:
-    """Before anything is sent: a source or a target that is no object, part of a mebibyte at a time."""
+    """Invalid sources, targets and chunk sizes are refused before any request."""
     async with Storage(endpoint=cloud.url) as storage:
         for source, target, size, text in [
             (Url("bkt"), TARGET, None, "`source` must name an object"),
@@ -63,7 +63,7 @@ async def test_what_makes_no_sense_is_refused(cloud: Cloud) -> None:
 
 
 async def test_a_copy_has_the_data_and_the_metadata(filled: Cloud) -> None:
-    """And is one new generation."""
+    """A copy is one new generation with data and metadata of the source."""
     made_object = await copied(filled)
     assert content(filled) == b"hello"
     assert (made_object.content_type, made_object.metadata) == ("text/plain", {"key": "value"})
@@ -71,7 +71,7 @@ async def test_a_copy_has_the_data_and_the_metadata(filled: Cloud) -> None:
 
 
 async def test_what_is_there_is_replaced_by_its_generation(filled: Cloud) -> None:
-    """Never blindly: the first guess is that there is nothing."""
+    """An existing target is replaced under its generation; the first guess is that it does not exist."""
     filled.store.put("bkt", "to/it", b"old")
     await copied(filled)
     assert content(filled) == b"hello"
@@ -81,7 +81,7 @@ async def test_what_is_there_is_replaced_by_its_generation(filled: Cloud) -> Non
 @pytest.mark.parametrize("lose", [Fault.reset, Fault.close, partial(Fault.status, 503)])
 @pytest.mark.parametrize("there", [False, True])
 async def test_a_lost_reply_makes_no_second_generation(lose: Callable[..., Fault], there: bool, filled: Cloud) -> None:
-    """The repeat is refused by the condition, and what is there is found to be ours."""
+    """After a lost response, the repeated request is refused (412), and the copy is found at the target."""
     if there:
         filled.store.put("bkt", "to/it", b"old")
     filled.fault(lose(when="after", operation=REWRITE, skip=int(there)))
@@ -93,14 +93,14 @@ async def test_a_lost_reply_makes_no_second_generation(lose: Callable[..., Fault
 
 
 async def test_faults_before_it_are_retried(filled: Cloud) -> None:
-    """Under the condition, it may be repeated."""
+    """A failed call is repeated under its precondition."""
     filled.fault(Fault.status(429, operation=REWRITE, times=2), Fault.reset(operation=REWRITE))
     await copied(filled)
     assert made(filled) == 1
 
 
 async def test_what_must_not_be_there_stays(filled: Cloud) -> None:
-    """No clobber is a precondition."""
+    """With generation=0, an existing target stays."""
     filled.store.put("bkt", "to/it", b"old")
     with pytest.raises(TargetExists):
         await copied(filled, generation=0)
@@ -108,7 +108,7 @@ async def test_what_must_not_be_there_stays(filled: Cloud) -> None:
 
 
 async def test_a_version_that_is_gone_is_not_replaced(filled: Cloud) -> None:
-    """Who names a version means it."""
+    """If the target is another generation than the required one, the copy fails."""
     old = filled.store.put("bkt", "to/it", b"old").generation
     filled.store.put("bkt", "to/it", b"newer")
     with pytest.raises(TargetChanged):
@@ -117,7 +117,7 @@ async def test_a_version_that_is_gone_is_not_replaced(filled: Cloud) -> None:
 
 
 async def test_a_large_object_takes_several_calls(cloud: Cloud) -> None:
-    """The token leads from one to the next, and the listener hears of each."""
+    """Each call has the token of the one before, and reports its progress."""
     cloud.store.put("bkt", "from", BIG)
     heard: list[int] = []
 
@@ -133,7 +133,7 @@ async def test_a_large_object_takes_several_calls(cloud: Cloud) -> None:
 
 
 async def test_a_source_that_is_replaced_is_copied_anew(cloud: Cloud) -> None:
-    """Never a part of one version and a part of another."""
+    """If the source is replaced, the copy starts again; the parts of two versions never mix."""
     cloud.store.put("bkt", "from", BIG)
     newer = bytes(reversed(BIG))
     cloud.fault(Fault.replace_object(newer, operation=REWRITE, skip=1))
@@ -143,7 +143,7 @@ async def test_a_source_that_is_replaced_is_copied_anew(cloud: Cloud) -> None:
 
 
 async def test_a_version_that_was_named_is_that_or_nothing(filled: Cloud) -> None:
-    """If it is replaced meanwhile, there is an error."""
+    """If the generation that the source names is gone, the copy fails."""
     pinned = Url("bkt", "from", filled.store.object("bkt", "from").generation)
     filled.fault(Fault.replace_object(operation=REWRITE))
     with pytest.raises(HttpError, match="404"):
@@ -153,20 +153,20 @@ async def test_a_version_that_was_named_is_that_or_nothing(filled: Cloud) -> Non
 
 @pytest.mark.parametrize("source", [Url("bkt", "nothing"), Url("nowhere", "from")])
 async def test_a_source_that_is_not_there_is_an_error(source: Url, filled: Cloud) -> None:
-    """It says which."""
+    """The error names the missing source."""
     with pytest.raises(HttpError, match=f"copy {source}: 404"):
         await copied(filled, source)
 
 
 async def test_a_target_bucket_that_is_not_there_is_an_error(filled: Cloud) -> None:
-    """It is told from a source that was replaced."""
+    """A missing target bucket is not taken for a replaced source."""
     async with Storage(endpoint=filled.url) as storage:
         with pytest.raises(HttpError, match="404"):
             await copy(storage, SOURCE, Url("nowhere", "x"))
 
 
 async def cut_short(cloud: Cloud, calls: int) -> None:
-    """Have a copy die after so many calls, as if the process did."""
+    """Let a copy end after a number of calls, as if the process had died."""
     with virtual_time():
         async with Storage(endpoint=cloud.url) as storage:
             task = asyncio.create_task(copy(storage, SOURCE, TARGET, chunk_size=2 * MIB))
@@ -177,7 +177,7 @@ async def cut_short(cloud: Cloud, calls: int) -> None:
 
 
 async def test_the_next_run_goes_on_with_the_token(cloud: Cloud) -> None:
-    """What the service has rewritten is not rewritten again."""
+    """The next run continues with the saved token."""
     cloud.store.put("bkt", "from", BIG)
     cloud.fault(Fault.delay(30, operation=REWRITE, skip=2, when="after"))
     await cut_short(cloud, 3)
@@ -191,7 +191,7 @@ async def test_the_next_run_goes_on_with_the_token(cloud: Cloud) -> None:
 
 
 async def test_a_copy_that_was_done_when_the_process_died_is_found(cloud: Cloud) -> None:
-    """The next run's token is refused by the condition, and what is there is ours."""
+    """If the copy was done when the process died, the next run finds it at the target."""
     cloud.store.put("bkt", "from", BIG)
     cloud.fault(Fault.delay(30, operation=REWRITE, skip=4, when="after"))
     await cut_short(cloud, 5)
@@ -203,7 +203,7 @@ async def test_a_copy_that_was_done_when_the_process_died_is_found(cloud: Cloud)
 
 @pytest.mark.parametrize("change", ["source", "token"])
 async def test_a_state_that_does_not_fit_any_more_is_dropped(change: str, cloud: Cloud) -> None:
-    """Another version of the source, or a token that the service has forgotten: the copy begins anew."""
+    """If the source was replaced or the token is unknown, the copy starts again."""
     cloud.store.put("bkt", "from", BIG)
     cloud.fault(Fault.delay(30, operation=REWRITE, skip=2, when="after"))
     await cut_short(cloud, 3)
@@ -218,7 +218,7 @@ async def test_a_state_that_does_not_fit_any_more_is_dropped(change: str, cloud:
 
 
 async def test_nothing_stays_on_disk_once_it_is_done(cloud: Cloud, tmp_path: Path) -> None:
-    """Neither of a large copy nor of a small one, which never had anything there."""
+    """The state of a large copy is deleted at its end; a small copy has none."""
     cloud.store.put("bkt", "from", BIG)
     async with Storage(endpoint=cloud.url) as storage:
         await copy(storage, SOURCE, TARGET, state=tmp_path / "states", chunk_size=4 * MIB)
@@ -230,7 +230,7 @@ async def test_nothing_stays_on_disk_once_it_is_done(cloud: Cloud, tmp_path: Pat
 
 @pytest.mark.parametrize("answer", ["{}", '{"done": false}', '{"done": false, "rewriteToken": "t"}', '{"done": true}'])
 async def test_a_service_that_does_not_come_to_an_end(answer: str) -> None:
-    """What says nothing of use is told; what goes on for ever without any progress is waited for only so long."""
+    """An invalid response is an error at once; a service without progress is abandoned at the limits of the policy."""
     source = Object("bkt", "from", 1, 5, crc32c="AAAAAA==")
     with virtual_time(seed=1), Wire(reply(200, answer.encode())) as wire:
         async with Storage(endpoint=wire.url) as storage:

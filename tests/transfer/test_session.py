@@ -1,4 +1,4 @@
-"""The rules of a session, against a model of the service: whatever happens, all is there once, or never."""
+"""The rules of a session, tested against a model of the service: in the end there is one version, or none."""
 
 from dataclasses import dataclass, field
 
@@ -14,7 +14,7 @@ CHUNKS = st.integers(1, 4).map(lambda count: count * GRAIN)
 
 @dataclass
 class Service:
-    """One session at a time, which counts versions; bytes are only counted, since they are told by their place."""
+    """A model of the service, with one session at a time. It counts versions; data is only counted, not stored."""
 
     size: int
     have: int = 0
@@ -24,7 +24,7 @@ class Service:
     sessions: int = 0
 
     def start(self) -> bool:
-        """Begin a session, unless the condition (nothing is there) has failed."""
+        """Begin a session, unless the precondition (no object) has failed."""
         if self.versions:
             return False
         self.have, self.open, self.finished = 0, True, False
@@ -32,7 +32,7 @@ class Service:
         return True
 
     def take(self, first: int, end: int) -> None:
-        """Store what fits."""
+        """Store bytes."""
         assert first <= self.have, "the client has left a hole"
         self.have = max(self.have, end)
         if self.have == self.size and not self.finished:
@@ -40,7 +40,7 @@ class Service:
             self.versions += 1
 
     def reply(self) -> tuple[int, dict[str, str]]:
-        """What it says of itself."""
+        """Return status and headers of the response to a chunk or query."""
         if not self.open:
             return 410, {}
         if self.finished:
@@ -50,7 +50,7 @@ class Service:
 
 @dataclass
 class Client:
-    """Drives the machine as the real one does, and notes what it was told."""
+    """Drive the state machine as the real client does, and log the steps."""
 
     service: Service
     size: int | None
@@ -64,7 +64,7 @@ class Client:
         self.state = SessionState(self.size, resumed=self.resumed)
 
     def step(self, event: str, keep: int) -> bool:
-        """Take one step through an event; whether the end is reached."""
+        """Take one step with an event; return whether the upload has ended."""
         state, service = self.state, self.service
         self.log.append(f"{state.step.name} at {state.stored} ({event})")
         if state.step is Step.START:
@@ -111,7 +111,7 @@ STORY = st.lists(st.tuples(EVENTS, st.integers(0, 4 * GRAIN)), max_size=40)
 
 @given(SIZES, CHUNKS, STORY, st.booleans())
 def test_it_ends_well_once_all_is_well(size: int, chunk: int, story: list[tuple[str, int]], known: bool) -> None:
-    """After any story, a while of good weather ends with one version; no step leaves a hole or goes in circles."""
+    """After any faults, some steps without a fault end with one version; no step leaves a gap."""
     service = Service(size)
     client = Client(service, size if known else None, chunk)
     for event, keep in story:
@@ -130,7 +130,7 @@ def test_it_ends_well_once_all_is_well(size: int, chunk: int, story: list[tuple[
 
 @given(SIZES, CHUNKS, st.integers(0, 12))
 def test_another_process_goes_on(size: int, chunk: int, taken: int) -> None:
-    """It asks, and sends what is missing, in as many chunks as that takes."""
+    """A resumed session begins with a query, and sends what is missing in as few steps as possible."""
     service = Service(size)
     service.start()
     service.take(0, min(size, taken * GRAIN))
@@ -144,7 +144,7 @@ def test_another_process_goes_on(size: int, chunk: int, taken: int) -> None:
 
 @given(SIZES, CHUNKS)
 def test_fair_weather_needs_no_questions(size: int, chunk: int) -> None:
-    """A start, and a request for each chunk."""
+    """Without faults there are a start and one request for each chunk."""
     client = Client(Service(size), size, chunk)
     while not client.step("well", 0):
         pass
@@ -154,7 +154,7 @@ def test_fair_weather_needs_no_questions(size: int, chunk: int) -> None:
 
 @given(st.integers(0, 1000), SIZES | st.integers(1, 2**42), CHUNKS | st.just(64 * 1024 * 1024))
 def test_chunks_cover_the_whole(first: int, size: int, chunk: int) -> None:
-    """Each ends beyond where it begins, and the last part is small enough to be hashed before it is sent."""
+    """Each chunk ends beyond its beginning, and the last one has at most 8 MiB."""
     place = min(first * GRAIN, size - 1)
     for _ in range(1000):
         end = chunk_end(place, size, chunk)
@@ -169,7 +169,7 @@ def test_chunks_cover_the_whole(first: int, size: int, chunk: int) -> None:
 
 @pytest.mark.parametrize("text", ["bytes=1-5", "0-5", "bytes=0-", "bytes=0-x", "bytes=0-5,7-9", "bytes=0-" + "9" * 30])
 def test_an_invalid_range_is_no_answer(text: str) -> None:
-    """The server is asked again."""
+    """After an invalid Range header, the next step is a query."""
     state = SessionState(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
@@ -178,7 +178,7 @@ def test_an_invalid_range_is_no_answer(text: str) -> None:
 
 
 def test_a_server_that_claims_more_than_was_sent_is_not_believed() -> None:
-    """Nor one that has more than there is, in a session of another process."""
+    """A server that reports more bytes than were sent, or exist, ends the upload."""
     state = SessionState(GRAIN * 3)
     state.started()
     state.sending(GRAIN)
@@ -190,7 +190,7 @@ def test_a_server_that_claims_more_than_was_sent_is_not_believed() -> None:
 
 @pytest.mark.parametrize("code", [400, 412])
 def test_a_refusal_is_asked_about_once(code: int) -> None:
-    """What stays after the question is meant, until there is progress."""
+    """A refusal (400, 412) is followed by one query; the second one counts, unless there was progress."""
     state = SessionState(GRAIN * 3)
     state.started()
     state.sending(GRAIN)

@@ -1,4 +1,4 @@
-"""Uploads through sessions: after any failure the server is asked, and there is one version in the end, or none."""
+"""Uploads through sessions: after each failure the server is queried, and in the end there is one version, or none."""
 
 import os
 from pathlib import Path
@@ -46,7 +46,7 @@ SIX = ["start", *["send"] * 6]
 
 
 async def test_a_large_file_goes_in_chunks(cloud: Cloud, tmp_path: Path) -> None:
-    """The session is told the size, and the last chunk brings the checksum of the whole."""
+    """The start states the size, and the last chunk has the checksum of all bytes."""
     with metered() as told:
         async with storing(cloud) as storage:
             made = await upload(storage, file_of(tmp_path, SIZE), TARGET, chunk_size=CHUNK)
@@ -58,7 +58,7 @@ async def test_a_large_file_goes_in_chunks(cloud: Cloud, tmp_path: Path) -> None
 
 
 async def test_by_default_the_end_goes_by_itself(cloud: Cloud, tmp_path: Path) -> None:
-    """What is longer than 8 MiB goes in large chunks, but the last part, which is hashed before it is sent."""
+    """A file over 8 MiB goes in large chunks and a small last one, whose checksum is known before it is sent."""
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, 20 * MIB + 5), TARGET)
     ranges = [each.headers["content-range"] for each in cloud.requests if each.operation == SEND]
@@ -96,7 +96,7 @@ FAULTS: list[Any] = [
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize(("fault", "asked"), FAULTS)
 async def test_one_session_and_one_version(cloud: Cloud, tmp_path: Path, fault: Fault, asked: int, older: bool) -> None:
-    """Whatever fails, the session goes on from what the server has, and nothing is sent twice without need."""
+    """Whatever fails, the session continues after the stored bytes, and no byte is sent twice without need."""
     if older:
         cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(fault)
@@ -115,7 +115,7 @@ async def test_one_session_and_one_version(cloud: Cloud, tmp_path: Path, fault: 
 
 @pytest.mark.parametrize("fault", [{"action": "reset"}, {"action": "status", "code": 503}], ids=["reset", "503"])
 async def test_questions_are_asked_until_they_are_answered(cloud: Cloud, tmp_path: Path, fault: dict[str, Any]) -> None:
-    """A question that fails is asked again, and nothing else."""
+    """A failed query is repeated."""
     cloud.fault(Fault.reset(operation=SEND, nth=3), Fault.from_json({**fault, "operation": QUERY, "times": 3}))
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, SIZE), TARGET, chunk_size=CHUNK)
@@ -125,7 +125,7 @@ async def test_questions_are_asked_until_they_are_answered(cloud: Cloud, tmp_pat
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_a_lost_start_leaves_an_orphan_at_worst(cloud: Cloud, tmp_path: Path, when: Any) -> None:
-    """It commits nothing, and is repeated."""
+    """A failed start is repeated; a session that it may have begun commits nothing."""
     cloud.fault(Fault.reset(when=when, operation=START))
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, SIZE), TARGET, chunk_size=CHUNK)
@@ -136,7 +136,7 @@ async def test_a_lost_start_leaves_an_orphan_at_worst(cloud: Cloud, tmp_path: Pa
 @pytest.mark.parametrize("code", [404, 410])
 @pytest.mark.parametrize("nth", [1, 3, 6])
 async def test_a_session_that_is_gone_makes_room_for_another(cloud: Cloud, tmp_path: Path, code: int, nth: int) -> None:
-    """All goes again, from its beginning, and what was told to the meter is taken back."""
+    """If the session is gone, all bytes are sent through another one, and the reported progress is taken back."""
     cloud.fault(Fault.expire_session(status=code, nth=nth))
     with metered() as told:
         async with storing(cloud) as storage:
@@ -147,7 +147,7 @@ async def test_a_session_that_is_gone_makes_room_for_another(cloud: Cloud, tmp_p
 
 
 async def test_a_session_that_is_gone_when_asked(cloud: Cloud, tmp_path: Path) -> None:
-    """The same, after a failure."""
+    """The same holds if a query finds that the session is gone."""
     cloud.fault(Fault.reset(operation=SEND, nth=3), Fault.expire_session(operation=QUERY))
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, SIZE), TARGET, chunk_size=CHUNK)
@@ -156,7 +156,7 @@ async def test_a_session_that_is_gone_when_asked(cloud: Cloud, tmp_path: Path) -
 
 @pytest.mark.parametrize("older", [False, True])
 async def test_a_finished_session_that_is_gone_is_not_done_again(cloud: Cloud, tmp_path: Path, older: bool) -> None:
-    """The end was sent, its reply lost and the session forgotten: the new one's condition tells, and it is ours."""
+    """If the last response was lost and the session is gone, the precondition of the new one finds the object."""
     if older:
         cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(Fault.reset(when="after", operation=SEND, nth=6), Fault.expire_session(operation=QUERY))
@@ -169,7 +169,7 @@ async def test_a_finished_session_that_is_gone_is_not_done_again(cloud: Cloud, t
 
 
 async def test_sessions_that_always_go_are_given_up(cloud: Cloud, tmp_path: Path) -> None:
-    """A service that forgets every session will not get the object."""
+    """If every session is lost, the upload fails."""
     cloud.fault(Fault.expire_session(skip=3, times=None))
     async with storing(cloud) as storage:
         with pytest.raises(TransferError, match="has lost what it had 16 times"):
@@ -178,7 +178,7 @@ async def test_sessions_that_always_go_are_given_up(cloud: Cloud, tmp_path: Path
 
 
 async def test_a_bucket_that_is_gone_ends_it(cloud: Cloud, tmp_path: Path) -> None:
-    """404 from a session begins another one; 404 to that is the last word."""
+    """A 404 from a session begins another one; a 404 to its start ends the upload."""
     path = file_of(tmp_path, SIZE)
 
     def vanish() -> None:
@@ -194,7 +194,7 @@ async def test_a_bucket_that_is_gone_ends_it(cloud: Cloud, tmp_path: Path) -> No
 
 
 async def test_bytes_that_the_server_forgets_go_again(cloud: Cloud, tmp_path: Path) -> None:
-    """Even such as it had acknowledged."""
+    """Bytes that the server had acknowledged and has lost are sent again."""
     cloud.fault(Fault.rewind(CHUNK, nth=4), Fault.rewind(0, nth=6))
     with metered() as told:
         async with storing(cloud) as storage:
@@ -206,7 +206,7 @@ async def test_bytes_that_the_server_forgets_go_again(cloud: Cloud, tmp_path: Pa
 
 @pytest.mark.parametrize("nth", [1, 3, 6])
 async def test_bytes_changed_on_the_way_are_never_seen(cloud: Cloud, tmp_path: Path, nth: int) -> None:
-    """The last chunk's checksum tells; all goes again, once."""
+    """If the checksum in the last chunk does not match, all bytes are sent again, once."""
     cloud.fault(Fault.corrupt_upload(5, operation=SEND, nth=nth))
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, SIZE), TARGET, chunk_size=CHUNK)
@@ -216,7 +216,7 @@ async def test_bytes_changed_on_the_way_are_never_seen(cloud: Cloud, tmp_path: P
 
 
 async def test_bytes_changed_on_the_way_again_are_an_error(cloud: Cloud, tmp_path: Path) -> None:
-    """Nothing of them is seen, and nothing is left for another run to go on with."""
+    """The second mismatch is final: no object is made, and no state is kept."""
     cloud.fault(Fault.corrupt_upload(5, operation=SEND, times=None))
     async with storing(cloud) as storage:
         with pytest.raises(ChecksumMismatch):
@@ -230,7 +230,7 @@ async def test_bytes_changed_on_the_way_again_are_an_error(cloud: Cloud, tmp_pat
 async def test_a_condition_that_fails_at_the_end_is_told(
     cloud: Cloud, tmp_path: Path, generation: int | None, lost: bool
 ) -> None:
-    """Somebody else wrote meanwhile: theirs stays, whatever became of our last chunk."""
+    """If somebody else writes during the upload, their object stays, also if the last response was lost."""
     if lost:
         cloud.fault(Fault.reset(operation=SEND, nth=6))
     path = file_of(tmp_path, SIZE)
@@ -243,7 +243,7 @@ async def test_a_condition_that_fails_at_the_end_is_told(
 
 
 async def test_a_condition_that_cannot_hold_is_told_at_the_start(cloud: Cloud, tmp_path: Path) -> None:
-    """Before any byte is sent."""
+    """A precondition that fails at the start is an error before any byte is sent."""
     older = cloud.store.put("bkt", "thing", b"older", {})
     path = file_of(tmp_path, SIZE)
     async with storing(cloud) as storage:
@@ -256,7 +256,7 @@ async def test_a_condition_that_cannot_hold_is_told_at_the_start(cloud: Cloud, t
 
 @pytest.mark.parametrize("code", [403, 499, 501])
 async def test_final_errors_are_final(cloud: Cloud, tmp_path: Path, code: int) -> None:
-    """They end the session, too, unless the caller may mend what is wrong."""
+    """A permanent error ends the session, unless other credentials can cure it."""
     cloud.fault(Fault.status(code, operation=SEND, nth=2))
     async with storing(cloud) as storage:
         with pytest.raises(HttpError) as caught:
@@ -266,7 +266,7 @@ async def test_final_errors_are_final(cloud: Cloud, tmp_path: Path, code: int) -
 
 
 async def test_400_is_asked_about_once(cloud: Cloud, tmp_path: Path) -> None:
-    """It may be the echo of an attempt that timed out; if it stays, it is meant."""
+    """A 400 may come from an attempt that timed out, so one query follows; the second 400 is final."""
     cloud.fault(Fault.status(400, operation=SEND, skip=1, times=None))
     async with storing(cloud) as storage:
         with pytest.raises(HttpError):
@@ -275,7 +275,7 @@ async def test_400_is_asked_about_once(cloud: Cloud, tmp_path: Path) -> None:
 
 
 async def test_patience_is_for_standing_still(cloud: Cloud, tmp_path: Path) -> None:
-    """With two attempts, every chunk may fail once; only what fails twice in the same place is given up."""
+    """With two attempts, every chunk may fail once; two failures without progress are final."""
     for nth in range(1, 12, 2):
         cloud.fault(Fault.status(503, operation=SEND, nth=nth))
     policy = cloud_storage.policy.with_attempts(2)
@@ -288,7 +288,7 @@ async def test_patience_is_for_standing_still(cloud: Cloud, tmp_path: Path) -> N
 
 
 async def test_a_server_that_takes_and_keeps_nothing_is_given_up(cloud: Cloud, tmp_path: Path) -> None:
-    """It says so politely, but for ever."""
+    """A server that confirms no bytes is abandoned at the limits of the policy."""
     cloud.fault(Fault.partial(0, status=308, times=None))
     async with storing(cloud, policy=cloud_storage.policy.with_attempts(5)) as storage:
         with pytest.raises(TransferError, match="has kept nothing more of it"):
@@ -297,7 +297,7 @@ async def test_a_server_that_takes_and_keeps_nothing_is_given_up(cloud: Cloud, t
 
 
 def session(*answers: Answer) -> Wire:
-    """A server that begins a session and then answers as told."""
+    """Begin a session, then send the given responses."""
     return Wire(reply(200, b"", "Location: /upload/storage/v1/b/bkt/o?uploadType=resumable&upload_id=1"), *answers)
 
 
@@ -311,7 +311,7 @@ def session(*answers: Answer) -> Wire:
     ids=["more than was sent", "a redirect", "a teapot"],
 )
 async def test_what_makes_no_sense_is_the_end(tmp_path: Path, answer: Answer, text: str) -> None:
-    """An upload ends with a word on what the server said."""
+    """An invalid response ends the upload, and the error shows it."""
     with session(answer) as wire:
         async with storing(wire.url) as storage:
             with pytest.raises(TransferError, match=text):
@@ -319,7 +319,7 @@ async def test_what_makes_no_sense_is_the_end(tmp_path: Path, answer: Answer, te
 
 
 async def test_a_garbled_range_is_asked_about(tmp_path: Path) -> None:
-    """Until patience ends."""
+    """After an invalid Range, queries follow until the limits of the policy."""
     with session(reply(308, b"", "Range: bytes=7-9")) as wire:
         async with storing(wire.url, policy=cloud_storage.policy.with_attempts(3)) as storage:
             with pytest.raises(TransferError, match="has kept nothing more"):
@@ -328,7 +328,7 @@ async def test_a_garbled_range_is_asked_about(tmp_path: Path) -> None:
 
 
 async def test_no_session_is_no_upload(tmp_path: Path) -> None:
-    """A start without a Location."""
+    """A response to the start without a Location is an error."""
     with Wire(reply(200)) as wire:
         async with storing(wire.url) as storage:
             with pytest.raises(TransferError, match="began no session"):
@@ -336,7 +336,7 @@ async def test_no_session_is_no_upload(tmp_path: Path) -> None:
 
 
 async def test_what_was_stored_wrong_is_deleted(tmp_path: Path) -> None:
-    """Where the server does not compare the checksum, we do."""
+    """If the server does not compare the checksum, the client does, and deletes the wrong version."""
     wrong = b'{"bucket":"bkt","name":"thing","generation":"5","size":"%d","crc32c":"AAAAAA=="}' % SIZE
     taken = [reply(308, b"", f"Range: bytes=0-{count * CHUNK - 1}") for count in range(1, 6)]
     with session(*taken, reply(200, wrong), reply(204)) as wire:
@@ -349,7 +349,7 @@ async def test_what_was_stored_wrong_is_deleted(tmp_path: Path) -> None:
 
 
 async def test_all_there_but_not_done_is_asked_about(tmp_path: Path) -> None:
-    """A server that has every byte, and no object yet, is asked until it has."""
+    """A server that has all bytes and no object yet is queried until it has."""
     done = b'{"bucket":"bkt","name":"thing","generation":"5","size":"%d","crc32c":"%s"}'
     made = done % (SIZE, crc32c_of(data_of(SIZE)).encode())
     whole = reply(308, b"", f"Range: bytes=0-{SIZE - 1}")
@@ -360,7 +360,7 @@ async def test_all_there_but_not_done_is_asked_about(tmp_path: Path) -> None:
 
 
 async def test_a_cancelled_session_is_not_missed(cloud: Cloud, tmp_path: Path) -> None:
-    """That it cannot be cancelled does not hide why."""
+    """A failed cancellation of the session does not hide the error before it."""
     path = file_of(tmp_path, SIZE)
     cloud.fault(Fault.reset(operation=CANCEL))
     with metered(When(2 * CHUNK, lambda: os.truncate(path, 5))):
@@ -370,7 +370,7 @@ async def test_a_cancelled_session_is_not_missed(cloud: Cloud, tmp_path: Path) -
 
 
 async def test_other_operations_do_not_matter(cloud: Cloud, tmp_path: Path) -> None:
-    """A file of exactly one chunk goes at once, and one of exactly two in two."""
+    """A file of exactly one chunk takes one request, and one of exactly two takes two chunks."""
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, CHUNK), TARGET, chunk_size=CHUNK)
         await upload(storage, file_of(tmp_path, 2 * CHUNK), TARGET, chunk_size=CHUNK)

@@ -1,4 +1,4 @@
-"""Uploads in one request: exactly one new version, whatever is lost, and never a blind one."""
+"""Uploads in one request: exactly one new version, whatever response is lost, and always under a precondition."""
 
 import os
 import socket
@@ -56,13 +56,13 @@ UNDONE: list[Any] = [
 
 
 def lose(cloud: Cloud, fault: dict[str, Any], nth: int = 1) -> None:
-    """Have an upload meet a fault."""
+    """Let the nth upload request meet a fault."""
     cloud.fault(Fault.from_json({**fault, "operation": INSERT, "nth": nth}))
 
 
 @pytest.mark.parametrize("size", SIZES)
 async def test_one_request_makes_one_version(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """The request brings the bytes, their checksum, the kind and the time of the file, and a condition."""
+    """The request has data, checksum, content type, modification time and a precondition."""
     path = file_of(tmp_path, size, "notes.txt")
     os.utime(path, (1, 1_700_000_000.9))
     with metered() as told:
@@ -85,7 +85,7 @@ async def test_one_request_makes_one_version(cloud: Cloud, tmp_path: Path, size:
 async def test_a_lost_reply_makes_no_second_version(
     cloud: Cloud, tmp_path: Path, size: int, older: bool, fault: dict[str, Any]
 ) -> None:
-    """Whatever becomes of the reply, the object is written once, over nothing or over another one."""
+    """If the response is lost, the object is written once, whether it is new or replaces another."""
     if older:
         cloud.store.put("bkt", "thing", b"older", {})
     lose(cloud, fault, nth=2 if older else 1)
@@ -104,7 +104,7 @@ async def test_a_lost_reply_makes_no_second_version(
 async def test_what_was_not_done_is_done_again(
     cloud: Cloud, tmp_path: Path, size: int, older: bool, fault: dict[str, Any]
 ) -> None:
-    """A first attempt that came to nothing leaves no doubt that keeps the object from being replaced."""
+    """If the first attempt had no effect, the second one makes the object."""
     if older:
         cloud.store.put("bkt", "thing", b"older", {})
     lose(cloud, fault)
@@ -117,7 +117,7 @@ async def test_what_was_not_done_is_done_again(
 
 
 async def test_whatever_is_there_is_replaced_under_its_own_condition(cloud: Cloud, tmp_path: Path) -> None:
-    """The first guess is that nothing is there; what is there is looked at, and its version is the condition."""
+    """An existing target is replaced under its generation; the first guess is that it does not exist."""
     older = cloud.store.put("bkt", "thing", b"older", {})
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, 10), TARGET)
@@ -126,7 +126,7 @@ async def test_whatever_is_there_is_replaced_under_its_own_condition(cloud: Clou
 
 
 async def test_in_a_crowd_it_goes_on_for_a_while(cloud: Cloud, tmp_path: Path) -> None:
-    """Others that write in between delay an upload that replaces anything, but do not stop it."""
+    """Other writers delay an upload that replaces any version, but do not stop it."""
     cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, times=4))
     async with storing(cloud) as storage:
@@ -136,7 +136,7 @@ async def test_in_a_crowd_it_goes_on_for_a_while(cloud: Cloud, tmp_path: Path) -
 
 
 async def test_a_crowd_that_never_ends_is_given_up(cloud: Cloud, tmp_path: Path) -> None:
-    """Not for ever: then it says why, and nothing of ours is there."""
+    """If others keep writing, the upload fails after some rounds, and writes nothing."""
     cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, times=None))
     async with storing(cloud) as storage:
@@ -146,7 +146,7 @@ async def test_a_crowd_that_never_ends_is_given_up(cloud: Cloud, tmp_path: Path)
 
 
 async def test_what_vanishes_in_between_is_no_obstacle(cloud: Cloud, tmp_path: Path) -> None:
-    """An object that was there, and then is not, makes room."""
+    """If the target is deleted between refusal and look, the upload makes it."""
     cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(Fault.delete_object(operation="storage.objects.get"))
     async with storing(cloud) as storage:
@@ -156,7 +156,7 @@ async def test_what_vanishes_in_between_is_no_obstacle(cloud: Cloud, tmp_path: P
 
 @BOTH
 async def test_nothing_is_clobbered_on_demand(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """`generation=0` leaves what is there alone."""
+    """With generation=0, an existing target stays."""
     cloud.store.put("bkt", "thing", b"older", {})
     async with storing(cloud) as storage:
         with pytest.raises(TargetExists, match="gs://bkt/thing exists already"):
@@ -166,7 +166,7 @@ async def test_nothing_is_clobbered_on_demand(cloud: Cloud, tmp_path: Path, size
 
 @pytest.mark.parametrize("fault", LOST)
 async def test_ones_own_work_is_not_taken_for_anothers(cloud: Cloud, tmp_path: Path, fault: dict[str, Any]) -> None:
-    """After a lost reply, `generation=0` finds its own object and says so."""
+    """With generation=0, after a lost response, the upload recognizes its own object."""
     lose(cloud, fault)
     async with storing(cloud, stall_timeout=0.2) as storage:
         made = await upload(storage, file_of(tmp_path, 10), TARGET, generation=0)
@@ -175,7 +175,7 @@ async def test_ones_own_work_is_not_taken_for_anothers(cloud: Cloud, tmp_path: P
 
 
 async def test_anothers_work_is_not_taken_for_ones_own(cloud: Cloud, tmp_path: Path) -> None:
-    """After an attempt that came to nothing, somebody else's object is somebody else's."""
+    """After an attempt without effect, an object of somebody else is recognized as such."""
     cloud.fault(Fault.status(503, operation=INSERT), Fault.replace_object(b"x", operation=INSERT, when="before"))
     async with storing(cloud) as storage:
         with pytest.raises(TargetExists):
@@ -184,7 +184,7 @@ async def test_anothers_work_is_not_taken_for_ones_own(cloud: Cloud, tmp_path: P
 
 
 async def test_a_version_that_is_asked_for_is_replaced(cloud: Cloud, tmp_path: Path) -> None:
-    """Just that one, at once."""
+    """A required generation is replaced with a single request."""
     older = cloud.store.put("bkt", "thing", b"older", {})
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, 10), TARGET, generation=older.generation)
@@ -193,7 +193,7 @@ async def test_a_version_that_is_asked_for_is_replaced(cloud: Cloud, tmp_path: P
 
 @pytest.mark.parametrize("doubt", [False, True])
 async def test_a_version_that_has_changed_is_not_replaced(cloud: Cloud, tmp_path: Path, doubt: bool) -> None:
-    """Nor after a lost attempt, if what is there is not ours."""
+    """Another generation than the required one is not replaced, also after a lost response."""
     older = cloud.store.put("bkt", "thing", b"older", {})
     cloud.store.put("bkt", "thing", b"newer", {})
     if doubt:
@@ -205,7 +205,7 @@ async def test_a_version_that_has_changed_is_not_replaced(cloud: Cloud, tmp_path
 
 
 async def test_replaced_right_after_a_lost_reply_is_told(cloud: Cloud, tmp_path: Path) -> None:
-    """Ours was written and overwritten: a second one of ours over theirs would be one too many."""
+    """If the response is lost and somebody else overwrites the object, the upload does not write again."""
     cloud.store.put("bkt", "thing", b"older", {})
     lose(cloud, {"action": "status", "code": 503, "when": "after"}, nth=2)
     cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, nth=2))
@@ -218,7 +218,7 @@ async def test_replaced_right_after_a_lost_reply_is_told(cloud: Cloud, tmp_path:
 
 @BOTH
 async def test_bytes_changed_on_the_way_are_sent_again(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """The server refuses them by their checksum, so nothing wrong is ever there."""
+    """The server refuses bytes that do not match the checksum, and the client sends them again."""
     cloud.fault(Fault.corrupt_upload(3, operation=INSERT))
     async with storing(cloud) as storage:
         await upload(storage, file_of(tmp_path, size), TARGET)
@@ -227,7 +227,7 @@ async def test_bytes_changed_on_the_way_are_sent_again(cloud: Cloud, tmp_path: P
 
 
 async def test_bytes_always_changed_on_the_way_are_an_error(cloud: Cloud, tmp_path: Path) -> None:
-    """After three times it is no accident."""
+    """The third mismatch is final."""
     cloud.fault(Fault.corrupt_upload(3, operation=INSERT, times=None))
     async with storing(cloud) as storage:
         with pytest.raises(ChecksumMismatch, match="checksums differ"):
@@ -236,7 +236,7 @@ async def test_bytes_always_changed_on_the_way_are_an_error(cloud: Cloud, tmp_pa
 
 
 async def test_what_a_careless_server_stored_wrong_is_deleted(tmp_path: Path) -> None:
-    """Where the server does not compare, we do; just that version goes."""
+    """If the server does not compare the checksum, the client does, and deletes just the wrong version."""
     wrong = b'{"bucket":"bkt","name":"thing","generation":"5","size":"10","crc32c":"AAAAAA=="}'
     with Wire(reply(200, wrong), reply(204)) as wire:
         async with storing(wire.url) as storage:
@@ -246,7 +246,7 @@ async def test_what_a_careless_server_stored_wrong_is_deleted(tmp_path: Path) ->
 
 
 async def test_an_emulator_that_tells_no_checksum_is_believed(tmp_path: Path) -> None:
-    """There is nothing to compare, but for the size."""
+    """If an emulator states no checksum, only the size is compared."""
     with Wire(reply(200, b'{"bucket":"bkt","name":"thing","generation":"5","size":"10"}')) as wire:
         async with storing(wire.url) as storage:
             assert (await upload(storage, file_of(tmp_path, 10), TARGET)).generation == 5
@@ -254,7 +254,7 @@ async def test_an_emulator_that_tells_no_checksum_is_believed(tmp_path: Path) ->
 
 @pytest.mark.parametrize("code", [400, 403, 404, 501])
 async def test_final_errors_are_final(cloud: Cloud, tmp_path: Path, code: int) -> None:
-    """They come out as they are, after one attempt, and say what was to be done."""
+    """A permanent error is raised after one attempt, and names the operation."""
     cloud.fault(Fault.status(code, message="no such luck", operation=INSERT))
     path = file_of(tmp_path, 10)
     async with storing(cloud) as storage:
@@ -265,7 +265,7 @@ async def test_final_errors_are_final(cloud: Cloud, tmp_path: Path, code: int) -
 
 
 async def test_patience_ends(cloud: Cloud, tmp_path: Path) -> None:
-    """With a report of what was tried."""
+    """At the limits of the policy, the error has a report of the attempts."""
     cloud.fault(Fault.status(503, operation=INSERT, times=None))
     async with storing(cloud, policy=cloud_storage.policy.with_attempts(3)) as storage:
         with pytest.raises(HttpError) as caught:
@@ -276,7 +276,7 @@ async def test_patience_ends(cloud: Cloud, tmp_path: Path) -> None:
 
 
 async def test_a_server_that_takes_no_bytes_has_stalled(tmp_path: Path) -> None:
-    """A body of some size waits for the server no longer than it may, and comes again."""
+    """If the server takes no bytes for too long, the attempt fails and is repeated."""
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4 * KIB)
         url = f"http://127.0.0.1:{deaf.getsockname()[1]}"
@@ -290,7 +290,7 @@ async def test_a_server_that_takes_no_bytes_has_stalled(tmp_path: Path) -> None:
 
 @BOTH
 async def test_a_server_that_does_not_answer_has_stalled(tmp_path: Path, size: int) -> None:
-    """All is sent, and nothing comes back."""
+    """If the server takes all bytes and does not respond, the attempt fails."""
     with Wire(Answer(end="stall")) as wire:
         async with storing(wire.url, stall_timeout=0.2, policy=cloud_storage.policy.with_attempts(2)) as storage:
             with pytest.raises(Stalled, match=r"has not answered for 0\.2 s"):
@@ -299,7 +299,7 @@ async def test_a_server_that_does_not_answer_has_stalled(tmp_path: Path, size: i
 
 
 async def test_streams_that_fit_go_at_once(cloud: Cloud) -> None:
-    """Iterables and files in memory, empty ones too; their kind is that of the target's name."""
+    """Small streams go in one request; their content type is guessed from the name of the target."""
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"one "
@@ -315,7 +315,7 @@ async def test_streams_that_fit_go_at_once(cloud: Cloud) -> None:
 
 
 async def test_nothing_is_left_open(cloud: Cloud, tmp_path: Path) -> None:
-    """Neither after success nor after failure."""
+    """Neither success nor failure leaves a file open."""
     path = file_of(tmp_path, IN_PIECES)
     async with storing(cloud) as storage:
         await upload(storage, path, TARGET)

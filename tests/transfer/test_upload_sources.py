@@ -1,4 +1,4 @@
-"""The sources and targets of uploads: what changes meanwhile, cannot be read or has an odd name."""
+"""The sources and targets of uploads: files that change, cannot be read or have odd names."""
 
 import os
 from collections.abc import Callable
@@ -32,7 +32,7 @@ SMALL, LARGE = 3 * MIB, 5 * CHUNK + 1000
 
 
 async def test_a_file_that_changes_while_it_is_sent_is_told(cloud: Cloud, tmp_path: Path) -> None:
-    """What the server refuses because the file has changed since its checksum was taken is no fault of the network."""
+    """If the server refuses the checksum because the file was changed, the error says so."""
     path = file_of(tmp_path, SMALL)
 
     def change() -> None:
@@ -48,7 +48,7 @@ async def test_a_file_that_changes_while_it_is_sent_is_told(cloud: Cloud, tmp_pa
 
 @pytest.mark.parametrize("size", [0, 2 * MIB])
 async def test_a_file_that_shrinks_while_it_is_sent_is_told(cloud: Cloud, tmp_path: Path, size: int) -> None:
-    """And nothing is there."""
+    """If the file becomes shorter, the error says so, and no object is made."""
     path = file_of(tmp_path, SMALL)
     with metered(When(1, lambda: os.truncate(path, size))):
         async with storing(cloud) as storage:
@@ -58,7 +58,7 @@ async def test_a_file_that_shrinks_while_it_is_sent_is_told(cloud: Cloud, tmp_pa
 
 
 async def test_sources_that_cannot_be_read_are_named(cloud: Cloud, tmp_path: Path) -> None:
-    """Missing, a folder, a FIFO (which nobody waits for), without permission, or with an impossible name."""
+    """A missing file, a folder, a FIFO, a file without permission and an impossible name are clear errors."""
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
     cases = [(tmp_path / "none", "No such file", "path"), (tmp_path, "it is a folder", "-r"), (fifo, "neither", "pipe")]
@@ -73,7 +73,7 @@ async def test_sources_that_cannot_be_read_are_named(cloud: Cloud, tmp_path: Pat
 
 
 async def test_a_file_of_the_system_has_more_than_it_says(cloud: Cloud, tmp_path: Path) -> None:
-    """Those in /proc have the size 0, and are uploaded as what they hold."""
+    """Files in /proc have the size 0, and are uploaded with their content."""
     system = Path("/proc/version")
     path = system if system.exists() else file_of(tmp_path, 10)  # noqa: ASYNC240
     async with storing(cloud) as storage:
@@ -82,7 +82,7 @@ async def test_a_file_of_the_system_has_more_than_it_says(cloud: Cloud, tmp_path
 
 
 async def test_targets_are_checked(cloud: Cloud, tmp_path: Path) -> None:
-    """Before anything is sent."""
+    """Invalid arguments are refused before any request."""
     path = file_of(tmp_path, 1)
     async with storing(cloud) as storage:
         for target, more, text in [
@@ -104,7 +104,7 @@ async def test_targets_are_checked(cloud: Cloud, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["a b+c%2F", "../x", "ünï/ço∂é", "#?&=", "x" * 1024, "a//b/"])
 async def test_odd_names_arrive_as_they_are(cloud: Cloud, tmp_path: Path, name: str) -> None:
-    """Whatever a name holds, it is the name."""
+    """Any Unicode name is stored unchanged."""
     async with storing(cloud) as storage:
         made = await upload(storage, file_of(tmp_path, 3), Url("bkt", name))
         assert made.name == name
@@ -124,7 +124,7 @@ async def test_odd_names_arrive_as_they_are(cloud: Cloud, tmp_path: Path, name: 
     ],
 )
 def test_the_kind_is_guessed_by_the_name(name: str, kind: str) -> None:
-    """Of what is compressed, it is the compression: nobody unpacks it on the way."""
+    """The content type of a compressed file is that of the compression."""
     assert guess_content_type(name) == kind
 
 
@@ -137,7 +137,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_a_source_that_changes_is_not_uploaded(cloud: Cloud, tmp_path: Path, change: str) -> None:
-    """The session is cancelled before its end is sent, and nothing is seen of it."""
+    """If the file is changed during the upload, the session is cancelled before its last chunk."""
     path = file_of(tmp_path, LARGE)
     os.utime(path, ns=(1, 1))
     with metered(When(2 * CHUNK, lambda: CHANGES[change](path))):
@@ -151,7 +151,7 @@ async def test_a_source_that_changes_is_not_uploaded(cloud: Cloud, tmp_path: Pat
 
 
 async def test_a_source_that_is_deleted_is_still_read(cloud: Cloud, tmp_path: Path) -> None:
-    """It is open, and so it is there as long as it takes."""
+    """A file that is deleted during the upload is read to its end."""
     path = file_of(tmp_path, LARGE)
     with metered(When(CHUNK, path.unlink)):
         async with storing(cloud) as storage:

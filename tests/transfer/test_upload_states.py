@@ -1,4 +1,4 @@
-"""Uploads that another process goes on with: the session on disk, and what makes it worthless."""
+"""Uploads that another process continues: the session on disk, and when it is not used."""
 
 import asyncio
 import json
@@ -41,12 +41,12 @@ IMPATIENT = cloud_storage.policy.with_attempts(1)
 
 
 def states() -> list[Path]:
-    """What is kept on disk."""
+    """Return the files of states."""
     return sorted(Path(os.environ["FORBEAR_STATE_DIR"]).iterdir())
 
 
 async def interrupted(cloud: Cloud, path: Path, nth: int = 4, **settings: Any) -> None:
-    """An upload that gives up at a chunk, and leaves its state."""
+    """Begin an upload that fails at a chunk and leaves its state."""
     cloud.fault(Fault.reset(operation=SEND, nth=nth))
     async with storing(cloud, policy=IMPATIENT) as storage:
         with pytest.raises(Exception, match=r".") as caught:
@@ -56,7 +56,7 @@ async def interrupted(cloud: Cloud, path: Path, nth: int = 4, **settings: Any) -
 
 
 async def resumed(cloud: Cloud, path: Path, **settings: Any) -> list[str]:
-    """The next run, and what it asked for."""
+    """Run the upload again; return the operations of its requests."""
     before = cloud.requests.total
     with metered() as told:
         async with storing(cloud) as storage:
@@ -70,7 +70,7 @@ async def resumed(cloud: Cloud, path: Path, **settings: Any) -> list[str]:
 
 
 async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path) -> None:
-    """It asks first, and sends what is missing."""
+    """The next run begins with a query, and sends only what is missing."""
     path = file_of(tmp_path, SIZE)
     await interrupted(cloud, path)
     assert await resumed(cloud, path) == ["query", *["send"] * 6]
@@ -79,7 +79,7 @@ async def test_the_next_run_goes_on(cloud: Cloud, tmp_path: Path) -> None:
 
 
 async def test_the_state_is_private(cloud: Cloud, tmp_path: Path) -> None:
-    """The session's address is all that is needed to write to it."""
+    """Only its owner may read a state, because the URL of a session gives access to it."""
     await interrupted(cloud, file_of(tmp_path, SIZE))
     (path,) = states()
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
@@ -87,7 +87,7 @@ async def test_the_state_is_private(cloud: Cloud, tmp_path: Path) -> None:
 
 
 async def test_a_folder_for_states_can_be_named(cloud: Cloud, tmp_path: Path) -> None:
-    """And is made."""
+    """The folder `state` is made and used."""
     path, own = file_of(tmp_path, SIZE), tmp_path / "deep" / "states"
     cloud.fault(Fault.reset(operation=SEND, nth=4))
     async with storing(cloud, policy=IMPATIENT) as storage:
@@ -101,7 +101,7 @@ async def test_a_folder_for_states_can_be_named(cloud: Cloud, tmp_path: Path) ->
 
 @pytest.mark.parametrize("cut", ["before", "after"])
 async def test_a_run_that_died_at_the_end_is_found_done(cloud: Cloud, tmp_path: Path, cut: Any) -> None:
-    """The object is there already, or only its last part is missing: one version."""
+    """If the process died at the last chunk, the next run completes the upload, or finds it complete."""
     path = file_of(tmp_path, SIZE)
     cloud.fault(Fault.reset(when=cut, operation=SEND, nth=9))
     async with storing(cloud, policy=IMPATIENT) as storage:
@@ -113,7 +113,7 @@ async def test_a_run_that_died_at_the_end_is_found_done(cloud: Cloud, tmp_path: 
 
 @pytest.mark.parametrize("fate", ["deleted", "replaced"])
 async def test_what_is_gone_since_it_was_done_is_done_again(cloud: Cloud, tmp_path: Path, fate: str) -> None:
-    """A session tells for days that it is done, and a process that died at its very end has left its address."""
+    """If the object of a complete session was deleted or replaced since, the next run uploads it again."""
     path = file_of(tmp_path, SIZE)
     cloud.fault(Fault.reset(when="after", operation=SEND, nth=9))
     async with storing(cloud, policy=IMPATIENT) as storage:
@@ -130,7 +130,7 @@ async def test_what_is_gone_since_it_was_done_is_done_again(cloud: Cloud, tmp_pa
 
 
 async def test_one_that_was_done_and_forgotten_is_not_done_again(cloud: Cloud, tmp_path: Path) -> None:
-    """The new session's condition tells: it is the one that held for the old one."""
+    """If a complete session is gone, the precondition of the new one finds the object."""
     path = file_of(tmp_path, SIZE)
     cloud.fault(Fault.reset(when="after", operation=SEND, nth=9))
     async with storing(cloud, policy=IMPATIENT) as storage:
@@ -143,7 +143,7 @@ async def test_one_that_was_done_and_forgotten_is_not_done_again(cloud: Cloud, t
 
 @pytest.mark.parametrize("code", [404, 410])
 async def test_a_session_that_is_gone_is_begun_anew(cloud: Cloud, tmp_path: Path, code: int) -> None:
-    """After a week there is none."""
+    """If the saved session is gone, the next run begins another one."""
     path = file_of(tmp_path, SIZE)
     await interrupted(cloud, path)
     cloud.fault(Fault.expire_session(status=code, operation=QUERY))
@@ -160,7 +160,7 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 
 @pytest.mark.parametrize("change", CHANGES)
 async def test_another_file_is_another_upload(cloud: Cloud, tmp_path: Path, change: str) -> None:
-    """The old session is cancelled, and nothing of it is used."""
+    """If the file was changed, its saved session is cancelled and not used."""
     path = file_of(tmp_path, SIZE)
     os.utime(path, (1, 1))
     await interrupted(cloud, path)
@@ -171,21 +171,21 @@ async def test_another_file_is_another_upload(cloud: Cloud, tmp_path: Path, chan
 
 @pytest.mark.parametrize("settings", [{"metadata": {"a": "b"}}, {"content_type": "text/x"}, {"generation": 0}])
 async def test_another_wish_is_another_upload(cloud: Cloud, tmp_path: Path, settings: dict[str, Any]) -> None:
-    """What a session makes is settled when it begins."""
+    """With another metadata or precondition, the saved session is cancelled and not used."""
     path = file_of(tmp_path, SIZE)
     await interrupted(cloud, path)
     assert (await resumed(cloud, path, **settings))[:2] == ["cancel", "start"]
 
 
 async def test_another_chunk_size_is_the_same_upload(cloud: Cloud, tmp_path: Path) -> None:
-    """It may change on the way."""
+    """With another chunk size, the saved session continues."""
     path = file_of(tmp_path, SIZE)
     await interrupted(cloud, path)
     assert await resumed(cloud, path, chunk_size=3 * CHUNK) == ["query", "send", "send"]
 
 
 async def test_what_was_put_there_meanwhile_is_not_replaced(cloud: Cloud, tmp_path: Path) -> None:
-    """The condition is that of the first run."""
+    """The next run keeps the precondition of the first one."""
     path = file_of(tmp_path, SIZE)
     await interrupted(cloud, path)
     cloud.store.put("bkt", "thing", b"theirs", {})
@@ -199,7 +199,7 @@ async def test_what_was_put_there_meanwhile_is_not_replaced(cloud: Cloud, tmp_pa
 
 @pytest.mark.parametrize("text", ["", "{}", "[]", '{"version": 1, "values": {"session": 5}}', "\x00"])
 async def test_a_state_that_makes_no_sense_is_none(cloud: Cloud, tmp_path: Path, text: str) -> None:
-    """The upload begins anew."""
+    """With an invalid state, the upload begins again."""
     path = file_of(tmp_path, SIZE)
     await interrupted(cloud, path)
     states()[0].write_text(text)
@@ -208,7 +208,7 @@ async def test_a_state_that_makes_no_sense_is_none(cloud: Cloud, tmp_path: Path,
 
 @pytest.mark.parametrize("code", [401, 403])
 async def test_what_the_user_can_mend_ends_no_session(cloud: Cloud, tmp_path: Path, code: int) -> None:
-    """With new credentials it goes on."""
+    """After an error that other credentials cure, the session continues."""
     path = file_of(tmp_path, SIZE)
     cloud.fault(Fault.status(code, operation=SEND, nth=4))
     async with storing(cloud) as storage:
@@ -219,7 +219,7 @@ async def test_what_the_user_can_mend_ends_no_session(cloud: Cloud, tmp_path: Pa
 
 
 async def test_two_do_not_do_the_same(cloud: Cloud, tmp_path: Path) -> None:
-    """The second one is told; other targets do not matter."""
+    """The second upload of a file to the same target raises Locked; one to another target succeeds."""
     path = file_of(tmp_path, SIZE)
     async with storing(cloud) as storage:
         both = await asyncio.gather(
@@ -234,7 +234,7 @@ async def test_two_do_not_do_the_same(cloud: Cloud, tmp_path: Path) -> None:
 
 
 async def test_small_files_leave_no_trace(cloud: Cloud, tmp_path: Path) -> None:
-    """Neither state nor lock, nor a folder for them."""
+    """A small upload makes neither state nor lock nor folder."""
     path = file_of(tmp_path, 100)
     async with storing(cloud) as storage:
         await upload(storage, path, TARGET, state=tmp_path / "states")
@@ -242,7 +242,7 @@ async def test_small_files_leave_no_trace(cloud: Cloud, tmp_path: Path) -> None:
 
 
 async def test_where_no_state_can_be_kept_it_goes_on_without(cloud: Cloud, tmp_path: Path) -> None:
-    """It says so, with the cure."""
+    """Without a usable folder for states, the upload succeeds with a warning."""
     path = file_of(tmp_path, SIZE)
     async with storing(cloud) as storage:
         with pytest.warns(RuntimeWarning, match="cannot keep the state of .* FORBEAR_STATE_DIR"):
@@ -254,7 +254,7 @@ async def test_where_no_state_can_be_kept_it_goes_on_without(cloud: Cloud, tmp_p
 async def test_a_session_that_nobody_could_continue_is_cancelled(
     cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where the disk is full, say, the upload goes on; if it fails then, its session is not left behind."""
+    """If the state cannot be saved, the upload continues; if it fails then, its session is cancelled."""
 
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
@@ -275,7 +275,7 @@ async def test_a_session_that_nobody_could_continue_is_cancelled(
 
 
 async def test_a_cancelled_upload_goes_on_later(cloud: Cloud, tmp_path: Path) -> None:
-    """Cancellation passes through at once, and the state stays."""
+    """A cancelled upload ends at once, and its state is kept."""
     path = file_of(tmp_path, SIZE)
 
     async with storing(cloud) as storage:
@@ -291,7 +291,7 @@ async def test_a_cancelled_upload_goes_on_later(cloud: Cloud, tmp_path: Path) ->
 
 
 async def test_a_source_that_changes_in_the_second_run(cloud: Cloud, tmp_path: Path) -> None:
-    """Is no less of an error."""
+    """If the file changes during the resumed upload, the upload fails."""
     path = file_of(tmp_path, SIZE)
     await interrupted(cloud, path)
     with metered(When(6 * CHUNK, lambda: os.utime(path, (9, 9)))):
@@ -328,7 +328,7 @@ asyncio.run(main())
 
 
 async def test_killed_and_gone_on_with(cloud: Cloud, tmp_path: Path) -> None:
-    """A process that is killed in mid-chunk loses that chunk at most."""
+    """After a process was killed, the next one sends at most one chunk again."""
     path = file_of(tmp_path, SIZE)
     command = [sys.executable, "-c", PROGRAM, cloud.url, str(path), str(5 * CHUNK)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:  # noqa: ASYNC220

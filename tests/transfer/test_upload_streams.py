@@ -1,4 +1,4 @@
-"""Uploads of streams: bytes that come once are kept until the server has them, and no longer."""
+"""Uploads of streams: bytes that can be read once are kept until the server has them, and no longer."""
 
 import asyncio
 import io
@@ -32,14 +32,14 @@ SIZE = 5 * CHUNK + 1000
 
 
 async def pieces(size: int = SIZE, each: int = 100_000) -> AsyncIterator[bytes]:
-    """What an iterable yields."""
+    """Yield random bytes in pieces."""
     data = data_of(size)
     for place in range(0, size, each):
         yield data[place : place + each]
 
 
 class Once(io.RawIOBase):
-    """A file that can only be read on."""
+    """A file that cannot seek."""
 
     def __init__(self, data: bytes) -> None:
         self._data = io.BytesIO(data)
@@ -54,7 +54,7 @@ class Once(io.RawIOBase):
 @pytest.mark.parametrize("size", [CHUNK, CHUNK + 1, 2 * CHUNK, SIZE, 6 * CHUNK])
 @pytest.mark.parametrize("each", [1000, CHUNK, 10 * CHUNK])
 async def test_iterables_go_in_chunks_of_unknown_number(cloud: Cloud, size: int, each: int) -> None:
-    """Only the last chunk tells the size and the checksum."""
+    """Only the last chunk states the size and the checksum."""
     with metered() as told:
         async with storing(cloud) as storage:
             made = await upload(storage, pieces(size, each), TARGET, chunk_size=CHUNK)
@@ -70,7 +70,7 @@ async def test_iterables_go_in_chunks_of_unknown_number(cloud: Cloud, size: int,
 
 @pytest.mark.parametrize("buffered", [False, True])
 async def test_files_go_from_where_they_stand(cloud: Cloud, tmp_path: Path, buffered: bool) -> None:
-    """To their end."""
+    """A file object is uploaded from its position to its end."""
     with file_of(tmp_path, SIZE).open("rb", buffering=-1 if buffered else 0) as file:
         file.seek(500)
         async with storing(cloud) as storage:
@@ -93,7 +93,7 @@ FAULTS = {
 @pytest.mark.parametrize("older", [False, True])
 @pytest.mark.parametrize("fault", FAULTS)
 async def test_what_the_server_has_not_confirmed_goes_again(cloud: Cloud, fault: str, older: bool) -> None:
-    """From memory: one version, whatever fails."""
+    """Unconfirmed bytes are sent again from memory, and one version is made, whatever fails."""
     if older:
         cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(FAULTS[fault])
@@ -113,7 +113,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_bytes_that_are_gone_are_an_error(cloud: Cloud, loss: str) -> None:
-    """What was confirmed was let go, and a stream does not come again."""
+    """If the server loses confirmed bytes of a stream, the upload fails."""
     cloud.fault(LOSSES[loss])
     async with storing(cloud) as storage:
         with pytest.raises(TransferError, match="a stream cannot be read again") as caught:
@@ -124,7 +124,7 @@ async def test_bytes_that_are_gone_are_an_error(cloud: Cloud, loss: str) -> None
 
 @pytest.mark.parametrize("loss", LOSSES)
 async def test_a_file_that_can_go_back_does(cloud: Cloud, tmp_path: Path, loss: str) -> None:
-    """To where it stood in the beginning."""
+    """If the server loses confirmed bytes of a seekable file, they are read again."""
     cloud.fault(LOSSES[loss])
     with metered() as told, file_of(tmp_path, SIZE).open("rb") as file:
         file.seek(7)
@@ -136,7 +136,7 @@ async def test_a_file_that_can_go_back_does(cloud: Cloud, tmp_path: Path, loss: 
 
 @pytest.mark.parametrize("nth", [2, 6])
 async def test_bytes_changed_on_the_way_are_never_seen(cloud: Cloud, tmp_path: Path, nth: int) -> None:
-    """A file goes again, a stream cannot."""
+    """After a mismatch a seekable file is sent again; a stream cannot be."""
     cloud.fault(Fault.corrupt_upload(5, operation=SEND, nth=nth))
     async with storing(cloud) as storage:
         with pytest.raises(ChecksumMismatch):
@@ -149,7 +149,7 @@ async def test_bytes_changed_on_the_way_are_never_seen(cloud: Cloud, tmp_path: P
 
 
 async def test_what_the_caller_raises_comes_out(cloud: Cloud) -> None:
-    """And ends the session, though it look like a broken connection."""
+    """An exception of the source ends the upload unchanged, even if it looks like a lost connection."""
 
     async def broken() -> AsyncIterator[bytes]:
         async for piece in pieces(3 * CHUNK):
@@ -165,7 +165,7 @@ async def test_what_the_caller_raises_comes_out(cloud: Cloud) -> None:
 
 @pytest.mark.parametrize("wrong", ["text", 5, None])
 async def test_bytes_are_asked_for(cloud: Cloud, wrong: Any) -> None:
-    """Text, or anything else, is refused by name."""
+    """A source that yields anything but bytes is refused."""
 
     async def pieces() -> AsyncIterator[Any]:
         yield wrong
@@ -179,7 +179,7 @@ async def test_bytes_are_asked_for(cloud: Cloud, wrong: Any) -> None:
 
 
 async def test_bytearrays_are_bytes(cloud: Cloud) -> None:
-    """They are copied."""
+    """Bytearrays are copied."""
 
     async def pieces() -> AsyncIterator[Any]:
         yield bytearray(b"abc")
@@ -190,7 +190,7 @@ async def test_bytearrays_are_bytes(cloud: Cloud) -> None:
 
 
 async def test_a_stream_that_has_nothing_yet_is_refused(cloud: Cloud) -> None:
-    """Non-blocking files answer None, which is no end."""
+    """A non-blocking file that returns None is refused: that is not its end."""
 
     class Empty(Once):
         def readinto(self, buffer: Any) -> Any:
@@ -202,7 +202,7 @@ async def test_a_stream_that_has_nothing_yet_is_refused(cloud: Cloud) -> None:
 
 
 async def test_nothing_is_clobbered_on_demand(cloud: Cloud) -> None:
-    """Before a byte is sent."""
+    """With generation=0, an existing target is refused before any byte is sent."""
     cloud.store.put("bkt", "thing", b"older", {})
     async with storing(cloud) as storage:
         with pytest.raises(TargetExists):
@@ -211,7 +211,7 @@ async def test_nothing_is_clobbered_on_demand(cloud: Cloud) -> None:
 
 
 async def test_nobody_waits_for_a_pipe_when_cancelled(cloud: Cloud, tmp_path: Path) -> None:
-    """A read that hangs, hangs alone."""
+    """A cancelled upload does not wait for a read that blocks."""
     reading, writing = os.pipe()
     with os.fdopen(reading, "rb") as pipe, os.fdopen(writing, "wb"):
         async with storing(cloud) as storage:

@@ -1,4 +1,4 @@
-"""Whom an upload trusts: where its data may go, and which word of a server that it is done counts."""
+"""What uploads trust: where data may go, and which reports of success count."""
 
 import json
 from collections.abc import Awaitable
@@ -31,23 +31,23 @@ DATA = data_of(2 * CHUNK)
 
 
 def resource(data: bytes = DATA, **changes: Any) -> dict[str, Any]:
-    """The resource of an object as a server describes it."""
+    """Return the metadata of an object, as a server states them."""
     own = {"bucket": TARGET.bucket, "name": TARGET.name, "generation": "5", "size": str(len(data))}
     return {**own, "crc32c": crc32c_of(data), **changes}
 
 
 def told(value: dict[str, Any]) -> Answer:
-    """A response with an object's metadata."""
+    """Return a response with an object's metadata."""
     return reply(200, json.dumps(value).encode(), "Content-Type: application/json")
 
 
 def begun(location: str = PLACE) -> Answer:
-    """A response that begins a session."""
+    """Return a response that begins a session."""
     return reply(200, b"", f"Location: {location}")
 
 
 def half() -> Answer:
-    """A response that acknowledges the first chunk."""
+    """Return a response that acknowledges the first chunk."""
     return reply(308, b"", f"Range: bytes=0-{CHUNK - 1}")
 
 
@@ -97,13 +97,13 @@ HERE = "http://127.0.0.1:4443"
     ],
 )
 def test_where_data_may_go(endpoint: str, url: str, home: bool) -> None:
-    """To the endpoint, to another name of this machine, to another host of Google's: nowhere else."""
+    """Data may go to the endpoint, to another name of this machine or to another host of Google's, and nowhere else."""
     assert is_trusted(url, endpoint) is home
 
 
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_session_elsewhere_is_refused(tmp_path: Path, stream: bool) -> None:
-    """Not a byte goes there, and the error does not show its secret."""
+    """A session at another host gets no byte, and the error does not show its secret."""
     with Wire(told(resource())) as elsewhere, Wire(begun(f"{elsewhere.url}{PLACE}")) as wire:
         source = file_of(tmp_path, len(DATA))
         async with storing(wire.url, policy=FEW) as storage:
@@ -117,7 +117,7 @@ async def test_a_session_elsewhere_is_refused(tmp_path: Path, stream: bool) -> N
     "location", ["http://[::bad", "http://127.0.0.1:99999/", "file:///etc/passwd", "/x y", "//evil"]
 )
 async def test_an_address_that_cannot_be_read_is_refused(tmp_path: Path, location: str) -> None:
-    """Whatever is wrong with it, the error is the same."""
+    """An invalid Location is the same error."""
     with Wire(begun(f"{location}?{SECRET}")) as wire:
         async with storing(wire.url, policy=FEW) as storage:
             with pytest.raises(WrongResponse, match="does not belong") as caught:
@@ -127,7 +127,7 @@ async def test_an_address_that_cannot_be_read_is_refused(tmp_path: Path, locatio
 
 
 async def test_a_kept_session_elsewhere_is_not_gone_on_with(tmp_path: Path) -> None:
-    """Somebody has written another address into the state: the upload begins anew, at home."""
+    """If a state has a session at another host, the upload begins again."""
     with Wire(told(resource())) as elsewhere, Wire(begun(), half(), told(resource())) as wire:
         source = file_of(tmp_path, len(DATA))
         seen = source.stat()
@@ -151,7 +151,7 @@ async def test_a_kept_session_elsewhere_is_not_gone_on_with(tmp_path: Path) -> N
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 async def test_redirects_carry_nothing_elsewhere(tmp_path: Path, status: int) -> None:
-    """Neither requests nor data nor credentials follow a Location, whatever the method."""
+    """Neither requests nor data nor credentials follow a redirect."""
     small, large = file_of(tmp_path, 10, "small"), file_of(tmp_path, len(DATA), "large")
     with Wire(told(resource())) as elsewhere:
         away = reply(status, b"", f"Location: {elsewhere.url}/steal?{SECRET}")
@@ -178,7 +178,7 @@ async def test_redirects_carry_nothing_elsewhere(tmp_path: Path, status: int) ->
 @pytest.mark.parametrize("endpoint", ["127.0.0.1:4443", "127.9.9.9", "localhost:1", "LOCALHOST.", "[::1]:4443"])
 @pytest.mark.parametrize("scheme", ["http", "https"])
 def test_no_proxy_is_asked_for_this_machine(monkeypatch: pytest.MonkeyPatch, endpoint: str, scheme: str) -> None:
-    """It could read the tokens that are sent to a loopback endpoint in the clear."""
+    """Requests to a loopback endpoint use no proxy, which could read the tokens."""
     for name in ("http_proxy", "https_proxy", "all_proxy"):
         monkeypatch.setenv(name, "http://proxy.invalid:3128")
     monkeypatch.delenv("no_proxy", raising=False)
@@ -195,13 +195,13 @@ NOT_OURS = [
 
 
 def deletions(wire: Wire) -> list[str]:
-    """Which objects the client has deleted."""
+    """Return the objects that the client has deleted."""
     paths = [each.target.partition("?")[0] for each in wire.seen if each.method == "DELETE"]
     return [path for path in paths if not path.startswith("/upload/")]
 
 
 def sent(storage: Storage, wire: Wire, folder: Path, way: str, answer: dict[str, Any]) -> Awaitable[Object]:
-    """An upload or a copy to TARGET, over generation 4, of which the server says at last what `answer` is."""
+    """Upload or copy to TARGET, over generation 4; the last response is `answer`."""
     if way == "rewrite":
         wire.answers = [told({"done": True, "totalBytesRewritten": "0", "resource": answer})]
         return copy(storage, Object.of(resource(name="source")), TARGET, generation=4)
@@ -219,7 +219,7 @@ def sent(storage: Storage, wire: Wire, folder: Path, way: str, answer: dict[str,
 )
 @pytest.mark.parametrize("way", ["insert", "session", "rewrite"])
 async def test_a_completion_of_something_else(tmp_path: Path, changes: dict[str, Any], way: str) -> None:
-    """A server that names what this upload cannot have made is not believed, and nothing that it names is deleted."""
+    """If the server reports an object that this upload cannot have made, the upload fails and deletes nothing."""
     with Wire(reply(500)) as wire:
         async with storing(wire.url, policy=FEW) as storage:
             with pytest.raises(WrongResponse, match="the server says that it made"):
@@ -229,7 +229,7 @@ async def test_a_completion_of_something_else(tmp_path: Path, changes: dict[str,
 
 @pytest.mark.parametrize("way", ["insert", "session", "rewrite"])
 async def test_wrong_bytes_are_deleted_where_they_are_ours(tmp_path: Path, way: str) -> None:
-    """A new version at the target, of other bytes than were sent, does not stay."""
+    """A new version at the target with other bytes than were sent is deleted."""
     with Wire(reply(500)) as wire:
         async with storing(wire.url, policy=FEW) as storage:
             with pytest.raises(ChecksumMismatch):
@@ -253,7 +253,7 @@ async def test_wrong_bytes_are_deleted_where_they_are_ours(tmp_path: Path, way: 
 async def test_a_session_that_was_refused_and_then_is_done(
     tmp_path: Path, said: dict[str, Any], there: dict[str, Any] | None, right: bool, refusal: int
 ) -> None:
-    """A 200 after a 412 is believed only if the object is there as it says, and nothing is deleted by its word."""
+    """A 200 after a 412 counts only if the object exists as stated; nothing is deleted."""
     look = reply(404) if there is None else told(resource(**there))
     with Wire(begun(), half(), reply(refusal), told(resource(**said)), look) as wire:
         async with storing(wire.url, policy=FEW) as storage:
@@ -268,7 +268,7 @@ async def test_a_session_that_was_refused_and_then_is_done(
 
 @pytest.mark.parametrize("there", [True, False])
 async def test_a_session_that_is_done_before_its_end_was_sent(tmp_path: Path, there: bool) -> None:
-    """The server cannot have all bytes: what it says is looked at."""
+    """If the server reports success before the last byte was sent, the object is looked at."""
     look = told(resource()) if there else reply(404)
     with Wire(begun(), told(resource()), look) as wire:
         async with storing(wire.url, policy=FEW) as storage:
@@ -282,7 +282,7 @@ async def test_a_session_that_is_done_before_its_end_was_sent(tmp_path: Path, th
 
 @pytest.mark.parametrize("there", [True, False])
 async def test_a_completion_without_a_checksum_is_looked_at(tmp_path: Path, there: bool) -> None:
-    """An emulator that tells none is believed once the object is there."""
+    """If the server states no checksum, the object is looked at."""
     bare = {name: value for name, value in resource().items() if name != "crc32c"}
     with Wire(told(bare), told(bare) if there else reply(404)) as wire:
         async with storing(wire.url, policy=FEW) as storage:
@@ -295,7 +295,7 @@ async def test_a_completion_without_a_checksum_is_looked_at(tmp_path: Path, ther
 
 
 async def test_what_was_there_with_the_same_bytes_is_no_proof(tmp_path: Path) -> None:
-    """An insert whose response is lost is not taken for done because the object to be replaced has the same bytes."""
+    """If the response is lost, the replaced object does not pass for the new one, even with the same bytes."""
     with Wire(reply(200, b"", end="close", length=100), told(resource(generation="4"))) as wire:
         async with storing(wire.url, policy=cloud_storage.policy.with_attempts(1)) as storage:
             with pytest.raises(Broken):
@@ -304,7 +304,7 @@ async def test_what_was_there_with_the_same_bytes_is_no_proof(tmp_path: Path) ->
 
 @pytest.mark.parametrize("count", ["-1", str(len(DATA) + 1)])
 async def test_a_copy_never_has_more_than_its_source(count: str) -> None:
-    """A service that counts beyond the end would be followed for ever."""
+    """A copy fails if the service reports more bytes than the source has."""
     answer = {"done": False, "totalBytesRewritten": count, "rewriteToken": "t"}
     with Wire(told(answer)) as wire:
         async with storing(wire.url, policy=FEW) as storage:
@@ -313,7 +313,7 @@ async def test_a_copy_never_has_more_than_its_source(count: str) -> None:
 
 
 async def test_the_address_of_a_session_needs_no_host(tmp_path: Path) -> None:
-    """A Location without one belongs to the endpoint."""
+    """A Location without a host belongs to the endpoint."""
     with Wire(begun(PLACE), half(), told(resource())) as wire:
         async with Storage(endpoint=wire.url) as storage:
             await upload(storage, file_of(tmp_path, len(DATA)), Url("bkt", TARGET.name), chunk_size=CHUNK)

@@ -1,4 +1,4 @@
-"""What the tests of uploads share: a session in virtual time, files, a listener that adds up, the effects."""
+"""Helpers of the tests of uploads: a Storage in virtual time, files, listeners that add up, and what the cloud did."""
 
 import contextlib
 import os
@@ -25,41 +25,41 @@ START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "
 
 @contextlib.asynccontextmanager
 async def storing(cloud: Cloud | str, **settings: Any) -> AsyncGenerator[Storage]:
-    """A session with the cloud, or with what listens elsewhere, in virtual time."""
+    """Yield a Storage of the cloud, or of another endpoint, in virtual time."""
     with virtual_time(seed=7):
         async with Storage(endpoint=cloud if isinstance(cloud, str) else cloud.url, **settings) as storage:
             yield storage
 
 
 def data_of(size: int, seed: int = 1) -> bytes:
-    """Bytes that no two places of have in common."""
+    """Return random bytes of a seed."""
     return random.Random(seed).randbytes(size)
 
 
 def file_of(folder: Path, size: int, name: str = "source.bin", seed: int = 1) -> Path:
-    """A file of so many bytes."""
+    """Make a file of random bytes."""
     path = folder / name
     path.write_bytes(data_of(size, seed))
     return path
 
 
 def stored(cloud: Cloud, name: str = TARGET.name) -> bytes:
-    """What is there now."""
+    """Return the data of the live object."""
     return cloud.store.object("bkt", name).data
 
 
 def versions(cloud: Cloud, name: str = TARGET.name) -> int:
-    """How many versions the clients have made."""
+    """Return how many versions the clients have made."""
     return cloud.effects.count(resource=f"bkt/{name}")
 
 
 def steps(cloud: Cloud) -> list[str]:
-    """What was asked of sessions, in order, in a word each."""
+    """Return the operations of all requests in order; those of sessions by one word."""
     return [each.operation.removeprefix(f"{INSERT}.") for each in cloud.requests if each.operation is not None]
 
 
 class Sum(Receiver):
-    """A listener that adds up."""
+    """Add up the bytes that have moved, and the retries."""
 
     def __init__(self) -> None:
         self.bytes = 0
@@ -79,7 +79,7 @@ class Sum(Receiver):
 
 
 class When(Sum):
-    """A listener that does something as soon as so many bytes have moved."""
+    """Call a function once a number of bytes has moved."""
 
     def __init__(self, count: int, act: Callable[[], object]) -> None:
         super().__init__()
@@ -102,7 +102,7 @@ def metered(told: Sum | None = None) -> Generator[Sum]:
 
 
 def open_files(folder: Path) -> int:
-    """How many files below a folder this process has open."""
+    """Return how many files below a folder this process has open."""
     descriptors = Path("/proc/self/fd")
     found = [os.path.realpath(each) for each in descriptors.iterdir()] if descriptors.is_dir() else []
     return sum(each.startswith(str(folder)) for each in found)
