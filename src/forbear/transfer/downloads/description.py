@@ -17,7 +17,7 @@ GZIP = "gzip"
 _IDENTITY = "identity"
 _STORED_ENCODING = "x-goog-stored-content-encoding"
 _MAX_EXPANSION = 1032
-"""How many bytes one byte of gzip can decode to, at most: a match of 258 bytes takes two bits."""
+"""The largest number of bytes that one byte of gzip can decode to: a match of 258 bytes takes two bits."""
 
 
 class WrongEncoding(WrongResponse):
@@ -86,7 +86,7 @@ def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
 def describe_body(version: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> BodyDescription:
     """Describe the body of a 200 or 206 response to a request for the bytes `first` to `end` of `version`.
 
-    Raise Contradiction if the response describes another object than `version`, WrongEncoding if its bytes are
+    Raise Contradiction if the response describes another object than `version`. Raise WrongEncoding if its bytes are
     compressed and the stored ones are not, and WrongResponse if they are neither those requested nor the whole object.
     """
     _check_version(version, headers)

@@ -50,10 +50,11 @@ async def download(
       puts the link there during the download.
 
     If the object is replaced meanwhile, the download starts again with the new version, unless `source` is a Url with a
-    generation. Bytes of two versions never mix: if a stream has some already, SourceChanged is raised. Raises HttpError
-    for a response that ends the download, ChecksumMismatch if the bytes are wrong twice, Locked if another process
-    downloads to the file, TransferError for a target that cannot be used, and the last connection error when the policy
-    allows no further attempt.
+    generation. Bytes of two versions never mix: if a stream has some already, SourceChanged is raised.
+
+    Raises HttpError for a response that ends the download, and ChecksumMismatch if the bytes are wrong twice. Raises
+    Locked if another process downloads to the file, and TransferError for a target that cannot be used. When the policy
+    allows no further attempt, the last connection error is raised.
     """
     if slices is not None and slices < 1:
         raise ValueError(f"`slices` must be at least 1 or None (by the size), got {slices!r}")

@@ -99,9 +99,10 @@ class ResumableDownload:
         try:
             await hashing
         except OSError as error:
-            reason = why_not(self._part.path, error)
-            text = f"cannot read what an earlier run left in {self._part.path}: {reason}"
-            raise TransferError(text, "delete that file") from error
+            raise TransferError(
+                f"cannot read what an earlier run left in {self._part.path}: {why_not(self._part.path, error)}",
+                "delete that file",
+            ) from error
 
     def _saved_progress(self) -> tuple[Layout | None, bool]:
         """Return the saved layout (None without slices), and whether there is progress on this very version.

@@ -1,6 +1,6 @@
-"""Where the bytes of an object go: into a file, into part of a file, or into a stream, with their gzip decoded there.
+"""Sinks write and hash the bytes of an object: into a file, into part of a file, or into a stream; and decode gzip.
 
-A sink writes and hashes the bytes that it gets. It requests none: `fetch` does.
+A sink does not request the bytes. `fetch` does, and writes them to the sink.
 """
 
 import os
@@ -66,8 +66,10 @@ class GzipDecoder:
         return self._head or b""
 
     def _broken(self, reason: str) -> TransferError:
-        hint = "download it as it is stored, with `decode=False`"
-        return TransferError(f"{self._name} is stored as gzip and cannot be decoded: {reason}", hint)
+        return TransferError(
+            f"{self._name} is stored as gzip and cannot be decoded: {reason}",
+            "download it as it is stored, with `decode=False`",
+        )
 
 
 def decode_file(source: int, target: int, name: str) -> Iterator[None]:

@@ -59,8 +59,8 @@ class TargetPath:
     def of(cls, target: StrPath, *, no_clobber: bool = False, root: StrPath | None = None) -> Self:
         """Resolve `target`, which must lie below the folder `root` unless that is None.
 
-        Raise TargetExists if `no_clobber` is true and the target exists, UnsafeName if a symbolic link leads out of
-        `root`, and TransferError if the target is a folder or its folder cannot be opened.
+        Raise TargetExists if `no_clobber` is true and the target exists. Raise UnsafeName if a symbolic link leads out
+        of `root`, and TransferError if the target is a folder or its folder cannot be opened.
         """
         path = os.fspath(target)
         folder: OpenFolder | None = None

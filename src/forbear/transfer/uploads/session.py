@@ -1,4 +1,4 @@
-"""The client's side of a resumable upload session, as a state machine: what to send next, given the last response.
+"""The client's side of a resumable upload session, as a state machine: it says what to send after each response.
 
 It does no I/O; `resumable` sends what it says. After a failure with an unknown outcome it asks how many bytes the
 server has, and never sends data again blindly. A new session begins only when the old one is gone or has wrong bytes.
@@ -19,7 +19,7 @@ _MAX_SETBACKS = 16
 
 
 class Step(Enum):
-    """What the client sends next."""
+    """The next thing that the client sends."""
 
     START = "a request for a new session"
     ASK = "a query: how many bytes does the server have"
@@ -27,7 +27,7 @@ class Step(Enum):
 
 
 class Reaction(Enum):
-    """How the client reacts to a response."""
+    """The reaction of the client to a response."""
 
     PROGRESSED = "the server has more bytes: take the next step"
     CONTINUE = "take the next step"

@@ -1,4 +1,4 @@
-"""What an upload reads: a file, or a stream of unknown length whose bytes come only once. Both hash what is read."""
+"""Sources of uploads: a file, or a stream of unknown length whose bytes come only once. Both hash what is read."""
 
 import os
 import stat

@@ -142,6 +142,7 @@ async def _upload_large(
     Continue a saved session if it is of the same file, metadata and precondition; otherwise cancel it.
     """
     with State(directory, "upload", storage.endpoint, str(condition.target), file.path, warn=warner()) as state:
+        # States of earlier versions have these names, too.
         identity = {"source": file.identity, "resource": resource, "asked": condition.required}
 
         def save(session: str) -> bool:
