@@ -104,5 +104,8 @@ def metered(told: Sum | None = None) -> Generator[Sum]:
 def open_files(folder: Path) -> int:
     """Return how many files below a folder this process has open."""
     descriptors = Path("/proc/self/fd")
-    found = [os.path.realpath(each) for each in descriptors.iterdir()] if descriptors.is_dir() else []
-    return sum(each.startswith(str(folder)) for each in found)
+    files: list[str] = []
+    for descriptor in descriptors.iterdir() if descriptors.is_dir() else ():
+        with contextlib.suppress(FileNotFoundError):  # a thread of the server has just closed it
+            files.append(str(descriptor.readlink()))
+    return sum(file.startswith(str(folder)) for file in files)
