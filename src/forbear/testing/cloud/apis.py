@@ -11,9 +11,9 @@ from forbear.testing.cloud.api.objects import wants_media
 from forbear.testing.cloud.call import Call, Handler
 from forbear.testing.cloud.errors import ApiError, ErrorForm, google_error, storage_error
 from forbear.testing.cloud.iam.handlers import HANDLERS as IAM_HANDLERS
-from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
+from forbear.testing.cloud.iam.routes import IAM_ROUTES
 from forbear.testing.cloud.memorystore.handlers import HANDLERS as MEMORYSTORE_HANDLERS
-from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
+from forbear.testing.cloud.memorystore.routes import MEMORYSTORE_ROUTES
 from forbear.testing.cloud.operations import BATCH, GET, INSERT, STORAGE_ROUTES
 from forbear.testing.cloud.partial import read_fields, select
 from forbear.testing.cloud.router import Router

@@ -9,7 +9,7 @@ from forbear.testing.cloud.model import StoredObject
 _FLIPPED = bytes(each ^ 0xFF for each in range(256))
 
 
-def replace_object(call: Call, content: bytes | None) -> None:
+def _replace_object(call: Call, content: bytes | None) -> None:
     """Write the object that the call is about: with this content, or the old one with every bit flipped."""
     place = _place(call)
     if place is None:
@@ -25,7 +25,7 @@ def replace_object(call: Call, content: bytes | None) -> None:
         return  # there is no such bucket, or no such name
 
 
-def delete_object(call: Call) -> None:
+def _delete_object(call: Call) -> None:
     """Delete the object that the call is about, if it is there."""
     place = _place(call)
     old = None if place is None else _live(call, *place)

@@ -3,9 +3,9 @@
 A resumable upload is one operation in four steps: `storage.objects.insert.start`, `.send`, `.query` and `.cancel`.
 """
 
-from forbear.testing.cloud.iam.routes import ROUTES as IAM_ROUTES
-from forbear.testing.cloud.memorystore.routes import ROUTES as MEMORYSTORE_ROUTES
-from forbear.testing.cloud.xml import routes as xml
+from forbear.testing.cloud.iam.routes import IAM_ROUTES
+from forbear.testing.cloud.memorystore.routes import MEMORYSTORE_ROUTES
+from forbear.testing.cloud.xml.routes import XML_GET, XML_PUT, XML_PART, XML_SESSION, XML_STATUS, XML_OPERATIONS
 
 _STORAGE = "/storage/v1"
 _BUCKET = f"{_STORAGE}/b/{{bucket}}"
@@ -98,14 +98,14 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
 
 INSERT, GET, BATCH = "storage.objects.insert", "storage.objects.get", "storage.batch"
 START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
-SENDS, QUERIES = (SEND, xml.SESSION), (QUERY, xml.STATUS)
+SENDS, QUERIES = (SEND, XML_SESSION), (QUERY, XML_STATUS)
 """The steps of a resumable upload that bring bytes, and those that ask, in either API."""
 
-WRITES, READS = (INSERT, xml.PUT, xml.PART, *SENDS), ("storage.objects.get", xml.GET)
+WRITES, READS = (INSERT, XML_PUT, XML_PART, *SENDS), ("storage.objects.get", XML_GET)
 """The requests that bring bytes to be stored, and those that may fetch them, in either API."""
 
 _ROUTES = (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)
-OPERATIONS = frozenset((*(route[0] for route in _ROUTES), START, SEND, QUERY, CANCEL, *xml.OPERATIONS))
+OPERATIONS = frozenset((*(route[0] for route in _ROUTES), START, SEND, QUERY, CANCEL, *XML_OPERATIONS))
 ON_OBJECTS = tuple(
     sorted(
         name

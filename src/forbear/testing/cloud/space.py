@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 from forbear.testing.cloud.errors import ApiError
 
-_FLAT = 4096
+_PER_REQUEST = 4096
 """Bytes that a request may leave behind beside its body."""
 
 
@@ -31,7 +31,7 @@ class Space:
         finally:
             self._moving -= moving.size
             if moving.stored:
-                self._used += _FLAT
+                self._used += _PER_REQUEST
                 self._changed = True
             else:
                 self._used -= moving.size

@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from dataclasses import replace
 
-from forbear.testing.cloud import actions, meanwhile, receiving
+from forbear.testing.cloud import actions, receiving
+from forbear.testing.cloud.meanwhile import _delete_object, _replace_object
 from forbear.testing.cloud.api.uploads import media_start
 from forbear.testing.cloud.call import Call
 from forbear.testing.cloud.content import Content, content_of, joined
@@ -81,9 +82,9 @@ def _meanwhile(
     reply = act(call) if when == "after" else None
     match action:
         case actions.ReplaceObject(content):
-            meanwhile.replace_object(call, content)
+            _replace_object(call, content)
         case actions.DeleteObject():
-            meanwhile.delete_object(call)
+            _delete_object(call)
     return reply or act(call)
 
 

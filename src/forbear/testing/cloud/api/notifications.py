@@ -11,7 +11,7 @@ _FIELDS = ("topic", "event_types", "custom_attributes", "object_name_prefix", "p
 _FORMATS = ("JSON_API_V1", "NONE")
 
 
-def insert(call: Call) -> Reply:
+def insert_notification(call: Call) -> Reply:
     """Add a configuration under a new id, every time: a repeat makes every event come twice."""
     bucket, body = call.bucket(), call.body()
     text(body, "topic")
@@ -30,26 +30,26 @@ def insert(call: Call) -> Reply:
     return json_reply(config)
 
 
-def list_(call: Call) -> Reply:
+def list_notifications(call: Call) -> Reply:
     """List the configurations of a bucket, in one page."""
     return json_reply(listing("notifications", list(call.bucket().notifications.values())))
 
 
-def get(call: Call) -> Reply:
+def get_notification(call: Call) -> Reply:
     """Read one configuration."""
-    return json_reply(_find(call))
+    return json_reply(_notification(call))
 
 
-def delete(call: Call) -> Reply:
+def delete_notification(call: Call) -> Reply:
     """Delete one configuration."""
-    _find(call)
+    _notification(call)
     bucket, number = call.bucket(), call.names["notification"]
     del bucket.notifications[number]
     call.committed(f"{bucket.name}/notificationConfigs/{number}")
     return NO_CONTENT
 
 
-def _find(call: Call) -> JsonObject:
+def _notification(call: Call) -> JsonObject:
     config = call.bucket().notifications.get(call.names["notification"])
     if config is None:
         raise not_found("The notification")

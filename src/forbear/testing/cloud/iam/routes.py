@@ -1,16 +1,16 @@
 """The operations of IAM that are served, and those of Resource Manager on project policies; data only."""
 
-_PROJECT = "/v1/projects/{project}"
-_ACCOUNTS = f"{_PROJECT}/serviceAccounts"
+_IAM_PROJECT = "/v1/projects/{project}"
+_ACCOUNTS = f"{_IAM_PROJECT}/serviceAccounts"
 _ACCOUNT = f"{_ACCOUNTS}/{{account}}"
-_KEYS = f"{_ACCOUNT}/keys"
-_KEY = f"{_KEYS}/{{key}}"
-_ROLES = f"{_PROJECT}/roles"
+_ACCOUNT_KEYS = f"{_ACCOUNT}/keys"
+_ACCOUNT_KEY = f"{_ACCOUNT_KEYS}/{{key}}"
+_ROLES = f"{_IAM_PROJECT}/roles"
 _ROLE = f"{_ROLES}/{{role}}"
 
 _POLICY_VERBS = ("getIamPolicy", "setIamPolicy", "testIamPermissions")
 
-ROUTES: tuple[tuple[str, str, str], ...] = (
+IAM_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("iam.projects.serviceAccounts.create", "POST", _ACCOUNTS),
     ("iam.projects.serviceAccounts.list", "GET", _ACCOUNTS),
     ("iam.projects.serviceAccounts.get", "GET", _ACCOUNT),
@@ -19,13 +19,13 @@ ROUTES: tuple[tuple[str, str, str], ...] = (
     ("iam.projects.serviceAccounts.delete", "DELETE", _ACCOUNT),
     *((f"iam.projects.serviceAccounts.{verb}", "POST", f"{_ACCOUNT}:{verb}")
       for verb in ("undelete", "enable", "disable", *_POLICY_VERBS)),
-    ("iam.projects.serviceAccounts.keys.create", "POST", _KEYS),
-    ("iam.projects.serviceAccounts.keys.list", "GET", _KEYS),
-    ("iam.projects.serviceAccounts.keys.get", "GET", _KEY),
-    ("iam.projects.serviceAccounts.keys.delete", "DELETE", _KEY),
-    ("iam.projects.serviceAccounts.keys.enable", "POST", f"{_KEY}:enable"),
-    ("iam.projects.serviceAccounts.keys.disable", "POST", f"{_KEY}:disable"),
-    ("iam.projects.serviceAccounts.keys.upload", "POST", f"{_KEYS}:upload"),
+    ("iam.projects.serviceAccounts.keys.create", "POST", _ACCOUNT_KEYS),
+    ("iam.projects.serviceAccounts.keys.list", "GET", _ACCOUNT_KEYS),
+    ("iam.projects.serviceAccounts.keys.get", "GET", _ACCOUNT_KEY),
+    ("iam.projects.serviceAccounts.keys.delete", "DELETE", _ACCOUNT_KEY),
+    ("iam.projects.serviceAccounts.keys.enable", "POST", f"{_ACCOUNT_KEY}:enable"),
+    ("iam.projects.serviceAccounts.keys.disable", "POST", f"{_ACCOUNT_KEY}:disable"),
+    ("iam.projects.serviceAccounts.keys.upload", "POST", f"{_ACCOUNT_KEYS}:upload"),
     ("iam.projects.roles.create", "POST", _ROLES),
     ("iam.projects.roles.list", "GET", _ROLES),
     ("iam.projects.roles.get", "GET", _ROLE),

@@ -18,7 +18,7 @@ def _resources(kind: str) -> tuple[tuple[str, str, str], ...]:
 _OPERATIONS = f"{_LOCATION}/operations"
 _INSTANCE = f"{_LOCATION}/instances/{{resource}}"
 
-ROUTES: tuple[tuple[str, str, str], ...] = (
+MEMORYSTORE_ROUTES: tuple[tuple[str, str, str], ...] = (
     *_resources("instances"),
     *_resources("clusters"),
     ("redis.projects.locations.instances.failover", "POST", f"{_INSTANCE}:failover"),
@@ -31,7 +31,7 @@ ROUTES: tuple[tuple[str, str, str], ...] = (
 
 JOBS = tuple(
     operation
-    for operation, _, _ in ROUTES
+    for operation, _, _ in MEMORYSTORE_ROUTES
     if operation.endswith((".create", ".patch", "instances.delete", "clusters.delete", ".failover", ".upgrade"))
 )
 """Those that start a long-running operation."""

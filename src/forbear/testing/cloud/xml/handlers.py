@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from forbear.testing.cloud.call import Handler
 from forbear.testing.cloud.xml import buckets, multipart, objects, sessions
-from forbear.testing.cloud.xml.routes import CANCEL, GET, PART, PUT, SESSION, STATUS
+from forbear.testing.cloud.xml.routes import XML_CANCEL, XML_GET, XML_PART, XML_PUT, XML_SESSION, XML_STATUS
 
 HANDLERS: Mapping[str, Handler] = {
     "xml.service.get": buckets.list_buckets,
@@ -13,21 +13,21 @@ HANDLERS: Mapping[str, Handler] = {
     "xml.bucket.head": buckets.head,
     "xml.bucket.put": buckets.put,
     "xml.bucket.delete": buckets.delete,
-    GET: objects.get,
+    XML_GET: objects.get,
     "xml.object.get.uploadId": multipart.list_parts,
     "xml.object.head": objects.get,
-    PUT: objects.put,
+    XML_PUT: objects.put,
     "xml.object.put.copy": objects.copy,
     "xml.object.put.metadata": objects.copy,
     "xml.object.put.compose": objects.compose,
-    PART: multipart.put_part,
+    XML_PART: multipart.put_part,
     "xml.object.put.part.copy": multipart.copy_part,
-    SESSION: sessions.proceed,
-    STATUS: sessions.proceed,
-    "xml.object.post.resumable": sessions.start,
+    XML_SESSION: sessions.continue_session,
+    XML_STATUS: sessions.continue_session,
+    "xml.object.post.resumable": sessions.start_session,
     "xml.object.post.uploads": multipart.start,
     "xml.object.post.uploadId": multipart.complete,
     "xml.object.delete": objects.delete,
     "xml.object.delete.uploadId": multipart.abort,
-    CANCEL: sessions.cancel,
+    XML_CANCEL: sessions.cancel_session,
 }

@@ -11,7 +11,7 @@ UPLOAD = "xml.object.put"
 """The effect is that of an upload in one request."""
 
 
-def start(call: Call) -> Reply:
+def start_session(call: Call) -> Reply:
     """Begin a session, whose URI is in the Location of the reply."""
     given, name, bucket = call.request.headers, call.names["object"], buckets.found(call)
     if (headers.goog(given, "resumable") or "").lower() != "start":
@@ -23,7 +23,7 @@ def start(call: Call) -> Reply:
     return Reply(201, (("Location", location), ("X-GUploader-UploadID", session.id)))
 
 
-def proceed(call: Call) -> Reply:
+def continue_session(call: Call) -> Reply:
     """Take a chunk or a status query."""
     session = receiving.proceed(call, UPLOAD)
     if session.finished is None:
@@ -31,6 +31,6 @@ def proceed(call: Call) -> Reply:
     return Reply(200, headers.version(session.finished))
 
 
-def cancel(call: Call) -> Reply:
+def cancel_session(call: Call) -> Reply:
     """Forget a session."""
     return receiving.cancel(call)
