@@ -29,7 +29,7 @@ from forbear.cli.demo.weather import MOST, faults
 from forbear.cli.demo.workload import KINDS, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 from tests.cli.conftest import UPLOADED, Invoke, replay, uploaded
 
 OUTCOMES = [outcome.value for outcome in Outcome]

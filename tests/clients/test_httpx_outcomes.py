@@ -8,7 +8,7 @@ import pytest
 from forbear import Reason
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.actions import When
+from forbear.testing.cloud.faults.actions import When
 from tests.clients.flavours import Flavour, Result
 from tests.clients.others import BESIDES, BLIND_TOO
 

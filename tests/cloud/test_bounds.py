@@ -9,12 +9,13 @@ from collections.abc import Callable, Iterator
 import httpx
 import pytest
 
-from forbear.testing.cloud import Cloud, Fault, incoming, stream
-from forbear.testing.cloud.fields import json_object
-from forbear.testing.cloud.globs import Glob
+from forbear.testing.cloud import Cloud, Fault
+from forbear.testing.cloud.api.partial import read_fields
+from forbear.testing.cloud.http import incoming, stream
+from forbear.testing.cloud.http.memory import weigh
 from forbear.testing.cloud.journal import Effect, Effects
-from forbear.testing.cloud.partial import read_fields
-from forbear.testing.cloud.weight import weigh
+from forbear.testing.cloud.storage.fields import json_object
+from forbear.testing.cloud.storage.listing import Glob
 from forbear.testing.cloud.xml.document import read
 from tests.cloud.sockets import connect, talk
 

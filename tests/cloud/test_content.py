@@ -6,7 +6,7 @@ import hashlib
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.testing.cloud.content import Content, Growing, content_of, joined
+from forbear.testing.cloud.http.content import Content, Growing, content_of, joined
 
 PIECES = st.lists(st.binary(max_size=5), max_size=6)
 

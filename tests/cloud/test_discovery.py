@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from forbear.testing.cloud.iam.routes import IAM_ROUTES as IAM
-from forbear.testing.cloud.memorystore.routes import MEMORYSTORE_ROUTES as MEMORYSTORE
+from forbear.testing.cloud.operations import IAM_ROUTES as IAM
+from forbear.testing.cloud.operations import MEMORYSTORE_ROUTES as MEMORYSTORE
 from forbear.testing.cloud.operations import STORAGE_ROUTES
 
 NOT_METHODS = {("storage.batch", "POST"), ("storage.objects.insert", "PUT"), ("storage.objects.insert", "DELETE")}

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forbear.testing.cloud import Cloud
-from forbear.testing.cloud.model import Bucket
-from forbear.testing.cloud.objectlist import list_objects
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.listing import list_objects
+from forbear.testing.cloud.storage.model import Bucket
+from forbear.testing.cloud.storage.store import Store
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.testing.cloud.partial import read_fields
+from forbear.testing.cloud.api.partial import read_fields
 
 OBJECTS = "/storage/v1/b/bkt/o"
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"

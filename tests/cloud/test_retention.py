@@ -4,7 +4,7 @@ import httpx
 import pytest
 
 from forbear.testing.cloud import Cloud
-from forbear.testing.cloud.wire import JsonObject
+from forbear.testing.cloud.http.messages import JsonObject
 
 OBJECT = "/storage/v1/b/bkt/o/o"
 UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"

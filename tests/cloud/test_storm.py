@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forbear.testing.cloud import Cloud, Storm, storm
-from forbear.testing.cloud.wire import Request
+from forbear.testing.cloud.http.messages import Request
 
 INSERT = "storage.objects.insert"
 

@@ -8,9 +8,8 @@ import pytest
 
 from forbear.services.cloud_storage.xml_api import operations as rows
 from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.operations import OPERATIONS
-from forbear.testing.cloud.xml.handlers import HANDLERS
-from forbear.testing.cloud.xml.routes import XML_OPERATIONS
+from forbear.testing.cloud.operations import OPERATIONS, XML_OPERATIONS
+from forbear.testing.cloud.xml import HANDLERS
 
 SPACE = "{http://doc.s3.amazonaws.com/2006-03-01}"
 MATCH = "x-goog-if-generation-match"

@@ -115,7 +115,7 @@ def keep_nothing(*_: object) -> None:
 def test_uploads_killed_thirty_times(cloud: Cloud, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
     """Six uploads, each killed five times; half of them to a cloud that keeps nothing of a chunk that breaks off."""
     if seed % 2:
-        monkeypatch.setattr("forbear.testing.cloud.receiving.keep_part", keep_nothing)
+        monkeypatch.setattr("forbear.testing.cloud.api.resumable.keep_part", keep_nothing)
     assert upload_killed(cloud, tmp_path, seed=seed, size=256 * MIB, kills=5).kills == 5
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.wire import Json
+from forbear.testing.cloud.http.messages import Json
 from forbear.transfer import HttpError, Object, Storage, TargetChanged, TargetExists, TransferError, Url
 from forbear.transfer.progress import Progress, current_progress
 from forbear.transfer.rewrite import copy

@@ -46,9 +46,9 @@ def command(
     """
     from forbear.testing import cloud  # needs h11 and google-crc32c
     from forbear.testing.cloud.api.buckets import check_bucket_name
-    from forbear.testing.cloud.errors import ApiError
-    from forbear.testing.cloud.hosts import is_loopback
-    from forbear.testing.cloud.serve import serve
+    from forbear.testing.cloud.http.errors import ApiError
+    from forbear.testing.cloud.http.hosts import is_loopback
+    from forbear.testing.cloud.server import serve
 
     if not is_loopback(host):
         rule = "an address of loopback: the embedded cloud is for tests on this machine"

@@ -11,7 +11,7 @@ import forbear
 from forbear.clients.google_storage import DEFAULT_RETRY, install
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.actions import When
+from forbear.testing.cloud.faults.actions import When
 from tests.clients.test_httpx_outcomes import FAULTS, OPERATIONS, SHORT, effects, fault
 
 CALLS: dict[str, Callable[[Any, dict[str, Any]], object]] = {

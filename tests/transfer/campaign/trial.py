@@ -13,7 +13,7 @@ from unittest.mock import patch
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from forbear.testing.cloud.fields import query_integer
+from forbear.testing.cloud.storage.fields import query_integer
 from forbear.transfer.downloads.download import download
 from forbear.transfer.errors import TransferError
 from forbear.transfer.objects import Object, Url

@@ -6,7 +6,7 @@ from typing import TypeAlias
 
 import httpx
 
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 
 KEY = "x-demo-request"
 """The header by which the journal of the server tells whose request it was."""

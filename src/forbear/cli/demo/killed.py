@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from forbear.testing.cloud import Cloud
-from forbear.testing.cloud.content import Content
+from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.journal import LoggedRequest
 from forbear.testing.cloud.operations import SEND
 

@@ -2,7 +2,7 @@
 
 from forbear.cli.demo.ask import Ask, Operation, Proof, Send, single
 from forbear.cli.demo.site import BUCKET, IF_ABSENT, OBJECTS, Site, body, is_there, live, writes
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 
 _PAGE = 4
 

@@ -2,7 +2,7 @@
 
 from forbear.cli.demo.ask import Ask, Operation, Proof, single
 from forbear.cli.demo.site import BUCKET, Site, body
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 
 _BUCKETS = "/storage/v1/b"
 _NOTIFICATIONS = f"{_BUCKETS}/{BUCKET}/notificationConfigs"

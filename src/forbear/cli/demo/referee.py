@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from forbear.cli.demo.ask import KEY, Operation
 from forbear.testing.cloud import Cloud
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 
 
 class Outcome(enum.Enum):

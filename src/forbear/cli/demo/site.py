@@ -5,8 +5,8 @@ import random
 from collections.abc import Mapping
 
 from forbear.cli.demo.ask import Ask, Operation, Proof, single
-from forbear.testing.cloud.model import StoredObject, crc32c_of
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.model import StoredObject, crc32c_of
+from forbear.testing.cloud.storage.store import Store
 
 BUCKET = "demo"
 OBJECTS = f"/storage/v1/b/{BUCKET}/o"

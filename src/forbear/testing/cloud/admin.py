@@ -2,17 +2,17 @@
 
 from dataclasses import asdict
 
-from forbear.testing.cloud.errors import ApiError
-from forbear.testing.cloud.faults import Fault
-from forbear.testing.cloud.fields import json_value
+from forbear.testing.cloud.faults.fault import Fault
+from forbear.testing.cloud.faults.plan import Storm, storm_from_json
+from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.messages import Json, JsonObject, Reply, Request, json_reply
 from forbear.testing.cloud.iam.accounts import account_resource
 from forbear.testing.cloud.iam.roles import role_resource
 from forbear.testing.cloud.memorystore.jobs import job_resource
 from forbear.testing.cloud.memorystore.resources import resource_json
-from forbear.testing.cloud.resources import bucket_resource, object_resource
 from forbear.testing.cloud.state import State
-from forbear.testing.cloud.storm import Storm, storm_from_json
-from forbear.testing.cloud.wire import Json, JsonObject, Reply, Request, json_reply
+from forbear.testing.cloud.storage.fields import json_value
+from forbear.testing.cloud.storage.resources import bucket_resource, object_resource
 
 PREFIX = "/_cloud/"
 _LARGEST_PLAN = 4 * 1024 * 1024

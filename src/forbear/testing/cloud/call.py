@@ -4,13 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forbear.testing.cloud.conditions import Conditions, read_conditions
-from forbear.testing.cloud.errors import ErrorForm
-from forbear.testing.cloud.fields import json_object, query_integer
+from forbear.testing.cloud.http.errors import ErrorForm
+from forbear.testing.cloud.http.messages import JsonObject, Reply, Request
 from forbear.testing.cloud.journal import Effect, Effects
-from forbear.testing.cloud.model import Bucket, StoredObject
-from forbear.testing.cloud.store import Store
-from forbear.testing.cloud.wire import JsonObject, Reply, Request
+from forbear.testing.cloud.storage.conditions import Conditions, read_conditions
+from forbear.testing.cloud.storage.fields import json_object, query_integer
+from forbear.testing.cloud.storage.model import Bucket, StoredObject
+from forbear.testing.cloud.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,11 +1,116 @@
-"""The operations served, by their ids in the API, with the methods and paths that reach them; data only.
+"""The operations that the cloud serves: their ids, and the methods and paths that reach them.
 
-A resumable upload is one operation in four steps: `storage.objects.insert.start`, `.send`, `.query` and `.cancel`.
+The ids are those of the APIs. The XML API has none, so its ids are our own. A resumable upload is one operation in four
+steps: `storage.objects.insert.start`, `.send`, `.query` and `.cancel`.
 """
 
-from forbear.testing.cloud.iam.routes import IAM_ROUTES
-from forbear.testing.cloud.memorystore.routes import MEMORYSTORE_ROUTES
-from forbear.testing.cloud.xml.routes import XML_GET, XML_PUT, XML_PART, XML_SESSION, XML_STATUS, XML_OPERATIONS
+_IAM_PROJECT = "/v1/projects/{project}"
+_ACCOUNTS = f"{_IAM_PROJECT}/serviceAccounts"
+_ACCOUNT = f"{_ACCOUNTS}/{{account}}"
+_ACCOUNT_KEYS = f"{_ACCOUNT}/keys"
+_ACCOUNT_KEY = f"{_ACCOUNT_KEYS}/{{key}}"
+_ROLES = f"{_IAM_PROJECT}/roles"
+_ROLE = f"{_ROLES}/{{role}}"
+
+_POLICY_VERBS = ("getIamPolicy", "setIamPolicy", "testIamPermissions")
+
+IAM_ROUTES: tuple[tuple[str, str, str], ...] = (
+    ("iam.projects.serviceAccounts.create", "POST", _ACCOUNTS),
+    ("iam.projects.serviceAccounts.list", "GET", _ACCOUNTS),
+    ("iam.projects.serviceAccounts.get", "GET", _ACCOUNT),
+    ("iam.projects.serviceAccounts.patch", "PATCH", _ACCOUNT),
+    ("iam.projects.serviceAccounts.update", "PUT", _ACCOUNT),
+    ("iam.projects.serviceAccounts.delete", "DELETE", _ACCOUNT),
+    *((f"iam.projects.serviceAccounts.{verb}", "POST", f"{_ACCOUNT}:{verb}")
+      for verb in ("undelete", "enable", "disable", *_POLICY_VERBS)),
+    ("iam.projects.serviceAccounts.keys.create", "POST", _ACCOUNT_KEYS),
+    ("iam.projects.serviceAccounts.keys.list", "GET", _ACCOUNT_KEYS),
+    ("iam.projects.serviceAccounts.keys.get", "GET", _ACCOUNT_KEY),
+    ("iam.projects.serviceAccounts.keys.delete", "DELETE", _ACCOUNT_KEY),
+    ("iam.projects.serviceAccounts.keys.enable", "POST", f"{_ACCOUNT_KEY}:enable"),
+    ("iam.projects.serviceAccounts.keys.disable", "POST", f"{_ACCOUNT_KEY}:disable"),
+    ("iam.projects.serviceAccounts.keys.upload", "POST", f"{_ACCOUNT_KEYS}:upload"),
+    ("iam.projects.roles.create", "POST", _ROLES),
+    ("iam.projects.roles.list", "GET", _ROLES),
+    ("iam.projects.roles.get", "GET", _ROLE),
+    ("iam.projects.roles.patch", "PATCH", _ROLE),
+    ("iam.projects.roles.delete", "DELETE", _ROLE),
+    ("iam.projects.roles.undelete", "POST", f"{_ROLE}:undelete"),
+    *((f"cloudresourcemanager.projects.{verb}", "POST", f"/{version}/projects/{{project}}:{verb}")
+      for version in ("v1", "v3") for verb in _POLICY_VERBS),
+)  # fmt: skip
+
+
+_LOCATION = "/v1/projects/{project}/locations/{location}"
+
+
+def _resources(kind: str) -> tuple[tuple[str, str, str], ...]:
+    collection = f"{_LOCATION}/{kind}"
+    prefix = f"redis.projects.locations.{kind}"
+    return (
+        (f"{prefix}.create", "POST", collection),
+        (f"{prefix}.list", "GET", collection),
+        (f"{prefix}.get", "GET", f"{collection}/{{resource}}"),
+        (f"{prefix}.patch", "PATCH", f"{collection}/{{resource}}"),
+        (f"{prefix}.delete", "DELETE", f"{collection}/{{resource}}"),
+    )
+
+
+_OPERATIONS = f"{_LOCATION}/operations"
+_INSTANCE = f"{_LOCATION}/instances/{{resource}}"
+
+MEMORYSTORE_ROUTES: tuple[tuple[str, str, str], ...] = (
+    *_resources("instances"),
+    *_resources("clusters"),
+    ("redis.projects.locations.instances.failover", "POST", f"{_INSTANCE}:failover"),
+    ("redis.projects.locations.instances.upgrade", "POST", f"{_INSTANCE}:upgrade"),
+    ("redis.projects.locations.operations.list", "GET", _OPERATIONS),
+    ("redis.projects.locations.operations.get", "GET", f"{_OPERATIONS}/{{operation}}"),
+    ("redis.projects.locations.operations.cancel", "POST", f"{_OPERATIONS}/{{operation}}:cancel"),
+    ("redis.projects.locations.operations.delete", "DELETE", f"{_OPERATIONS}/{{operation}}"),
+)
+
+JOBS = tuple(
+    operation
+    for operation, _, _ in MEMORYSTORE_ROUTES
+    if operation.endswith((".create", ".patch", "instances.delete", "clusters.delete", ".failover", ".upgrade"))
+)
+"""Those that start a long-running operation."""
+
+
+XML_GET, XML_PUT, XML_PART = "xml.object.get", "xml.object.put", "xml.object.put.part"
+XML_SESSION, XML_STATUS, XML_CANCEL = (
+    "xml.object.put.session",
+    "xml.object.put.session.status",
+    "xml.object.delete.session",
+)
+
+XML_OPERATIONS = (
+    "xml.service.get",
+    "xml.bucket.get",
+    "xml.bucket.get.uploads",
+    "xml.bucket.head",
+    "xml.bucket.put",
+    "xml.bucket.delete",
+    XML_GET,
+    "xml.object.get.uploadId",
+    "xml.object.head",
+    XML_PUT,
+    "xml.object.put.copy",
+    "xml.object.put.metadata",
+    "xml.object.put.compose",
+    XML_PART,
+    "xml.object.put.part.copy",
+    XML_SESSION,
+    XML_STATUS,
+    "xml.object.post.resumable",
+    "xml.object.post.uploads",
+    "xml.object.post.uploadId",
+    "xml.object.delete",
+    "xml.object.delete.uploadId",
+    XML_CANCEL,
+)
+
 
 _STORAGE = "/storage/v1"
 _BUCKET = f"{_STORAGE}/b/{{bucket}}"

@@ -1,24 +1,25 @@
 """The embedded cloud as users hold it: a server on loopback in a thread of its own, and its state within reach."""
 
 import asyncio
+import signal
 import socket
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import itemgetter
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Self, TypeAlias
 
 from forbear.testing.cloud.app import App
-from forbear.testing.cloud.check import whole
-from forbear.testing.cloud.connection import Connection
-from forbear.testing.cloud.faults import Fault
-from forbear.testing.cloud.hosts import Hosts, is_loopback
+from forbear.testing.cloud.faults.checks import whole
+from forbear.testing.cloud.faults.fault import Fault
+from forbear.testing.cloud.faults.plan import Storm
+from forbear.testing.cloud.http.connection import Connection
+from forbear.testing.cloud.http.hosts import Hosts, is_loopback
+from forbear.testing.cloud.http.stream import BUFFER, Stream
 from forbear.testing.cloud.journal import Effects, Requests
 from forbear.testing.cloud.state import State
-from forbear.testing.cloud.store import Store
-from forbear.testing.cloud.storm import Storm
-from forbear.testing.cloud.stream import BUFFER, Stream
+from forbear.testing.cloud.storage.store import Store
 
 
 class Cloud:
@@ -233,3 +234,43 @@ class _Server:
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+
+def serve(
+    host: str = "127.0.0.1",
+    port: int = 0,
+    *,
+    seed: int = 0,
+    body_limit: int = 64 * 1024 * 1024,
+    memory_limit: int = 1024**3,
+    allowed_hosts: Sequence[str] = (),
+    on_ready: Callable[[Cloud], None] | None = None,
+) -> None:
+    """Serve until SIGINT or SIGTERM; `on_ready` gets the running cloud once, to announce its URL and arm faults.
+
+    The other arguments are those of `Cloud`. For tests only: never expose it. Only in the main thread (ValueError
+    elsewhere: signals arrive there). OSError when the port is taken.
+    """
+    stop = threading.Event()
+
+    def leave(_number: int, _frame: FrameType | None) -> None:
+        stop.set()
+
+    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with Cloud(
+            host=host,
+            port=port,
+            seed=seed,
+            body_limit=body_limit,
+            memory_limit=memory_limit,
+            allowed_hosts=allowed_hosts,
+        ) as cloud:
+            if on_ready is not None:
+                on_ready(cloud)
+            # In short waits, because on Windows a signal does not end a wait.
+            while not stop.wait(0.5):
+                pass
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

@@ -1,8 +1,8 @@
 """All that the cloud remembers in one place: the store, the logs and the armed faults; acts on none of them."""
 
+from forbear.testing.cloud.faults.plan import Plan
 from forbear.testing.cloud.journal import Effects, Requests
-from forbear.testing.cloud.plan import Plan
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 
 
 class State:

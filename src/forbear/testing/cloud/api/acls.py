@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.errors import ApiError, not_found
-from forbear.testing.cloud.fields import text
-from forbear.testing.cloud.model import Bucket, StoredObject, nested
-from forbear.testing.cloud.resources import acl_resource, listing
-from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.http.errors import ApiError, invalid, not_found
+from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.fields import text
+from forbear.testing.cloud.storage.model import Bucket, StoredObject, nested
+from forbear.testing.cloud.storage.resources import acl_resource, listing
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,3 +102,27 @@ def _note(call: Call, found: _List, entity: str) -> None:
 BUCKET = _handlers(_of_bucket)
 DEFAULT_OBJECT = _handlers(_of_default)
 OBJECT = _handlers(_of_object)
+
+
+_PUBLIC: Mapping[str, Mapping[str, str]] = {
+    "private": {},
+    "publicRead": {"allUsers": "READER"},
+    "publicReadWrite": {"allUsers": "WRITER"},
+    "authenticatedRead": {"allAuthenticatedUsers": "READER"},
+    "bucketOwnerRead": {"project-owners-{project}": "READER"},
+    "bucketOwnerFullControl": {"project-owners-{project}": "OWNER"},
+    "projectPrivate": {"project-editors-{project}": "OWNER", "project-viewers-{project}": "READER"},
+}
+
+
+def predefined_acl(query: Mapping[str, str], name: str, project: str) -> dict[str, str] | None:
+    """The list that the query parameter `name` asks for, None when it is absent, 400 when it is not one."""
+    word = query.get(name)
+    if word is None:
+        return None
+    if word not in _PUBLIC:
+        raise invalid(f"Invalid value for {name}: '{word}'. It must be one of {', '.join(_PUBLIC)}.")
+    grants = {f"project-owners-{project}": "OWNER"}
+    for entity, role in _PUBLIC[word].items():
+        grants.setdefault(entity.format(project=project), role)
+    return grants

@@ -2,18 +2,17 @@
 
 import re
 
+from forbear.testing.cloud.api.acls import predefined_acl
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import check_etag, check_match
-from forbear.testing.cloud.errors import ApiError, invalid, required
-from forbear.testing.cloud.fields import query_flag, query_integer, text
-from forbear.testing.cloud.model import Bucket, nested
-from forbear.testing.cloud.paging import page
-from forbear.testing.cloud.predefined import predefined_acl
-from forbear.testing.cloud.resources import bucket_resource, listing, moment
-from forbear.testing.cloud.retention import check_policy
-from forbear.testing.cloud.softdelete import check_soft_delete, deleted_bucket, deleted_buckets
-from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, json_reply
-from forbear.testing.cloud.writable import acl_field, bucket_fields, merged
+from forbear.testing.cloud.http.errors import ApiError, invalid, not_found, required
+from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.conditions import check_etag, check_match
+from forbear.testing.cloud.storage.fields import page, query_flag, query_integer, text
+from forbear.testing.cloud.storage.model import Bucket, etag_of, nested
+from forbear.testing.cloud.storage.resources import bucket_resource, listing, moment
+from forbear.testing.cloud.storage.retention import check_policy
+from forbear.testing.cloud.storage.softdelete import check_soft_delete, deleted_bucket, deleted_buckets
+from forbear.testing.cloud.storage.writable import acl_field, bucket_fields, merged
 
 _FIXED = ("hierarchicalNamespace", "objectRetention")
 """The fields of a new bucket."""
@@ -154,3 +153,52 @@ def _changed(call: Call, bucket: Bucket, fields: JsonObject, body: JsonObject) -
 
 def _reply(call: Call, bucket: Bucket) -> Reply:
     return json_reply(bucket_resource(bucket, call.base, full=call.full), headers=(("ETag", bucket.etag),))
+
+
+_FIELDS = ("topic", "event_types", "custom_attributes", "object_name_prefix", "payload_format")
+_FORMATS = ("JSON_API_V1", "NONE")
+
+
+def insert_notification(call: Call) -> Reply:
+    """Add a configuration under a new id, every time: a repeat makes every event come twice."""
+    bucket, body = call.bucket(), call.body()
+    text(body, "topic")
+    if text(body, "payload_format") not in _FORMATS:
+        raise invalid(f"Invalid value for payload_format: it must be one of {', '.join(_FORMATS)}.")
+    number = str(call.store.next_id())
+    config: JsonObject = {
+        **{name: body[name] for name in _FIELDS if body.get(name) is not None},
+        "kind": "storage#notification",
+        "id": number,
+        "selfLink": f"{call.base}/storage/v1/b/{bucket.name}/notificationConfigs/{number}",
+        "etag": etag_of(int(number)),
+    }
+    bucket.notifications[number] = config
+    call.committed(f"{bucket.name}/notificationConfigs/{number}")
+    return json_reply(config)
+
+
+def list_notifications(call: Call) -> Reply:
+    """List the configurations of a bucket, in one page."""
+    return json_reply(listing("notifications", list(call.bucket().notifications.values())))
+
+
+def get_notification(call: Call) -> Reply:
+    """Read one configuration."""
+    return json_reply(_notification(call))
+
+
+def delete_notification(call: Call) -> Reply:
+    """Delete one configuration."""
+    _notification(call)
+    bucket, number = call.bucket(), call.names["notification"]
+    del bucket.notifications[number]
+    call.committed(f"{bucket.name}/notificationConfigs/{number}")
+    return NO_CONTENT
+
+
+def _notification(call: Call) -> JsonObject:
+    config = call.bucket().notifications.get(call.names["notification"])
+    if config is None:
+        raise not_found("The notification")
+    return config

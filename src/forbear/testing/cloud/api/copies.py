@@ -1,18 +1,18 @@
 """objects.compose, copy, rewrite and move: new objects out of old ones; the bytes never leave the cloud."""
 
+from forbear.testing.cloud.api.acls import predefined_acl
 from forbear.testing.cloud.api.objects import object_reply, resource_of
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import read_conditions
-from forbear.testing.cloud.content import joined
-from forbear.testing.cloud.encryption import check_key, check_source_key, read_key
-from forbear.testing.cloud.errors import invalid, required
-from forbear.testing.cloud.fields import integer, items, mapping, query_integer, text
-from forbear.testing.cloud.model import StoredObject
-from forbear.testing.cloud.predefined import predefined_acl
-from forbear.testing.cloud.retention import check_unprotected
-from forbear.testing.cloud.store import Rewrite, check_object_name
-from forbear.testing.cloud.wire import JsonObject, Reply, json_reply
-from forbear.testing.cloud.writable import merged, object_fields
+from forbear.testing.cloud.http.content import joined
+from forbear.testing.cloud.http.errors import invalid, required
+from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.conditions import read_conditions
+from forbear.testing.cloud.storage.encryption import check_key, check_source_key, read_key
+from forbear.testing.cloud.storage.fields import integer, items, mapping, query_integer, text
+from forbear.testing.cloud.storage.model import StoredObject
+from forbear.testing.cloud.storage.retention import check_unprotected
+from forbear.testing.cloud.storage.store import Rewrite, check_object_name
+from forbear.testing.cloud.storage.writable import merged, object_fields
 
 _MOST_SOURCES = 32
 _MEBIBYTE = 1_048_576

@@ -3,12 +3,12 @@
 import re
 import zlib
 
-from forbear.testing.cloud.conditions import same_etag
-from forbear.testing.cloud.encryption import check_key, encryption_headers
-from forbear.testing.cloud.errors import ApiError
-from forbear.testing.cloud.model import StoredObject
-from forbear.testing.cloud.outgoing import http_date
-from forbear.testing.cloud.wire import Reply, Request
+from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.messages import Reply, Request
+from forbear.testing.cloud.http.outgoing import http_date
+from forbear.testing.cloud.storage.conditions import same_etag
+from forbear.testing.cloud.storage.encryption import check_key, encryption_headers
+from forbear.testing.cloud.storage.model import StoredObject
 
 _RANGE = re.compile(r"bytes=(\d{0,18})-(\d{0,18})", re.IGNORECASE)
 _MOST_UNPACKED = 128 * 1024 * 1024

@@ -3,15 +3,14 @@
 from collections.abc import Iterator, Mapping
 
 from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.conditions import read_conditions
-from forbear.testing.cloud.errors import ApiError, conflict, invalid, not_found
-from forbear.testing.cloud.fields import query_flag, text
-from forbear.testing.cloud.model import Bucket, Folder, StoredObject
-from forbear.testing.cloud.paging import page
-from forbear.testing.cloud.resources import folder_resource, listing
-from forbear.testing.cloud.retention import check_unprotected
-from forbear.testing.cloud.store import check_object_name, parents
-from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.http.errors import ApiError, conflict, invalid, not_found
+from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.conditions import read_conditions
+from forbear.testing.cloud.storage.fields import page, query_flag, text
+from forbear.testing.cloud.storage.model import Bucket, Folder, StoredObject
+from forbear.testing.cloud.storage.resources import folder_resource, listing
+from forbear.testing.cloud.storage.retention import check_unprotected
+from forbear.testing.cloud.storage.store import check_object_name, parents
 
 
 def find_folder(call: Call, folders: Mapping[str, Folder], kind: str) -> Folder:

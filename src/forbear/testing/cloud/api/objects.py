@@ -1,19 +1,19 @@
 """objects: get, list, patch, update and delete; bytes going in and out are the business of uploads and downloads."""
 
+from forbear.testing.cloud.api.acls import predefined_acl
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import check_etag, check_match
-from forbear.testing.cloud.encryption import is_readable
-from forbear.testing.cloud.errors import invalid, required
-from forbear.testing.cloud.fields import query_flag, query_integer
-from forbear.testing.cloud.model import StoredObject
-from forbear.testing.cloud.objectlist import list_objects
-from forbear.testing.cloud.predefined import predefined_acl
-from forbear.testing.cloud.resources import listing, moment, object_resource
-from forbear.testing.cloud.retention import check_object_retention, expiration
-from forbear.testing.cloud.softdelete import deleted_object, forget_expired
-from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply, Request, json_reply
-from forbear.testing.cloud.writable import acl_field, check_custom_time, check_metadata, merged, object_fields
+from forbear.testing.cloud.http.errors import ApiError, conflict, invalid, required
+from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply, Request, json_reply
+from forbear.testing.cloud.storage.conditions import check_etag, check_match
+from forbear.testing.cloud.storage.encryption import is_readable
+from forbear.testing.cloud.storage.fields import query_flag, query_integer
+from forbear.testing.cloud.storage.listing import list_objects
+from forbear.testing.cloud.storage.model import StoredObject
+from forbear.testing.cloud.storage.resources import bucket_resource, listing, moment, object_resource
+from forbear.testing.cloud.storage.retention import check_object_retention, expiration
+from forbear.testing.cloud.storage.softdelete import deleted_bucket, deleted_object, forget_expired
+from forbear.testing.cloud.storage.writable import acl_field, check_custom_time, check_metadata, merged, object_fields
 
 
 def get(call: Call) -> Reply:
@@ -108,3 +108,43 @@ def _changed(call: Call, item: StoredObject, fields: JsonObject, body: JsonObjec
     call.store.touch(item)
     call.committed(item.resource, item.generation)
     return object_reply(call, item)
+
+
+def restore_object(call: Call) -> Reply:
+    """Make a live copy of a deleted version, as a new generation: every repeat makes another one."""
+    bucket, name = call.bucket(), call.names["object"]
+    old = deleted_object(call.store, bucket, name, _generation(call))
+    call.conditions().check_write(bucket.live(name))
+    call.store.claim([old.content])
+    acl = old.acl if query_flag(call.query, "copySourceAcl") else None
+    item = call.store.put(
+        bucket.name, name, old.content, old.fields, acl=acl, components=old.components, key_sha256=old.key_sha256
+    )
+    call.committed(item.resource, item.generation)
+    return object_reply(call, item)
+
+
+def restore_objects(_: Call) -> Reply:
+    """Refuse to restore in bulk."""
+    raise ApiError(501, "The embedded cloud does not serve bulkRestore: restore the objects one by one.")
+
+
+def restore_bucket(call: Call) -> Reply:
+    """Bring back a deleted bucket with the objects that can be restored in it; 409 when its name is taken."""
+    name = call.names["bucket"]
+    bucket = deleted_bucket(call.store, name, _generation(call))
+    if name in call.store.buckets:
+        raise conflict(f"The bucket {name} exists: delete it before another one of its name is restored.")
+    call.store.deleted_buckets.remove(bucket)
+    bucket.soft_deleted = None
+    call.store.buckets[name] = bucket
+    call.store.touch(bucket)
+    call.committed(name, bucket.generation)
+    return json_reply(bucket_resource(bucket, call.base, full=call.full))
+
+
+def _generation(call: Call) -> int:
+    generation = query_integer(call.query, "generation")
+    if generation is None:
+        raise required("generation")
+    return generation

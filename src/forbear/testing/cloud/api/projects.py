@@ -1,13 +1,12 @@
 """What belongs to a project: its HMAC keys and its service account; the keys open nothing."""
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import check_match, same_etag
-from forbear.testing.cloud.errors import condition_not_met, invalid, not_found, required
-from forbear.testing.cloud.fields import query_flag, text
-from forbear.testing.cloud.model import HmacKey
-from forbear.testing.cloud.paging import page
-from forbear.testing.cloud.resources import hmac_resource, listing
-from forbear.testing.cloud.wire import NO_CONTENT, Reply, json_reply
+from forbear.testing.cloud.http.errors import condition_not_met, invalid, not_found, required
+from forbear.testing.cloud.http.messages import NO_CONTENT, Reply, json_reply
+from forbear.testing.cloud.storage.conditions import check_match, same_etag
+from forbear.testing.cloud.storage.fields import page, query_flag, text
+from forbear.testing.cloud.storage.model import HmacKey
+from forbear.testing.cloud.storage.resources import hmac_resource, listing
 
 
 def create_key(call: Call) -> Reply:

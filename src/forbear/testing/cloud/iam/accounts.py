@@ -3,11 +3,10 @@
 import re
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.errors import ApiError, invalid
-from forbear.testing.cloud.fields import mapping, optional_text, text
-from forbear.testing.cloud.iam.model import ServiceAccount
-from forbear.testing.cloud.paging import page
-from forbear.testing.cloud.wire import JsonObject, Reply, json_reply
+from forbear.testing.cloud.http.errors import ApiError, invalid
+from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.fields import mapping, optional_text, page, text
+from forbear.testing.cloud.storage.iam_state import ServiceAccount
 
 _ID = re.compile(r"[a-z]([-a-z0-9]{4,28}[a-z0-9])")
 _WRITABLE = {"displayName": "display_name", "description": "description"}

@@ -6,12 +6,12 @@ import hashlib
 import json
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.errors import ApiError, invalid
-from forbear.testing.cloud.fields import one_of, text
+from forbear.testing.cloud.http.errors import ApiError, invalid
+from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
 from forbear.testing.cloud.iam.accounts import found
-from forbear.testing.cloud.iam.model import Key, ServiceAccount
-from forbear.testing.cloud.resources import moment
-from forbear.testing.cloud.wire import JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.fields import one_of, text
+from forbear.testing.cloud.storage.iam_state import Key, ServiceAccount
+from forbear.testing.cloud.storage.resources import moment
 
 _MOST = 10
 _ALGORITHMS = ("KEY_ALG_RSA_2048", "KEY_ALG_RSA_1024", "KEY_ALG_UNSPECIFIED")

@@ -4,12 +4,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.conditions import same_etag
-from forbear.testing.cloud.errors import ApiError
-from forbear.testing.cloud.fields import items, mapping, optional_text, text, texts
+from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
 from forbear.testing.cloud.iam.accounts import found
-from forbear.testing.cloud.model import Policy
-from forbear.testing.cloud.wire import JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.conditions import same_etag
+from forbear.testing.cloud.storage.fields import items, mapping, optional_text, text, texts
+from forbear.testing.cloud.storage.model import Policy
 
 
 @dataclass(frozen=True, slots=True)

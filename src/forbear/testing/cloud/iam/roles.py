@@ -4,13 +4,12 @@ import re
 from collections.abc import Mapping
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import same_etag
-from forbear.testing.cloud.errors import ApiError, invalid
-from forbear.testing.cloud.fields import mapping, one_of, optional_text, query_flag, text, texts
-from forbear.testing.cloud.iam.model import Role
+from forbear.testing.cloud.http.errors import ApiError, invalid
+from forbear.testing.cloud.http.messages import Json, JsonObject, Reply, json_reply
 from forbear.testing.cloud.iam.policies import concurrent_change
-from forbear.testing.cloud.paging import page
-from forbear.testing.cloud.wire import Json, JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.conditions import same_etag
+from forbear.testing.cloud.storage.fields import mapping, one_of, optional_text, page, query_flag, text, texts
+from forbear.testing.cloud.storage.iam_state import Role
 
 _ID = re.compile(r"[a-zA-Z0-9_.]{3,64}")
 _STAGES = ("ALPHA", "BETA", "GA", "DEPRECATED", "DISABLED", "EAP")

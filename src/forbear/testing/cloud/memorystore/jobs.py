@@ -1,10 +1,10 @@
 """operations: get, list, cancel and delete; looking at a running one moves it on."""
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.memorystore.model import CANCELLED, Job
-from forbear.testing.cloud.paging import page
-from forbear.testing.cloud.resources import moment
-from forbear.testing.cloud.wire import JsonObject, Reply, json_reply
+from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.fields import page
+from forbear.testing.cloud.storage.memorystore_state import CANCELLED, Job
+from forbear.testing.cloud.storage.resources import moment
 
 _TYPES = "type.googleapis.com/google.cloud.redis"
 

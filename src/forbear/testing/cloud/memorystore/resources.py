@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.errors import ApiError, invalid, required
-from forbear.testing.cloud.fields import integer, one_of, text
+from forbear.testing.cloud.http.errors import ApiError, invalid, required
+from forbear.testing.cloud.http.messages import Json, JsonObject, Reply, json_reply
 from forbear.testing.cloud.memorystore.jobs import job_reply
-from forbear.testing.cloud.memorystore.model import Job, Resource
-from forbear.testing.cloud.paging import page
-from forbear.testing.cloud.resources import moment
-from forbear.testing.cloud.wire import Json, JsonObject, Reply, json_reply
+from forbear.testing.cloud.storage.fields import integer, one_of, page, text
+from forbear.testing.cloud.storage.memorystore_state import Job, Resource
+from forbear.testing.cloud.storage.resources import moment
 
 _ID = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _VERSION = re.compile(r"REDIS_(\d+)_(\d+|X)")

@@ -2,16 +2,15 @@
 
 from forbear.testing.cloud.api.buckets import check_bucket_name
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.errors import ApiError
-from forbear.testing.cloud.model import Bucket
-from forbear.testing.cloud.objectlist import Listed, list_objects
-from forbear.testing.cloud.paging import token_after
-from forbear.testing.cloud.resources import moment
-from forbear.testing.cloud.wire import NO_CONTENT, JsonObject, Reply
+from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply
+from forbear.testing.cloud.storage.fields import token_after
+from forbear.testing.cloud.storage.listing import Listed, list_objects
+from forbear.testing.cloud.storage.model import Bucket
+from forbear.testing.cloud.storage.resources import moment
 from forbear.testing.cloud.xml import headers
-from forbear.testing.cloud.xml.document import Element, leaf, read, xml_reply
-from forbear.testing.cloud.xml.errors import no_such_bucket
-from forbear.testing.cloud.xml.etag import etag_of
+from forbear.testing.cloud.xml.document import Element, leaf, no_such_bucket, read, xml_reply
+from forbear.testing.cloud.xml.headers import etag_of
 
 _LATEST = 2**63 - 1
 """After every generation."""

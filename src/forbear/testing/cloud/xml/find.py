@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from forbear.testing.cloud.receiving import asks
-from forbear.testing.cloud.wire import Request
+from forbear.testing.cloud.api.resumable import asks
+from forbear.testing.cloud.http.messages import Request
 from forbear.testing.cloud.xml.headers import goog
 
 _HOSTS = (".storage.googleapis.com", ".localhost")

@@ -1,16 +1,17 @@
 """What the headers of the XML API say: preconditions, metadata, access controls and validators; changes nothing."""
 
+import base64
 import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
-from forbear.testing.cloud.conditions import Conditions, check_etag, read_conditions
-from forbear.testing.cloud.errors import ApiError, invalid
-from forbear.testing.cloud.model import StoredObject, nested
-from forbear.testing.cloud.predefined import predefined_acl
-from forbear.testing.cloud.wire import Headers, JsonObject
-from forbear.testing.cloud.xml.etag import etag_of
+from forbear.testing.cloud.api.acls import predefined_acl
+from forbear.testing.cloud.http.content import Content
+from forbear.testing.cloud.http.errors import ApiError, invalid
+from forbear.testing.cloud.http.messages import Headers, JsonObject
+from forbear.testing.cloud.storage.conditions import Conditions, check_etag, read_conditions
+from forbear.testing.cloud.storage.model import StoredObject, nested
 
 _FIELDS = {
     "cache-control": "cacheControl",
@@ -100,3 +101,17 @@ def _moment(headers: Mapping[str, str], name: str) -> datetime | None:
     except ValueError:
         raise invalid(f"Invalid value for {name}: '{text[:80]}'. It must be an HTTP date.") from None
     return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+
+
+def etag_of(item: StoredObject) -> str:
+    """The tag of an object; one that was made of parts has no MD5, and a tag of another form."""
+    return f"-{item.etag}" if item.md5 is None else _hexadecimal(item.md5)
+
+
+def etag_of_part(data: Content) -> str:
+    """The tag of a part of a multipart upload."""
+    return _hexadecimal(data.md5)
+
+
+def _hexadecimal(md5: str) -> str:
+    return base64.b64decode(md5).hex()

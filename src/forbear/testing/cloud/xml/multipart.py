@@ -3,17 +3,16 @@
 import re
 
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.content import Content, joined
-from forbear.testing.cloud.encryption import check_source_key, read_key
-from forbear.testing.cloud.errors import ApiError, invalid
-from forbear.testing.cloud.fields import integer
-from forbear.testing.cloud.store import check_object_name
-from forbear.testing.cloud.wire import NO_CONTENT, Reply
+from forbear.testing.cloud.http.content import Content, joined
+from forbear.testing.cloud.http.errors import ApiError, invalid
+from forbear.testing.cloud.http.messages import NO_CONTENT, Reply
+from forbear.testing.cloud.storage.encryption import check_source_key, read_key
+from forbear.testing.cloud.storage.fields import integer
+from forbear.testing.cloud.storage.sessions import Upload
+from forbear.testing.cloud.storage.store import check_object_name
 from forbear.testing.cloud.xml import buckets, headers
-from forbear.testing.cloud.xml.document import MULTIPART, Element, leaf, read, xml_reply
-from forbear.testing.cloud.xml.errors import no_such_upload
-from forbear.testing.cloud.xml.etag import etag_of, etag_of_part
-from forbear.testing.cloud.xml.model import Upload
+from forbear.testing.cloud.xml.document import MULTIPART, Element, leaf, no_such_upload, read, xml_reply
+from forbear.testing.cloud.xml.headers import etag_of, etag_of_part
 from forbear.testing.cloud.xml.objects import copied
 
 _SMALLEST = 5 * 1024 * 1024

@@ -2,23 +2,23 @@
 
 from dataclasses import replace
 
+from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.api.downloads import media
+from forbear.testing.cloud.api.resumable import commit
 from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.conditions import check_etag
-from forbear.testing.cloud.content import joined
-from forbear.testing.cloud.encryption import check_key, check_source_key, read_key
-from forbear.testing.cloud.errors import ApiError, invalid
-from forbear.testing.cloud.fields import integer, query_integer
-from forbear.testing.cloud.model import StoredObject
-from forbear.testing.cloud.receiving import commit
-from forbear.testing.cloud.resources import moment
-from forbear.testing.cloud.store import check_object_name
-from forbear.testing.cloud.wire import NO_CONTENT, Reply
+from forbear.testing.cloud.http.content import joined
+from forbear.testing.cloud.http.errors import ApiError, invalid
+from forbear.testing.cloud.http.messages import NO_CONTENT, Reply
+from forbear.testing.cloud.storage.conditions import check_etag
+from forbear.testing.cloud.storage.encryption import check_key, check_source_key, read_key
+from forbear.testing.cloud.storage.fields import integer, query_integer
+from forbear.testing.cloud.storage.model import StoredObject
+from forbear.testing.cloud.storage.resources import moment
+from forbear.testing.cloud.storage.store import check_object_name
 from forbear.testing.cloud.xml import buckets, headers
-from forbear.testing.cloud.xml.document import Element, leaf, read, xml_reply
-from forbear.testing.cloud.xml.errors import no_such_bucket
-from forbear.testing.cloud.xml.etag import etag_of
+from forbear.testing.cloud.xml.document import Element, leaf, no_such_bucket, read, xml_reply
 from forbear.testing.cloud.xml.find import source
+from forbear.testing.cloud.xml.headers import etag_of
 
 _MOST_COMPONENTS = 32
 
@@ -133,3 +133,32 @@ def _version(call: Call, bucket: str, name: str, generation: int | None) -> Stor
     if item is None:
         raise ApiError(404, "The specified key does not exist.")
     return item
+
+
+UPLOAD = "xml.object.put"
+"""The effect is that of an upload in one request."""
+
+
+def start_session(call: Call) -> Reply:
+    """Begin a session, whose URI is in the Location of the reply."""
+    given, name, bucket = call.request.headers, call.names["object"], buckets.found(call)
+    if (headers.goog(given, "resumable") or "").lower() != "start":
+        raise invalid("Invalid value for x-goog-resumable: it must be start.")
+    check_object_name(name)
+    acl = headers.acl(given, bucket.project)
+    session = resumable.start(call, bucket.name, name, headers.fields(given), headers.conditions(given), acl)
+    location = f"{call.base}{call.request.path}?upload_id={session.id}"
+    return Reply(201, (("Location", location), ("X-GUploader-UploadID", session.id)))
+
+
+def continue_session(call: Call) -> Reply:
+    """Take a chunk or a status query."""
+    session = resumable.proceed(call, UPLOAD)
+    if session.finished is None:
+        return resumable.incomplete(call, session)
+    return Reply(200, headers.version(session.finished))
+
+
+def cancel_session(call: Call) -> Reply:
+    """Forget a session."""
+    return resumable.cancel(call)

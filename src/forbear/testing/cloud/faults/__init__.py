@@ -1,0 +1,1 @@
+"""Faults: define them, choose the requests they meet, and inject them."""

@@ -1,0 +1,107 @@
+"""The APIs' errors and the JSON forms in which they go out; knows nothing of what was asked."""
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+from forbear.testing.cloud.http.messages import Headers, JsonObject, Reply, json_reply
+
+_REASONS = {
+    400: "invalid",
+    401: "authError",
+    403: "forbidden",
+    404: "notFound",
+    405: "methodNotAllowed",
+    408: "requestTimeout",
+    409: "conflict",
+    410: "gone",
+    412: "conditionNotMet",
+    413: "uploadTooLarge",
+    416: "requestedRangeNotSatisfiable",
+    429: "rateLimitExceeded",
+    499: "clientClosedRequest",
+    500: "backendError",
+    501: "notImplemented",
+    502: "badGateway",
+    503: "backendError",
+    504: "gatewayTimeout",
+}
+
+
+_STATUSES = {
+    400: "INVALID_ARGUMENT",
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
+    408: "DEADLINE_EXCEEDED",
+    409: "ABORTED",
+    412: "FAILED_PRECONDITION",
+    416: "OUT_OF_RANGE",
+    429: "RESOURCE_EXHAUSTED",
+    499: "CANCELLED",
+    500: "INTERNAL",
+    501: "UNIMPLEMENTED",
+    503: "UNAVAILABLE",
+    504: "DEADLINE_EXCEEDED",
+}
+
+
+class ApiError(Exception):
+    """An answer other than success: an HTTP status, a sentence for people, and a word for programs.
+
+    The word, `reason`, is of the vocabulary of the API that is asked; None takes that API's own for the status.
+    """
+
+    def __init__(self, status: int, message: str, reason: str | None = None, headers: Headers = ()) -> None:
+        super().__init__(message)
+        self.status = status
+        self.message = message
+        self.reason = reason
+        self.headers = headers
+
+
+ErrorForm: TypeAlias = Callable[[ApiError], Reply]
+"""How an API writes its errors."""
+
+
+def storage_error(error: ApiError) -> Reply:
+    """The form of Cloud Storage's JSON API; 304 has no body."""
+    if error.status == 304:
+        return Reply(304, error.headers)
+    reason = error.reason or _REASONS.get(error.status, "error")
+    detail: JsonObject = {"message": error.message, "domain": "global", "reason": reason}
+    body: JsonObject = {"error": {"code": error.status, "message": error.message, "errors": [detail]}}
+    return json_reply(body, error.status, error.headers)
+
+
+def google_error(error: ApiError) -> Reply:
+    """The form of Google's newer APIs, with a code of gRPC by its name; words of other forms give way to it."""
+    known = error.reason is not None and error.reason.isupper()
+    status = error.reason if known else _STATUSES.get(error.status, "UNKNOWN")
+    body: JsonObject = {"error": {"code": error.status, "message": error.message, "status": status}}
+    return json_reply(body, error.status, error.headers)
+
+
+def invalid(message: str) -> ApiError:
+    """400: a value was given, and it is wrong."""
+    return ApiError(400, message)
+
+
+def required(name: str) -> ApiError:
+    """400: a value is missing."""
+    return ApiError(400, f"Required parameter: {name}", "required")
+
+
+def not_found(what: str) -> ApiError:
+    """404: the named thing does not exist."""
+    return ApiError(404, f"{what} does not exist.")
+
+
+def conflict(message: str) -> ApiError:
+    """409: the state of the resource forbids it."""
+    return ApiError(409, message)
+
+
+def condition_not_met(what: str) -> ApiError:
+    """412: a precondition does not hold."""
+    return ApiError(412, f"At least one of the pre-conditions you specified did not hold: {what}.")

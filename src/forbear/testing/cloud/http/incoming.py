@@ -1,0 +1,172 @@
+"""Requests off the wire: h11 reads heads and chunks, and bodies of known length go past it untouched."""
+
+import asyncio
+import re
+from collections import defaultdict
+from collections.abc import Callable
+from functools import lru_cache
+
+try:
+    import h11
+except ModuleNotFoundError as error:
+    text = 'forbear.testing.cloud needs h11; install it with: pip install "forbear[cloud]"'
+    raise ModuleNotFoundError(text, name="h11") from error
+
+from forbear.testing.cloud.http.content import Content
+from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.hosts import Hosts
+from forbear.testing.cloud.http.memory import Moving
+from forbear.testing.cloud.http.messages import Request, read_request
+from forbear.testing.cloud.http.stream import Stream, give_way
+
+_CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")
+_GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
+_LONGEST_HEAD = 65_536
+_MOST_HEADERS = 200
+_SMALL_PIECE = 65_536
+_KEPT_TEXT = 256
+_MANY_CHUNKS, _SMALL_CHUNK, _MANY_AT_ONCE = 10_000, 256, 100
+
+SECONDS_IDLE = 300.0
+"""Seconds that a connection may be without a request."""
+
+SECONDS_FOR_A_HEAD = 5.0
+"""Seconds that the head of a request may take from its first byte: clients write it at once."""
+
+SECONDS_OF_SILENCE = 30.0
+"""Seconds that a body may pause."""
+
+_SLOWEST = 65_536
+"""Bytes a second, at which a body must come on the whole."""
+
+
+class Incoming:
+    """The requests of one connection; `interrupted` is told of those whose body breaks off.
+
+    Of the latest request, `head_only` says whether its reply has no body, `takes_chunks` whether the client knows them,
+    and `lasting` whether the connection may serve another. `waiting_since` is when the wait for the next one began.
+    """
+
+    def __init__(self, stream: Stream, hosts: Hosts, body_limit: int, interrupted: Callable[[Request], None]) -> None:
+        self._stream = stream
+        self._hosts = hosts
+        self._body_limit = body_limit
+        self._interrupted = interrupted
+        host, port = stream.address
+        self._host = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+        self.head_only = self.takes_chunks = self.lasting = False
+        self.waiting_since: float | None = None
+
+    async def next(self, moving: Moving) -> Request | None:
+        """Return the next whole request, or None at the end; `moving` counts its body.
+
+        ApiError for what cannot be understood, is too large, takes too long or names a host that is not ours.
+        """
+        self.head_only = self.takes_chunks = self.lasting = False
+        http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
+        try:
+            head = await self._head(http)
+            return None if head is None else await self._request(http, head, moving)
+        except h11.RemoteProtocolError as error:
+            raise ApiError(error.error_status_hint, f"Bad request: {error}", "badRequest") from None
+
+    async def _head(self, http: h11.Connection) -> h11.Request | None:
+        self.waiting_since = asyncio.get_running_loop().time()
+        self._stream.allow(SECONDS_IDLE)
+        try:
+            http.receive_data(await self._stream.read())
+            self._stream.allow(SECONDS_FOR_A_HEAD)
+            head = await self._event(http)
+        except TimeoutError:
+            return None
+        self.waiting_since = None
+        return head if isinstance(head, h11.Request) else None
+
+    async def _request(self, http: h11.Connection, head: h11.Request, moving: Moving) -> Request:
+        self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
+        headers = _headers(head)
+        size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers
+        method, target = _text(head.method), head.target.decode("latin-1")
+        # Refused before the body is asked for: a client waiting for "100 Continue" need not send it.
+        self._hosts.check(headers.get("host"), target)
+        self._check(size)
+        moving.add(size)
+        if http.they_are_waiting_for_100_continue and (size or chunked) and not http.trailing_data[0]:
+            await self._stream.write(_GO_ON)
+        pieces: list[bytes] = []
+        slowest = (self._body_limit if chunked else size) / _SLOWEST
+        self._stream.allow(SECONDS_OF_SILENCE + slowest, SECONDS_OF_SILENCE)
+        try:
+            await (self._chunks(http, pieces, moving) if chunked else self._exactly(http, size, pieces))
+        except (OSError, h11.RemoteProtocolError) as error:
+            moving.stored = True  # an upload session keeps what came
+            self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
+            if isinstance(error, TimeoutError):
+                raise ApiError(408, "The body of the request came too slowly.", "requestTimeout") from None
+            raise
+        self.lasting = self.takes_chunks and not _CLOSE.search(headers.get("connection", ""))
+        return read_request(method, target, headers, Content(pieces), self._host)
+
+    async def _event(self, http: h11.Connection) -> object:
+        while (event := http.next_event()) is h11.NEED_DATA:
+            http.receive_data(await self._stream.read())
+        return event
+
+    async def _exactly(self, http: h11.Connection, size: int, pieces: list[bytes]) -> None:
+        """Take a body of known length as it comes."""
+        self._stream.put_back(http.trailing_data[0])
+        await self._stream.read_into(pieces, size)
+        have = sum(map(len, pieces))
+        if have < size:
+            raise h11.RemoteProtocolError(f"the connection ended after {have} of {size} bytes of the body")
+
+    async def _chunks(self, http: h11.Connection, pieces: list[bytes], moving: Moving) -> None:
+        """Take a body that ends when it says so."""
+        size, count, tiny = 0, 0, bytearray()
+        try:
+            while isinstance(event := await self._event(http), h11.Data):
+                size, count = size + len(event.data), count + 1
+                self._check(size)
+                if count > _MANY_CHUNKS + size // _SMALL_CHUNK:
+                    raise ApiError(
+                        400, f"The body has more than {_MANY_CHUNKS} chunks, and they are tiny.", "badRequest"
+                    )
+                if count % _MANY_AT_ONCE == 0:
+                    await give_way()
+                moving.add(len(event.data))
+                # Every piece costs some memory of its own: tiny chunks are joined.
+                tiny += event.data
+                if len(tiny) >= _SMALL_PIECE:
+                    pieces.append(bytes(tiny))
+                    tiny.clear()
+        finally:
+            if tiny:
+                pieces.append(bytes(tiny))
+        self._stream.put_back(http.trailing_data[0])
+
+    def _check(self, size: int) -> None:
+        if size > self._body_limit:
+            raise ApiError(413, f"The request body is larger than {self._body_limit} bytes, the limit of this server.")
+
+
+def _headers(head: h11.Request) -> dict[str, str]:
+    """Return the headers by name, those of one name joined; 431 when they are too many or too large."""
+    headers: dict[str, list[str]] = defaultdict(list)
+    count, size = 0, len(head.target)
+    for name, value in head.headers:
+        headers[_text(name)].append(_text(value))
+        count, size = count + 1, size + len(name) + len(value)
+    if count > _MOST_HEADERS or size > _LONGEST_HEAD:
+        text = f"The request has more than {_MOST_HEADERS} headers, or {_LONGEST_HEAD} bytes of them."
+        raise ApiError(431, text, "badRequest")
+    return {name: values[0] if len(values) == 1 else ", ".join(values) for name, values in headers.items()}
+
+
+def _text(value: bytes) -> str:
+    return _short_text(value) if len(value) <= _KEPT_TEXT else value.decode("latin-1")
+
+
+# The log keeps every header: those that are the same in every request are kept once.
+@lru_cache(4096)
+def _short_text(value: bytes) -> str:
+    return value.decode("latin-1")

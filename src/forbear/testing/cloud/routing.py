@@ -1,0 +1,179 @@
+"""Which API a request is for, and what it asks of it; knows where the APIs lie, but not what they do."""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from urllib.parse import unquote
+
+from forbear.testing.cloud.api import HANDLERS as STORAGE_HANDLERS
+from forbear.testing.cloud.api import batch, uploads
+from forbear.testing.cloud.api.objects import wants_media
+from forbear.testing.cloud.api.partial import read_fields, select
+from forbear.testing.cloud.call import Call, Handler
+from forbear.testing.cloud.http.errors import ApiError, ErrorForm, google_error, storage_error
+from forbear.testing.cloud.http.messages import Reply, Request
+from forbear.testing.cloud.iam import HANDLERS as IAM_HANDLERS
+from forbear.testing.cloud.memorystore import HANDLERS as MEMORYSTORE_HANDLERS
+from forbear.testing.cloud.operations import BATCH, GET, IAM_ROUTES, INSERT, MEMORYSTORE_ROUTES, STORAGE_ROUTES
+from forbear.testing.cloud.xml import HANDLERS as XML_HANDLERS
+from forbear.testing.cloud.xml import find as xml
+from forbear.testing.cloud.xml.document import xml_error
+
+
+@dataclass(slots=True)
+class _Node:
+    """Where a path can lead; `verbs` has the methods by verb, "" for none."""
+
+    literal: dict[str, "_Node"] = field(default_factory=dict[str, "_Node"])
+    variable: "_Node | None" = None
+    verbs: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = field(
+        default_factory=dict[str, dict[str, tuple[str, tuple[str, ...]]]]
+    )
+
+
+class Router:
+    """Routes of the form `/storage/v1/b/{bucket}`; a variable is exactly one segment, percent-encoded.
+
+    The last segment may end with a verb, as in `/v1/projects/{project}:getIamPolicy`.
+    """
+
+    def __init__(self, routes: tuple[tuple[str, str, str], ...]) -> None:
+        self._root = _Node()
+        self._verbs = set[str]()
+        for operation, method, template in routes:
+            self._add(operation, method, template)
+
+    def _add(self, operation: str, method: str, template: str) -> None:
+        template, _, verb = template.partition(":")
+        if verb:
+            self._verbs.add(verb)
+        node, names = self._root, list[str]()
+        for segment in template.strip("/").split("/"):
+            if segment.startswith("{"):
+                names.append(segment[1:-1])
+                node.variable = node.variable or _Node()
+                node = node.variable
+            else:
+                node = node.literal.setdefault(segment, _Node())
+        node.verbs.setdefault(verb, {})[method] = (operation, tuple(names))
+
+    def find(self, method: str, path: str) -> tuple[str, dict[str, str]]:
+        """The operation id and the decoded variables; 404 for an unknown path, 405 for the wrong method."""
+        node: _Node | None = self._root
+        values = list[str]()
+        start, _, verb = path.rpartition(":")
+        if verb in self._verbs:
+            path = start
+        else:
+            verb = ""
+        for segment in path.removeprefix("/").removesuffix("/").split("/"):
+            if node is None:
+                break
+            if segment in node.literal:
+                node = node.literal[segment]
+            else:
+                node = node.variable
+                values.append(segment)
+        methods = None if node is None or "" in values else node.verbs.get(verb)
+        if not methods:
+            raise ApiError(404, "Not Found: no operation of the API has this path.")
+        found = methods.get("GET" if method == "HEAD" else method)
+        if found is None:
+            allowed = ", ".join(sorted(methods))
+            raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
+        operation, names = found
+        # Undecodable bytes become lone surrogates, which no stored name contains and no new one may.
+        return operation, {
+            name: unquote(value, errors="surrogateescape") for name, value in zip(names, values, strict=True)
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a request asks for: the operation, None where there is none, and who serves it or says why not."""
+
+    operation: str | None
+    names: dict[str, str]
+    handler: Handler
+    error_form: ErrorForm
+
+
+_log = logging.getLogger(__name__)
+_STORAGE = Router(STORAGE_ROUTES)
+_GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
+_GOOGLE_HANDLERS = {**IAM_HANDLERS, **MEMORYSTORE_HANDLERS}
+
+
+def resolve(request: Request) -> Asked:
+    """Find the API, the operation and the names in the path."""
+    if xml.in_host(request):
+        return _xml(request)
+    if request.path.startswith(("/v1/", "/v3/")):  # no bucket has so short a name
+        return _json(request, google_error)
+    return _xml(request) if xml.in_path(request) else _json(request, storage_error)
+
+
+def _json(request: Request, error_form: ErrorForm) -> Asked:
+    storage = error_form is storage_error
+    try:
+        operation, names = (_STORAGE if storage else _GOOGLE).find(request.method, request.path)
+    except ApiError as error:
+        return _refused(error_form(error), error_form)
+    if not storage:
+        return Asked(operation, names, _GOOGLE_HANDLERS[operation], error_form)
+    step = uploads.step(request) if operation == INSERT else operation
+    handler = _batch if operation == BATCH else STORAGE_HANDLERS[operation]
+    return Asked(step, names, _partial(handler) if "fields" in request.query else handler, error_form)
+
+
+def _batch(call: Call) -> Reply:
+    """Perform each request of a batch; bytes of objects, and other batches, are no part of one."""
+
+    def perform(request: Request) -> Reply:
+        asked = resolve(request)
+        if asked.operation is None or asked.error_form is not storage_error or _moves_bytes(request, asked.operation):
+            error = ApiError(400, "A part of a batch is one request of the JSON API, without bytes of objects.")
+            return asked.handler(call) if asked.operation is None else storage_error(error)
+        inner = replace(call, request=request, operation=asked.operation, names=asked.names)
+        return guarded(lambda: asked.handler(inner), asked.error_form)
+
+    return batch.answer(call.request, perform)
+
+
+def _moves_bytes(request: Request, operation: str) -> bool:
+    return operation == BATCH or operation.startswith(INSERT) or (operation == GET and wants_media(request))
+
+
+def _partial(handler: Handler) -> Handler:
+    """The handler with a reply of the fields wanted, which are read first: a mistake there has no effect."""
+
+    def handle(call: Call) -> Reply:
+        wanted = read_fields(call.query["fields"])
+        reply = handler(call)
+        return reply if wants_media(call.request) else select(reply, wanted)
+
+    return handle
+
+
+def _xml(request: Request) -> Asked:
+    operation, names = xml.find(request)
+    handler = XML_HANDLERS.get(operation)
+    if handler is None:
+        error = ApiError(501, f"The embedded cloud does not serve {request.method} of this kind in the XML API.")
+        return _refused(xml_error(error), xml_error)
+    return Asked(operation, names, handler, xml_error)
+
+
+def guarded(act: Callable[[], Reply], error_form: ErrorForm) -> Reply:
+    """Return errors as responses, the unexpected ones too: no traceback ever reaches a client."""
+    try:
+        return act()
+    except ApiError as error:
+        return error_form(error)
+    except Exception:
+        _log.exception("the embedded cloud failed to answer")
+        return error_form(ApiError(500, "Backend Error"))
+
+
+def _refused(reply: Reply, error_form: ErrorForm) -> Asked:
+    return Asked(None, {}, lambda _: reply, error_form)
