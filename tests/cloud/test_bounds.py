@@ -13,7 +13,7 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.api.partial import read_fields
 from forbear.testing.cloud.http import incoming, stream
 from forbear.testing.cloud.http.memory import weigh
-from forbear.testing.cloud.journal import Effect, Effects
+from forbear.testing.cloud.journal import Effects, LoggedEffect
 from forbear.testing.cloud.storage.fields import json_object
 from forbear.testing.cloud.storage.listing import Glob
 from forbear.testing.cloud.xml.document import read
@@ -325,7 +325,7 @@ def test_the_log_is_bounded() -> None:
     """Its entries are few where they are large."""
     log = Effects()
     for number in range(80):
-        log.add(Effect(number, "o", "x" * MIB, None, None, number))
+        log.add(LoggedEffect(number, "o", "x" * MIB, None, None, number))
     assert (len(log), log.total, log[-1].sequence) == (64, 80, 79)
     log.clear()
     assert len(log) == log.total == 0
@@ -334,7 +334,7 @@ def test_the_log_is_bounded() -> None:
 def test_weights() -> None:
     """Sizes count wherever they are, and everything weighs something."""
     assert weigh({"a": ["x" * 1000, {"b": "y" * 1000}]}) > 2000
-    assert weigh(Effect(1, "o", "x" * 1000, None, None, 1)) > 1000
+    assert weigh(LoggedEffect(1, "o", "x" * 1000, None, None, 1)) > 1000
     assert weigh(None) > 0
 
 

@@ -27,7 +27,7 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Fault.truncate(-1), "`keep` must be a whole number of at least 0, got -1"),
     (
         lambda: Fault.truncate(operation="storage.objects.delete"),
-        "`operation` storage.objects.delete has no reply body",
+        "`operation` storage.objects.delete has no response body",
     ),
     (lambda: Fault.stall(operation="storage.objects.insert.start"), "`operation` storage.objects.insert.start has no"),
     (lambda: Fault.corrupt(operation="storage.objects.insert.cancel"), "`operation` storage.objects.insert.cancel has"),

@@ -5,21 +5,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from forbear.testing.cloud import Cloud, Storm, storm
-from forbear.testing.cloud.http.messages import Request
+from forbear.testing.cloud.http.messages import HttpRequest
 
 INSERT = "storage.objects.insert"
 
 
-def names(weather: Storm, requests: list[Request]) -> list[str | None]:
+def names(weather: Storm, requests: list[HttpRequest]) -> list[str | None]:
     """What a storm draws for each of the requests."""
     drawn = [weather.draw(request, INSERT) for request in requests]
     return [None if fault is None else fault.name for fault in drawn]
 
 
-def request(number: int, token: str = "") -> Request:
+def request(number: int, token: str = "") -> HttpRequest:
     """A request for a thing of its own."""
     headers = {"x-goog-gcs-idempotency-token": token} if token else {}
-    return Request("POST", f"/upload/storage/v1/b/bkt/o/{number}", {}, headers)
+    return HttpRequest("POST", f"/upload/storage/v1/b/bkt/o/{number}", {}, headers)
 
 
 def test_rates_are_met_and_reproduced() -> None:

@@ -5,12 +5,12 @@ from dataclasses import asdict
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.plan import Storm, storm_from_json
 from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import Json, JsonObject, Reply, Request, json_reply
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, Json, JsonObject, json_response
 from forbear.testing.cloud.iam.accounts import account_resource
 from forbear.testing.cloud.iam.roles import role_resource
 from forbear.testing.cloud.memorystore.jobs import job_resource
 from forbear.testing.cloud.memorystore.resources import resource_json
-from forbear.testing.cloud.state import State
+from forbear.testing.cloud.state import CloudState
 from forbear.testing.cloud.storage.fields import json_value
 from forbear.testing.cloud.storage.resources import bucket_resource, object_resource
 
@@ -26,7 +26,7 @@ _METHODS = {
 }
 
 
-def administer(state: State, request: Request) -> Reply:
+def administer(state: CloudState, request: HttpRequest) -> HttpResponse:
     """Answer one administrative request; 403 for those of web pages, which browsers send with an Origin."""
     if "origin" in request.headers:
         text = "A web page may not administer the embedded cloud: requests with an Origin are refused."
@@ -39,11 +39,13 @@ def administer(state: State, request: Request) -> Reply:
         raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
     match what:
         case "state":
-            return json_reply(_state(state, f"http://{request.host}"))
+            return json_response(_state(state, f"http://{request.host}"))
         case "effects":
-            return json_reply({"total": state.effects.total, "effects": [asdict(entry) for entry in state.effects]})
+            return json_response({"total": state.effects.total, "effects": [asdict(entry) for entry in state.effects]})
         case "requests":
-            return json_reply({"total": state.requests.total, "requests": [asdict(entry) for entry in state.requests]})
+            return json_response(
+                {"total": state.requests.total, "requests": [asdict(entry) for entry in state.requests]}
+            )
         case "faults" if request.method == "POST":
             return _arm(state, request.body)
         case "faults":
@@ -52,10 +54,10 @@ def administer(state: State, request: Request) -> Reply:
             state.reset()
         case _:
             pass
-    return json_reply({"status": "ok"})
+    return json_response({"status": "ok"})
 
 
-def _state(state: State, base: str) -> JsonObject:
+def _state(state: CloudState, base: str) -> JsonObject:
     store = state.store
     return {
         "buckets": [
@@ -85,14 +87,14 @@ def _state(state: State, base: str) -> JsonObject:
     }
 
 
-def _arm(state: State, body: bytes) -> Reply:
+def _arm(state: CloudState, body: bytes) -> HttpResponse:
     """Arm one fault or a list of them: all, or on an error none."""
     given = json_value(body, _LARGEST_PLAN)
     many = given if isinstance(given, list) else [given]
     faults = [_fault(entry, f"faults[{i}]: " if given is many else "") for i, entry in enumerate(many)]
     for fault in faults:
         state.plan.add(fault)
-    return json_reply({"status": "ok", "armed": len(faults)})
+    return json_response({"status": "ok", "armed": len(faults)})
 
 
 def _fault(value: Json, place: str) -> Fault | Storm:

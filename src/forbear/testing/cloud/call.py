@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from forbear.testing.cloud.http.errors import ErrorForm
-from forbear.testing.cloud.http.messages import JsonObject, Reply, Request
-from forbear.testing.cloud.journal import Effect, Effects
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, JsonObject
+from forbear.testing.cloud.journal import Effects, LoggedEffect
 from forbear.testing.cloud.storage.conditions import Conditions, read_conditions
 from forbear.testing.cloud.storage.fields import json_object, query_integer
 from forbear.testing.cloud.storage.model import Bucket, StoredObject
@@ -14,10 +14,10 @@ from forbear.testing.cloud.storage.store import Store
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ApiCall:
     """What a handler gets; `names` are the decoded parts of the path."""
 
-    request: Request
+    request: HttpRequest
     store: Store
     effects: Effects
     operation: str
@@ -27,7 +27,7 @@ class Call:
 
     @property
     def base(self) -> str:
-        """The start of the URLs in replies: the way the client found us."""
+        """The start of the URLs in responses: the way the client found us."""
         return f"http://{self.request.host}"
 
     @property
@@ -59,8 +59,12 @@ class Call:
     def committed(self, resource: str, generation: int | None = None, operation: str | None = None) -> None:
         """Enter the change that has just been made in the journal."""
         token = self.request.headers.get("x-goog-gcs-idempotency-token")
-        effect = Effect(self.effects.total + 1, operation or self.operation, resource, generation, token, self.number)
+        effect = LoggedEffect(
+            self.effects.total + 1, operation or self.operation, resource, generation, token, self.number
+        )
         self.effects.add(effect)
 
 
-Handler: TypeAlias = Callable[[Call], Reply]
+Handler: TypeAlias = Callable[[ApiCall], HttpResponse]
+
+Call = ApiCall

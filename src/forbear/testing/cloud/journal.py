@@ -13,7 +13,7 @@ _SHARED = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Effect:
+class LoggedEffect:
     """One committed change; `request` is the number of the logged request, `token` its idempotency token."""
 
     sequence: int
@@ -31,7 +31,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request and what became of it: `status` is None when no reply was sent, `fault` names the fault if any.
+    """One request and what became of it: `status` is None when no response was sent, `fault` names the fault if any.
 
     `size` is how many bytes of its body arrived. Credentials are not among the headers; `authorized` tells of them.
     """
@@ -54,7 +54,7 @@ class LoggedRequest:
         return len(self.path) + len(self.query) + headers
 
 
-_Entry = TypeVar("_Entry", Effect, LoggedRequest)
+_Entry = TypeVar("_Entry", LoggedEffect, LoggedRequest)
 
 
 class _Log(Generic[_Entry]):
@@ -91,7 +91,7 @@ class _Log(Generic[_Entry]):
         self.total = self._size = 0
 
 
-class Effects(_Log[Effect]):
+class Effects(_Log[LoggedEffect]):
     """Every committed change, oldest first."""
 
     def count(self, operation: str | None = None, resource: str | None = None) -> int:

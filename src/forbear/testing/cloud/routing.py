@@ -9,9 +9,9 @@ from forbear.testing.cloud.api import HANDLERS as STORAGE_HANDLERS
 from forbear.testing.cloud.api import batch, uploads
 from forbear.testing.cloud.api.objects import wants_media
 from forbear.testing.cloud.api.partial import read_fields, select
-from forbear.testing.cloud.call import Call, Handler
+from forbear.testing.cloud.call import ApiCall, Handler
 from forbear.testing.cloud.http.errors import ApiError, ErrorForm, google_error, storage_error
-from forbear.testing.cloud.http.messages import Reply, Request
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse
 from forbear.testing.cloud.iam import HANDLERS as IAM_HANDLERS
 from forbear.testing.cloud.memorystore import HANDLERS as MEMORYSTORE_HANDLERS
 from forbear.testing.cloud.operations import BATCH, GET, IAM_ROUTES, INSERT, MEMORYSTORE_ROUTES, STORAGE_ROUTES
@@ -21,11 +21,11 @@ from forbear.testing.cloud.xml.document import xml_error
 
 
 @dataclass(slots=True)
-class _Node:
+class _RouteNode:
     """Where a path can lead; `verbs` has the methods by verb, "" for none."""
 
-    literal: dict[str, "_Node"] = field(default_factory=dict[str, "_Node"])
-    variable: "_Node | None" = None
+    literal: dict[str, "_RouteNode"] = field(default_factory=dict[str, "_RouteNode"])
+    variable: "_RouteNode | None" = None
     verbs: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = field(
         default_factory=dict[str, dict[str, tuple[str, tuple[str, ...]]]]
     )
@@ -38,7 +38,7 @@ class Router:
     """
 
     def __init__(self, routes: tuple[tuple[str, str, str], ...]) -> None:
-        self._root = _Node()
+        self._root = _RouteNode()
         self._verbs = set[str]()
         for operation, method, template in routes:
             self._add(operation, method, template)
@@ -51,15 +51,15 @@ class Router:
         for segment in template.strip("/").split("/"):
             if segment.startswith("{"):
                 names.append(segment[1:-1])
-                node.variable = node.variable or _Node()
+                node.variable = node.variable or _RouteNode()
                 node = node.variable
             else:
-                node = node.literal.setdefault(segment, _Node())
+                node = node.literal.setdefault(segment, _RouteNode())
         node.verbs.setdefault(verb, {})[method] = (operation, tuple(names))
 
     def find(self, method: str, path: str) -> tuple[str, dict[str, str]]:
         """The operation id and the decoded variables; 404 for an unknown path, 405 for the wrong method."""
-        node: _Node | None = self._root
+        node: _RouteNode | None = self._root
         values = list[str]()
         start, _, verb = path.rpartition(":")
         if verb in self._verbs:
@@ -89,7 +89,7 @@ class Router:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Route:
     """What a request asks for: the operation, None where there is none, and who serves it or says why not."""
 
     operation: str | None
@@ -104,7 +104,7 @@ _GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
 _GOOGLE_HANDLERS = {**IAM_HANDLERS, **MEMORYSTORE_HANDLERS}
 
 
-def resolve(request: Request) -> Asked:
+def resolve(request: HttpRequest) -> Route:
     """Find the API, the operation and the names in the path."""
     if xml.in_host(request):
         return _xml(request)
@@ -113,58 +113,58 @@ def resolve(request: Request) -> Asked:
     return _xml(request) if xml.in_path(request) else _json(request, storage_error)
 
 
-def _json(request: Request, error_form: ErrorForm) -> Asked:
+def _json(request: HttpRequest, error_form: ErrorForm) -> Route:
     storage = error_form is storage_error
     try:
         operation, names = (_STORAGE if storage else _GOOGLE).find(request.method, request.path)
     except ApiError as error:
         return _refused(error_form(error), error_form)
     if not storage:
-        return Asked(operation, names, _GOOGLE_HANDLERS[operation], error_form)
+        return Route(operation, names, _GOOGLE_HANDLERS[operation], error_form)
     step = uploads.step(request) if operation == INSERT else operation
     handler = _batch if operation == BATCH else STORAGE_HANDLERS[operation]
-    return Asked(step, names, _partial(handler) if "fields" in request.query else handler, error_form)
+    return Route(step, names, _partial(handler) if "fields" in request.query else handler, error_form)
 
 
-def _batch(call: Call) -> Reply:
+def _batch(call: ApiCall) -> HttpResponse:
     """Perform each request of a batch; bytes of objects, and other batches, are no part of one."""
 
-    def perform(request: Request) -> Reply:
-        asked = resolve(request)
-        if asked.operation is None or asked.error_form is not storage_error or _moves_bytes(request, asked.operation):
+    def perform(request: HttpRequest) -> HttpResponse:
+        route = resolve(request)
+        if route.operation is None or route.error_form is not storage_error or _moves_bytes(request, route.operation):
             error = ApiError(400, "A part of a batch is one request of the JSON API, without bytes of objects.")
-            return asked.handler(call) if asked.operation is None else storage_error(error)
-        inner = replace(call, request=request, operation=asked.operation, names=asked.names)
-        return guarded(lambda: asked.handler(inner), asked.error_form)
+            return route.handler(call) if route.operation is None else storage_error(error)
+        inner = replace(call, request=request, operation=route.operation, names=route.names)
+        return guarded(lambda: route.handler(inner), route.error_form)
 
     return batch.answer(call.request, perform)
 
 
-def _moves_bytes(request: Request, operation: str) -> bool:
+def _moves_bytes(request: HttpRequest, operation: str) -> bool:
     return operation == BATCH or operation.startswith(INSERT) or (operation == GET and wants_media(request))
 
 
 def _partial(handler: Handler) -> Handler:
-    """The handler with a reply of the fields wanted, which are read first: a mistake there has no effect."""
+    """The handler with a response of the fields wanted, which are read first: a mistake there has no effect."""
 
-    def handle(call: Call) -> Reply:
+    def handle(call: ApiCall) -> HttpResponse:
         wanted = read_fields(call.query["fields"])
-        reply = handler(call)
-        return reply if wants_media(call.request) else select(reply, wanted)
+        response = handler(call)
+        return response if wants_media(call.request) else select(response, wanted)
 
     return handle
 
 
-def _xml(request: Request) -> Asked:
+def _xml(request: HttpRequest) -> Route:
     operation, names = xml.find(request)
     handler = XML_HANDLERS.get(operation)
     if handler is None:
         error = ApiError(501, f"The embedded cloud does not serve {request.method} of this kind in the XML API.")
         return _refused(xml_error(error), xml_error)
-    return Asked(operation, names, handler, xml_error)
+    return Route(operation, names, handler, xml_error)
 
 
-def guarded(act: Callable[[], Reply], error_form: ErrorForm) -> Reply:
+def guarded(act: Callable[[], HttpResponse], error_form: ErrorForm) -> HttpResponse:
     """Return errors as responses, the unexpected ones too: no traceback ever reaches a client."""
     try:
         return act()
@@ -175,5 +175,5 @@ def guarded(act: Callable[[], Reply], error_form: ErrorForm) -> Reply:
         return error_form(ApiError(500, "Backend Error"))
 
 
-def _refused(reply: Reply, error_form: ErrorForm) -> Asked:
-    return Asked(None, {}, lambda _: reply, error_form)
+def _refused(response: HttpResponse, error_form: ErrorForm) -> Route:
+    return Route(None, {}, lambda _: response, error_form)

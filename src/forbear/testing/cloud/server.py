@@ -10,15 +10,15 @@ from operator import itemgetter
 from types import FrameType, TracebackType
 from typing import Self, TypeAlias
 
-from forbear.testing.cloud.app import App
+from forbear.testing.cloud.app import CloudApp
 from forbear.testing.cloud.faults.checks import whole
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.plan import Storm
-from forbear.testing.cloud.http.connection import Connection
+from forbear.testing.cloud.http.connection import ServerConnection
 from forbear.testing.cloud.http.hosts import Hosts, is_loopback
-from forbear.testing.cloud.http.stream import BUFFER, Stream
+from forbear.testing.cloud.http.stream import BUFFER, SocketStream
 from forbear.testing.cloud.journal import Effects, Requests
-from forbear.testing.cloud.state import State
+from forbear.testing.cloud.state import CloudState
 from forbear.testing.cloud.storage.store import Store
 
 
@@ -51,12 +51,12 @@ class Cloud:
             raise TypeError(f"`allowed_hosts` must be a sequence of names, got {allowed_hosts!r}: write it as a list")
         self._host = host
         self._port = whole("port", port, maximum=65_535)
-        self._limits = Limits(
+        self._limits = ServerLimits(
             Hosts(allowed_hosts),
             whole("body_limit", body_limit, minimum=1),
             whole("connection_limit", connection_limit, minimum=1),
         )
-        self._state = State(seed, whole("memory_limit", memory_limit, minimum=1))
+        self._state = CloudState(seed, whole("memory_limit", memory_limit, minimum=1))
         self._server: _Server | None = None
 
     @property
@@ -115,7 +115,7 @@ class Cloud:
     def start(self) -> Self:
         """Start listening; does nothing when it already does."""
         if self._server is None:
-            self._server = _Server(App(self._state), listen(self._host, self._port), self._limits)
+            self._server = _Server(CloudApp(self._state), listen(self._host, self._port), self._limits)
         return self
 
     def stop(self) -> None:
@@ -153,7 +153,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ServerLimits:
     """Which hosts requests may name, how large a body may be in bytes, and how many connections there may be."""
 
     hosts: Hosts
@@ -161,20 +161,20 @@ class Limits:
     connections: int
 
 
-Connections: TypeAlias = "dict[asyncio.Task[None], Stream]"
+Connections: TypeAlias = "dict[asyncio.Task[None], SocketStream]"
 
 
 async def serve_until(
-    stop: asyncio.Event, app: App, sock: socket.socket, limits: Limits, connections: Connections
+    stop: asyncio.Event, app: CloudApp, sock: socket.socket, limits: ServerLimits, connections: Connections
 ) -> None:
     """Serve `connections` on `sock` until `stop` is set, then end them all.
 
     One connection too many takes the place of the one that has waited longest for a request, if there is one.
     """
     loop = asyncio.get_running_loop()
-    served: dict[asyncio.Task[None], Connection] = {}
+    served: dict[asyncio.Task[None], ServerConnection] = {}
 
-    def connected(stream: Stream) -> None:
+    def connected(stream: SocketStream) -> None:
         if len(connections) >= limits.connections:
             idle = [(since, task) for task, each in served.items() if (since := each.waiting_since) is not None]
             if not idle:
@@ -183,7 +183,7 @@ async def serve_until(
             _, longest = min(idle, key=itemgetter(0))
             del served[longest]
             connections[longest].abort()
-        connection = Connection(app, stream, limits.hosts, limits.body)
+        connection = ServerConnection(app, stream, limits.hosts, limits.body)
         task = loop.create_task(connection.run())
         connections[task], served[task] = stream, connection
         task.add_done_callback(left)
@@ -193,7 +193,7 @@ async def serve_until(
         served.pop(task, None)
 
     buffer = memoryview(bytearray(BUFFER))
-    server = await loop.create_server(lambda: Stream(connected, buffer), sock=sock)
+    server = await loop.create_server(lambda: SocketStream(connected, buffer), sock=sock)
     try:
         await stop.wait()
     finally:
@@ -215,7 +215,7 @@ async def serve_until(
 class _Server:
     """One run of the server: a thread with a loop of its own, because the caller's loop may be busy or not there."""
 
-    def __init__(self, app: App, sock: socket.socket, limits: Limits) -> None:
+    def __init__(self, app: CloudApp, sock: socket.socket, limits: ServerLimits) -> None:
         host, port = sock.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self._app = app

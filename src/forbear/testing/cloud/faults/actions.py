@@ -9,7 +9,7 @@ When: TypeAlias = Literal["before", "after"]
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class RespondWith:
     """Answer with this status instead."""
 
     code: int
@@ -21,12 +21,12 @@ class Status:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """TCP RST, without a reply."""
+    """TCP RST, without a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """FIN, without a reply."""
+    """FIN, without a response."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +135,7 @@ class LongRunning:
 
 
 Action: TypeAlias = (
-    Status
+    RespondWith
     | Reset
     | Close
     | Truncate

@@ -8,7 +8,7 @@ from typing import Literal, Unpack, cast
 
 from forbear.testing.cloud.faults import actions
 from forbear.testing.cloud.faults.checks import flag, number, one_of, optional_text, whole
-from forbear.testing.cloud.faults.matching import Match, Matching, checked_match, fitting_match
+from forbear.testing.cloud.faults.matching import FaultMatch, Matching, checked_match, fitting_match
 from forbear.testing.cloud.http.messages import Headers
 from forbear.testing.cloud.operations import JOBS, ON_OBJECTS, QUERIES, READS, SENDS, WRITES
 from forbear.testing.cloud.storage.sessions import CHUNK
@@ -45,18 +45,19 @@ _CREATES = tuple(f"iam.projects.{kind}.create" for kind in ("serviceAccounts", "
 class Fault:
     """Something that goes wrong; made by the class methods, each of which takes the parameters of `Matching` too.
 
-    `when="before"`: the request has no effect. `when="after"`: the effect is done, and the reply is lost or replaced.
+    With `when="before"` the request has no effect. With `when="after"` it takes effect, and its response is lost or
+    replaced.
     """
 
     action: actions.Action
     when: When
-    match: Match
+    match: FaultMatch
 
     @property
     def name(self) -> str:
         """A short name for the log, such as "status 503 after"."""
         match self.action:
-            case actions.Status(code=code):
+            case actions.RespondWith(code=code):
                 return f"status {code} {self.when}"
             case other:
                 return f"{_WORDS_BEGIN.sub('_', type(other).__name__).lower()} {self.when}"
@@ -82,7 +83,7 @@ class Fault:
         text = (optional_text("reason", reason), optional_text("message", message))
         if body is not None and not isinstance(body, str):
             raise TypeError(f"`body` must be a string or None, got {body!r}")
-        return cls(actions.Status(code, sent, *text, body), _when(when), checked_match(match))
+        return cls(actions.RespondWith(code, sent, *text, body), _when(when), checked_match(match))
 
     @classmethod
     def reset(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
@@ -91,7 +92,7 @@ class Fault:
 
     @classmethod
     def close(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Close the connection without a reply."""
+        """Close the connection without a response."""
         return cls(actions.Close(), _when(when), checked_match(match))
 
     @classmethod
@@ -198,7 +199,7 @@ class Fault:
 
     @classmethod
     def delay(cls, seconds: float, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Wait before acting, or (`when="after"`) between acting and replying."""
+        """Wait before acting, or (`when="after"`) between acting and responding."""
         return cls(actions.Delay(number("seconds", seconds)), _when(when), checked_match(match))
 
     @classmethod
@@ -257,11 +258,13 @@ def _retry_after(value: object) -> str:
 def _on_a_body(match: Matching, action: str) -> Matching:
     operation = match.get("operation")
     if isinstance(operation, str) and operation.endswith((".delete", ".start", ".cancel", ".head", ".resumable")):
-        raise ValueError(f"`operation` {operation} has no reply body for {action!r}: use close, reset or delay there")
+        raise ValueError(
+            f"`operation` {operation} has no response body for {action!r}: use close, reset or delay there"
+        )
     return match
 
 
-def _ranged(match: Matching, action: str) -> Match:
+def _ranged(match: Matching, action: str) -> FaultMatch:
     """The reads that ask for a range."""
     checked = fitting_match(match, action, READS)
     return replace(checked, headers=(*checked.headers, ("range", "=")))
@@ -278,6 +281,6 @@ def _headers(value: object) -> Headers:
             raise TypeError(f"`headers` must map header names to strings, got {name!r}: {text!r}")
         if name.lower() in _FRAMING:
             raise ValueError(
-                f"`headers` must leave {name} to the server: use truncate, close or reset to break a reply"
+                f"`headers` must leave {name} to the server: use truncate, close or reset to break a response"
             )
     return cast("Headers", pairs)

@@ -1,17 +1,17 @@
-"""What each kind of fault does to a request and its reply; every action's meaning is here, and only here."""
+"""What each kind of fault does to a request and its response; every action's meaning is here, and only here."""
 
 from collections.abc import Callable
 from dataclasses import replace
 
 from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.api.uploads import media_start, named
-from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.faults import actions
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.http.content import Content, content_of, joined
 from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import Reply
-from forbear.testing.cloud.http.outgoing import Delivery, Ending
+from forbear.testing.cloud.http.messages import HttpResponse
+from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd
 from forbear.testing.cloud.storage.model import StoredObject
 
 _BEYOND_ANY_END = f"bytes={10**17}-"
@@ -24,20 +24,20 @@ def wait_before(fault: Fault | None) -> float:
     return 0.0
 
 
-def strike(fault: Fault, call: Call, act: Callable[[Call], Reply]) -> Delivery:
-    """Act (or not) on the request, and spoil the reply as the fault says."""
+def strike(fault: Fault, call: ApiCall, act: Callable[[ApiCall], HttpResponse]) -> Delivery:
+    """Act (or not) on the request, and spoil the response as the fault says."""
     action = fault.action
     match action:
-        case actions.Status() | actions.Reset() | actions.Close():
+        case actions.RespondWith() | actions.Reset() | actions.Close():
             if fault.when == "after":
                 act(call)
             return _replaced(action, call)
         case actions.Truncate(keep, share, reset):
-            reply = act(call)
-            cut = keep if share is None else int(len(reply.body) * share)
-            return Delivery(reply, Ending.RESET if reset else Ending.CLOSE, cut)
+            response = act(call)
+            cut = keep if share is None else int(len(response.body) * share)
+            return Delivery(response, ResponseEnd.RESET if reset else ResponseEnd.CLOSE, cut)
         case actions.Stall(keep, limit):
-            return Delivery(act(call), Ending.STALL, keep, limit)
+            return Delivery(act(call), ResponseEnd.STALL, keep, limit)
         case actions.Partial(keep, status):
             return _kept(call, act, keep, status)
         case actions.ExpireSession(status):
@@ -56,8 +56,8 @@ def strike(fault: Fault, call: Call, act: Callable[[Call], Reply]) -> Delivery:
         case actions.ReplaceObject() | actions.DeleteObject():
             return Delivery(_meanwhile(action, fault.when, call, act))
         case actions.Corrupt(at):
-            reply = act(call)
-            return Delivery(replace(reply, body=_flipped(content_of(reply.body), at)))
+            response = act(call)
+            return Delivery(replace(response, body=_flipped(content_of(response.body), at)))
         case actions.Lag(reads):
             return Delivery(_hidden(call, act, reads))
         case actions.LongRunning(polls, error):
@@ -66,71 +66,74 @@ def strike(fault: Fault, call: Call, act: Callable[[Call], Reply]) -> Delivery:
             return Delivery(act(call), delay=seconds if fault.when == "after" else 0.0)
 
 
-def _kept(call: Call, act: Callable[[Call], Reply], keep: int, status: int | None) -> Delivery:
+def _kept(call: ApiCall, act: Callable[[ApiCall], HttpResponse], keep: int, status: int | None) -> Delivery:
     if status == 308 and keep >= len(call.request.content):
         return Delivery(act(call))  # nothing is lost, so the honest answer is the usual one
     session = resumable.keep_part(call, call.request.content.cut(0, keep))
     if status is None:
-        return Delivery(None, Ending.RESET)
+        return Delivery(None, ResponseEnd.RESET)
     if status != 308:
         return Delivery(_error(call, status))
     return Delivery(act(call) if session is None else resumable.incomplete(call, session))
 
 
 def _meanwhile(
-    action: actions.ReplaceObject | actions.DeleteObject, when: str, call: Call, act: Callable[[Call], Reply]
-) -> Reply:
-    reply = act(call) if when == "after" else None
+    action: actions.ReplaceObject | actions.DeleteObject,
+    when: str,
+    call: ApiCall,
+    act: Callable[[ApiCall], HttpResponse],
+) -> HttpResponse:
+    response = act(call) if when == "after" else None
     match action:
         case actions.ReplaceObject(content):
             _replace_object(call, content)
         case actions.DeleteObject():
             _delete_object(call)
-    return reply or act(call)
+    return response or act(call)
 
 
-def _with_range(call: Call, value: str | None) -> Call:
+def _with_range(call: ApiCall, value: str | None) -> ApiCall:
     headers = {name: text for name, text in call.request.headers.items() if name != "range"}
     if value is not None:
         headers["range"] = value
     return replace(call, request=replace(call.request, headers=headers))
 
 
-def _with_content(call: Call, content: Content) -> Call:
+def _with_content(call: ApiCall, content: Content) -> ApiCall:
     return replace(call, request=replace(call.request, content=content))
 
 
-def _hidden(call: Call, act: Callable[[Call], Reply], reads: int) -> Reply:
+def _hidden(call: ApiCall, act: Callable[[ApiCall], HttpResponse], reads: int) -> HttpResponse:
     before = call.effects.total
-    reply = act(call)
+    response = act(call)
     if call.effects.total > before:
         call.store.iam.unseen[call.effects[-1].resource] = reads
-    return reply
+    return response
 
 
-def _prolonged(call: Call, act: Callable[[Call], Reply], polls: int, error: int | None) -> Reply:
+def _prolonged(call: ApiCall, act: Callable[[ApiCall], HttpResponse], polls: int, error: int | None) -> HttpResponse:
     jobs = call.store.memorystore.jobs
     before = len(jobs)
-    reply = act(call)
+    response = act(call)
     for job in list(jobs.values())[before:]:
         job.polls, job.error = polls, error
-    return reply
+    return response
 
 
-def _replaced(action: actions.Status | actions.Reset | actions.Close, call: Call) -> Delivery:
+def _replaced(action: actions.RespondWith | actions.Reset | actions.Close, call: ApiCall) -> Delivery:
     match action:
         case actions.Reset():
-            return Delivery(None, Ending.RESET)
+            return Delivery(None, ResponseEnd.RESET)
         case actions.Close():
-            return Delivery(None, Ending.CLOSE)
-        case actions.Status(code, headers, reason, message, body):
+            return Delivery(None, ResponseEnd.CLOSE)
+        case actions.RespondWith(code, headers, reason, message, body):
             if body is not None:
-                return Delivery(Reply(code, headers, body.encode()))
+                return Delivery(HttpResponse(code, headers, body.encode()))
             error = _error(call, code, reason, message)
-            return Delivery(Reply(code, (*headers, *error.headers), error.body))
+            return Delivery(HttpResponse(code, (*headers, *error.headers), error.body))
 
 
-def _error(call: Call, status: int, reason: str | None = None, message: str | None = None) -> Reply:
+def _error(call: ApiCall, status: int, reason: str | None = None, message: str | None = None) -> HttpResponse:
     return call.error_form(ApiError(status, message or "This is an injected fault.", reason))
 
 
@@ -144,7 +147,7 @@ def _flipped(content: Content, at: int) -> Content:
 _FLIPPED = bytes(each ^ 0xFF for each in range(256))
 
 
-def _replace_object(call: Call, content: bytes | None) -> None:
+def _replace_object(call: ApiCall, content: bytes | None) -> None:
     """Write the object that the call is about: with this content, or the old one with every bit flipped."""
     place = _place(call)
     if place is None:
@@ -160,7 +163,7 @@ def _replace_object(call: Call, content: bytes | None) -> None:
         return  # there is no such bucket, or no such name
 
 
-def _delete_object(call: Call) -> None:
+def _delete_object(call: ApiCall) -> None:
     """Delete the object that the call is about, if it is there."""
     place = _place(call)
     old = None if place is None else _live(call, *place)
@@ -168,7 +171,7 @@ def _delete_object(call: Call) -> None:
         call.store.delete_object(old, for_good=False)
 
 
-def _place(call: Call) -> tuple[str, str] | None:
+def _place(call: ApiCall) -> tuple[str, str] | None:
     """The bucket and the object that the call is about: of a copy, the source."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
@@ -179,6 +182,6 @@ def _place(call: Call) -> tuple[str, str] | None:
         return None
 
 
-def _live(call: Call, bucket: str, name: str) -> StoredObject | None:
+def _live(call: ApiCall, bucket: str, name: str) -> StoredObject | None:
     home = call.store.buckets.get(bucket)
     return None if home is None else home.live(name)

@@ -6,7 +6,7 @@ from difflib import get_close_matches
 from typing import TypedDict
 
 from forbear.testing.cloud.faults.checks import number, optional_text, whole
-from forbear.testing.cloud.http.messages import Request
+from forbear.testing.cloud.http.messages import HttpRequest
 from forbear.testing.cloud.operations import OPERATIONS, steps_of
 
 
@@ -31,7 +31,7 @@ class Matching(TypedDict, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Match:
+class FaultMatch:
     """A checked `Matching`: of operations and headers there may be more; an empty tuple asks for nothing."""
 
     operations: tuple[str, ...]
@@ -43,7 +43,7 @@ class Match:
     times: int | None
     probability: float
 
-    def meets(self, request: Request, operation: str | None) -> bool:
+    def meets(self, request: HttpRequest, operation: str | None) -> bool:
         """Whether the request is one of those meant; counting and chance come after."""
         if self.operations and operation not in self.operations:
             return False
@@ -56,7 +56,7 @@ class Match:
         return all(part in request.headers.get(name, "") for name, part in self.headers)
 
 
-def checked_match(given: Matching) -> Match:
+def checked_match(given: Matching) -> FaultMatch:
     """Check the parameters of a `Matching`; the first wrong one is named in the error."""
     unknown = sorted(given.keys() - Matching.__annotations__.keys())
     if unknown:
@@ -73,7 +73,7 @@ def checked_match(given: Matching) -> Match:
                 f"`nth` is short for skip=nth-1, times=1: leave `skip` and `times` out, got nth={nth!r} too"
             )
         skip, times = whole("nth", nth, minimum=1) - 1, 1
-    return Match(
+    return FaultMatch(
         () if operation is None else steps_of(operation),
         method.upper() if method else None,
         optional_text("path", given.get("path")),
@@ -85,7 +85,7 @@ def checked_match(given: Matching) -> Match:
     )
 
 
-def fitting_match(given: Matching, action: str, operations: tuple[str, ...], usual: tuple[str, ...] = ()) -> Match:
+def fitting_match(given: Matching, action: str, operations: tuple[str, ...], usual: tuple[str, ...] = ()) -> FaultMatch:
     """A checked match of the operations that the action fits: those wanted, or the `usual` ones (all) by default."""
     match, wanted = checked_match(given), given.get("operation")
     if wanted is None:

@@ -9,7 +9,7 @@ from typing import Unpack
 from forbear.testing.cloud.faults.checks import number, whole
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.matching import Matching, checked_match
-from forbear.testing.cloud.http.messages import Request
+from forbear.testing.cloud.http.messages import HttpRequest
 
 
 class Storm:
@@ -28,7 +28,7 @@ class Storm:
         self._asked: dict[tuple[str, str], int] = {}
         self._streak: dict[tuple[str, str, str], int] = {}
 
-    def draw(self, request: Request, operation: str | None) -> Fault | None:
+    def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
         """The fault for this request, or None for fair weather."""
         if not self._match.meets(request, operation):
             return None
@@ -51,7 +51,7 @@ class Storm:
         return None
 
 
-def _caller(request: Request) -> str:
+def _caller(request: HttpRequest) -> str:
     token = request.headers.get("x-goog-gcs-idempotency-token")
     return token or request.headers.get("x-goog-api-client", "").partition("gccl-invocation-id/")[2]
 
@@ -70,7 +70,7 @@ def storm(
 ) -> Storm:
     """Bad weather for `Cloud.fault`; each rate is the share of requests (0 to 1, together at most 1) that meet it.
 
-    503 before the commit, 429 with `retry_after` seconds before it, RST before and after it, and half a reply body
+    503 before the commit, 429 with `retry_after` seconds before it, RST before and after it, and half a response body
     after it. No logical request fails more than `limit` times in a row, so limit + 1 attempts always suffice.
     """
     rates = {
@@ -110,7 +110,7 @@ class _Armed:
     seen: int = 0
     fired: int = 0
 
-    def fires(self, request: Request, operation: str | None, chance: Callable[[], float]) -> bool:
+    def fires(self, request: HttpRequest, operation: str | None, chance: Callable[[], float]) -> bool:
         match = self.fault.match
         if self.spent or not match.meets(request, operation):
             return False
@@ -126,7 +126,7 @@ class _Armed:
         return times is not None and self.fired >= times
 
 
-class Plan:
+class FaultPlan:
     """Faults in the order they were added: the first that fires takes the request, and storms come last."""
 
     def __init__(self, seed: int = 0) -> None:
@@ -151,7 +151,7 @@ class Plan:
         """How many armed faults may still fire; storms are not counted."""
         return sum(not armed.spent for armed in self._armed)
 
-    def draw(self, request: Request, operation: str | None) -> Fault | None:
+    def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
         """The fault that meets this request, if any does; to be asked once per request."""
         for armed in self._armed:
             if armed.fires(request, operation, self._dice.random):

@@ -1,4 +1,4 @@
-"""One client connection: requests in, on to the app, deliveries back; knows how a reply may end, but no operation."""
+"""One client connection: read requests, have the application answer them, and send the responses."""
 
 import asyncio
 import logging
@@ -10,9 +10,9 @@ from forbear.testing.cloud.http.errors import ApiError, storage_error
 from forbear.testing.cloud.http.hosts import Hosts
 from forbear.testing.cloud.http.incoming import Incoming
 from forbear.testing.cloud.http.memory import Space
-from forbear.testing.cloud.http.messages import Reply, Request
-from forbear.testing.cloud.http.outgoing import Delivery, Ending, framed
-from forbear.testing.cloud.http.stream import Stream, pause
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse
+from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd, framed
+from forbear.testing.cloud.http.stream import SocketStream, pause
 
 _log = logging.getLogger(__name__)
 _READS = ("GET", "HEAD")
@@ -29,19 +29,19 @@ class Application(Protocol):
         """The limit of memory for requests and responses."""
         ...
 
-    async def answer(self, request: Request) -> Delivery:
+    async def answer(self, request: HttpRequest) -> Delivery:
         """Return the response to a request, and how to deliver it."""
         ...
 
-    def interrupted(self, request: Request) -> None:
+    def interrupted(self, request: HttpRequest) -> None:
         """Note a request whose body broke off."""
         ...
 
 
-class Connection:
+class ServerConnection:
     """Serves requests one after the other until either side ends it."""
 
-    def __init__(self, app: Application, stream: Stream, hosts: Hosts, body_limit: int) -> None:
+    def __init__(self, app: Application, stream: SocketStream, hosts: Hosts, body_limit: int) -> None:
         self._app = app
         self._stream = stream
         self._incoming = Incoming(stream, hosts, body_limit, app.interrupted)
@@ -79,8 +79,8 @@ class Connection:
                 delivery = await self._app.answer(request)
                 moving.stored = request.method not in _READS
             with self._app.space.moving() as moving:
-                if delivery.reply is not None and isinstance(delivery.reply.body, bytes):
-                    moving.add(len(delivery.reply.body))
+                if delivery.response is not None and isinstance(delivery.response.body, bytes):
+                    moving.add(len(delivery.response.body))
                 return await self._deliver(delivery)
         except ApiError as error:
             await self._refuse(error)
@@ -90,26 +90,26 @@ class Connection:
         """Send what is to be sent; True when the connection may be used again."""
         if delivery.delay:
             await pause(delivery.delay)
-        if delivery.reply is not None:
-            await self._send(delivery.reply, delivery)
+        if delivery.response is not None:
+            await self._send(delivery.response, delivery)
         match delivery.ending:
-            case Ending.STALL:
+            case ResponseEnd.STALL:
                 await self._gone(delivery.limit)
-            case Ending.RESET:
+            case ResponseEnd.RESET:
                 await self._stream.reset()
-            case Ending.CLOSE:
+            case ResponseEnd.CLOSE:
                 pass
-            case Ending.KEEP:
+            case ResponseEnd.KEEP:
                 return self._incoming.lasting
         return False
 
-    async def _send(self, reply: Reply, delivery: Delivery) -> None:
-        """Send head and body; one write for the usual small reply, pieces with back pressure for a large one."""
-        # A reply that will not end as it should does not say so beforehand.
-        whole = delivery.ending is Ending.KEEP
-        lasting, chunked = self._incoming.lasting or not whole, not reply.measured and self._incoming.takes_chunks
+    async def _send(self, response: HttpResponse, delivery: Delivery) -> None:
+        """Send head and body; one write for the usual small response, pieces with back pressure for a large one."""
+        # A response that will not end as it should does not say so beforehand.
+        whole = delivery.ending is ResponseEnd.KEEP
+        lasting, chunked = self._incoming.lasting or not whole, not response.measured and self._incoming.takes_chunks
         head_only = self._incoming.head_only
-        before, body, after = framed(reply, time.time(), lasting=lasting, chunked=chunked, head_only=head_only)
+        before, body, after = framed(response, time.time(), lasting=lasting, chunked=chunked, head_only=head_only)
         body = body.cut(0, delivery.cut)
         if len(body) <= _SMALL:
             await self._stream.write(before + bytes(body) + (after if whole else b""))
@@ -126,8 +126,8 @@ class Connection:
         """Answer what could not be understood, and close once the client has had the chance to read it."""
         self._stream.allow(None)
         self._incoming.lasting = False
-        reply = storage_error(error)
-        await self._send(reply, Delivery(reply))
+        response = storage_error(error)
+        await self._send(response, Delivery(response))
         # Closing with unread data would reset the connection, and the client would lose the answer.
         self._stream.write_end()
         await self._gone(_SECONDS_TO_READ_A_REFUSAL)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from typing import TypeAlias
 
-from forbear.testing.cloud.http.messages import Headers, JsonObject, Reply, json_reply
+from forbear.testing.cloud.http.messages import Headers, HttpResponse, JsonObject, json_response
 
 _REASONS = {
     400: "invalid",
@@ -60,26 +60,26 @@ class ApiError(Exception):
         self.headers = headers
 
 
-ErrorForm: TypeAlias = Callable[[ApiError], Reply]
+ErrorForm: TypeAlias = Callable[[ApiError], HttpResponse]
 """How an API writes its errors."""
 
 
-def storage_error(error: ApiError) -> Reply:
+def storage_error(error: ApiError) -> HttpResponse:
     """The form of Cloud Storage's JSON API; 304 has no body."""
     if error.status == 304:
-        return Reply(304, error.headers)
+        return HttpResponse(304, error.headers)
     reason = error.reason or _REASONS.get(error.status, "error")
     detail: JsonObject = {"message": error.message, "domain": "global", "reason": reason}
     body: JsonObject = {"error": {"code": error.status, "message": error.message, "errors": [detail]}}
-    return json_reply(body, error.status, error.headers)
+    return json_response(body, error.status, error.headers)
 
 
-def google_error(error: ApiError) -> Reply:
+def google_error(error: ApiError) -> HttpResponse:
     """The form of Google's newer APIs, with a code of gRPC by its name; words of other forms give way to it."""
     known = error.reason is not None and error.reason.isupper()
     status = error.reason if known else _STATUSES.get(error.status, "UNKNOWN")
     body: JsonObject = {"error": {"code": error.status, "message": error.message, "status": status}}
-    return json_reply(body, error.status, error.headers)
+    return json_response(body, error.status, error.headers)
 
 
 def invalid(message: str) -> ApiError:

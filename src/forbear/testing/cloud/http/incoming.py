@@ -16,8 +16,8 @@ from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.errors import ApiError
 from forbear.testing.cloud.http.hosts import Hosts
 from forbear.testing.cloud.http.memory import Moving
-from forbear.testing.cloud.http.messages import Request, read_request
-from forbear.testing.cloud.http.stream import Stream, give_way
+from forbear.testing.cloud.http.messages import HttpRequest, read_request
+from forbear.testing.cloud.http.stream import SocketStream, give_way
 
 _CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")
 _GO_ON = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -41,13 +41,16 @@ _SLOWEST = 65_536
 
 
 class Incoming:
-    """The requests of one connection; `interrupted` is told of those whose body breaks off.
+    """The requests of one connection; `interrupted` is called with each request whose body breaks off.
 
-    Of the latest request, `head_only` says whether its reply has no body, `takes_chunks` whether the client knows them,
-    and `lasting` whether the connection may serve another. `waiting_since` is when the wait for the next one began.
+    Three attributes describe the latest request: `head_only` is true if its response has no body, `takes_chunks` if the
+    client understands a chunked response, and `lasting` if the connection may serve another request. `waiting_since` is
+    when the wait for the next request began.
     """
 
-    def __init__(self, stream: Stream, hosts: Hosts, body_limit: int, interrupted: Callable[[Request], None]) -> None:
+    def __init__(
+        self, stream: SocketStream, hosts: Hosts, body_limit: int, interrupted: Callable[[HttpRequest], None]
+    ) -> None:
         self._stream = stream
         self._hosts = hosts
         self._body_limit = body_limit
@@ -57,7 +60,7 @@ class Incoming:
         self.head_only = self.takes_chunks = self.lasting = False
         self.waiting_since: float | None = None
 
-    async def next(self, moving: Moving) -> Request | None:
+    async def next(self, moving: Moving) -> HttpRequest | None:
         """Return the next whole request, or None at the end; `moving` counts its body.
 
         ApiError for what cannot be understood, is too large, takes too long or names a host that is not ours.
@@ -82,7 +85,7 @@ class Incoming:
         self.waiting_since = None
         return head if isinstance(head, h11.Request) else None
 
-    async def _request(self, http: h11.Connection, head: h11.Request, moving: Moving) -> Request:
+    async def _request(self, http: h11.Connection, head: h11.Request, moving: Moving) -> HttpRequest:
         self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
         headers = _headers(head)
         size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers

@@ -1,4 +1,4 @@
-"""One request and one reply as plain values; knows HTTP's words, but neither sockets nor what any path means."""
+"""One request and one response as plain values; knows HTTP's words, but neither sockets nor what any path means."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -14,7 +14,7 @@ Headers: TypeAlias = "tuple[tuple[str, str], ...]"
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class HttpRequest:
     """What the client asked: `path` is percent-encoded, header names are lower case, `host` is how it found us."""
 
     method: str
@@ -41,7 +41,7 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class HttpResponse:
     """What the client is told; the framing (Content-Length, Date) is added when it is sent.
 
     `measured=False` is a body whose length is not told beforehand: it goes out in chunks.
@@ -53,7 +53,7 @@ class Reply:
     measured: bool = True
 
 
-def read_request(method: str, target: str, headers: Mapping[str, str], content: Content, host: str) -> Request:
+def read_request(method: str, target: str, headers: Mapping[str, str], content: Content, host: str) -> HttpRequest:
     """Build a Request from the parts of the wire, honouring `X-HTTP-Method-Override` on a POST."""
     path, _, query_text = target.partition("?")
     if "://" in path and not path.startswith("/"):
@@ -62,12 +62,18 @@ def read_request(method: str, target: str, headers: Mapping[str, str], content: 
         method = headers["x-http-method-override"].strip().upper()
     # Reversed, so that the first of several equal names wins, as at the service.
     query = dict(reversed(parse_qsl(query_text, keep_blank_values=True)))
-    return Request(method, path, query, headers, content, headers.get("host") or host, query_text)
+    return HttpRequest(method, path, query, headers, content, headers.get("host") or host, query_text)
 
 
-def json_reply(value: Json, status: int = 200, headers: Headers = ()) -> Reply:
-    """A reply whose body is JSON."""
-    return Reply(status, (("Content-Type", "application/json; charset=UTF-8"), *headers), json.dumps(value).encode())
+def json_response(value: Json, status: int = 200, headers: Headers = ()) -> HttpResponse:
+    """A response whose body is JSON."""
+    return HttpResponse(
+        status, (("Content-Type", "application/json; charset=UTF-8"), *headers), json.dumps(value).encode()
+    )
 
 
-NO_CONTENT = Reply(204)
+NO_CONTENT = HttpResponse(204)
+
+Request = HttpRequest
+Reply = HttpResponse
+json_reply = json_response

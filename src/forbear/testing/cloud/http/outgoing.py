@@ -1,4 +1,4 @@
-"""How a reply goes over the wire: whole, cut short, late, or not at all; data only."""
+"""How a response goes over the wire: whole, cut short, late, or not at all; data only."""
 
 import enum
 import re
@@ -7,10 +7,10 @@ from email.utils import formatdate
 from functools import lru_cache
 
 from forbear.testing.cloud.http.content import NOTHING, Content, content_of
-from forbear.testing.cloud.http.messages import Headers, Reply
+from forbear.testing.cloud.http.messages import Headers, HttpResponse
 
 
-class Ending(enum.Enum):
+class ResponseEnd(enum.Enum):
     """What follows the last byte sent."""
 
     KEEP = "the connection lives on"
@@ -21,10 +21,10 @@ class Ending(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A reply (None: not one byte), how many bytes of its body to send (None: all), and the end."""
+    """A response (None: not one byte), how many bytes of its body to send (None: all), and the end."""
 
-    reply: Reply | None
-    ending: Ending = Ending.KEEP
+    response: HttpResponse | None
+    ending: ResponseEnd = ResponseEnd.KEEP
     cut: int | None = None
     limit: float = 0.0
     delay: float = 0.0
@@ -34,10 +34,12 @@ _UNSENDABLE = re.compile(r"[\x00-\x1f\x7f]")
 _BODILESS = (204, 304)
 
 
-def framed(reply: Reply, now: float, *, lasting: bool, chunked: bool, head_only: bool) -> tuple[bytes, Content, bytes]:
+def framed(
+    response: HttpResponse, now: float, *, lasting: bool, chunked: bool, head_only: bool
+) -> tuple[bytes, Content, bytes]:
     """What stands before the body, the body, and what stands after it; `head_only` announces the body all the same."""
-    body = content_of(reply.body) if reply.status not in _BODILESS else NOTHING
-    head = _head(reply, len(body), now, lasting=lasting, chunked=chunked)
+    body = content_of(response.body) if response.status not in _BODILESS else NOTHING
+    head = _head(response, len(body), now, lasting=lasting, chunked=chunked)
     if head_only:
         return head, NOTHING, b""
     if not chunked:
@@ -46,10 +48,10 @@ def framed(reply: Reply, now: float, *, lasting: bool, chunked: bool, head_only:
     return (head + b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n") if body else (head, body, b"0\r\n\r\n")
 
 
-def _head(reply: Reply, size: int, now: float, *, lasting: bool, chunked: bool) -> bytes:
-    lines = [f"HTTP/1.1 {reply.status} ", f"Date: {http_date(int(now))}", "Server: forbear-cloud"]
-    lines += headers_of(reply.headers)
-    if reply.status not in _BODILESS:
+def _head(response: HttpResponse, size: int, now: float, *, lasting: bool, chunked: bool) -> bytes:
+    lines = [f"HTTP/1.1 {response.status} ", f"Date: {http_date(int(now))}", "Server: forbear-cloud"]
+    lines += headers_of(response.headers)
+    if response.status not in _BODILESS:
         lines.append("Transfer-Encoding: chunked" if chunked else f"Content-Length: {size}")
     if not lasting:
         lines.append("Connection: close")

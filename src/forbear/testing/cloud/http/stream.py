@@ -22,10 +22,10 @@ _MILLISECONDS_TO_ARRIVE = 5_000
 _LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 
-class Stream(asyncio.BufferedProtocol):
+class SocketStream(asyncio.BufferedProtocol):
     """One end of a TCP connection; asyncio's own streams would copy every byte three times, to join what we do not."""
 
-    def __init__(self, connected: "Callable[[Stream], None]", buffer: memoryview) -> None:
+    def __init__(self, connected: "Callable[[SocketStream], None]", buffer: memoryview) -> None:
         self._connected = connected
         self._buffer = buffer  # shared by all of a loop: what is in it is copied before the next one reads
         self._pieces = deque[bytes]()
