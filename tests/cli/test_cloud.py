@@ -43,18 +43,21 @@ def test_a_bucket_that_cannot_be(finish: Finish) -> None:
     assert done.stderr.startswith("error: `--bucket` must be the name of a bucket, got 'gs://One'\nhint: use 3 to 222")
 
 
-def test_a_storm(start: Start) -> None:
-    """With a storm some requests fail, the same ones for the same seed."""
-    seen: list[list[int]] = []
-    for _ in range(2):
-        process = start("cloud", "--storm", "7")
+def test_faults(start: Start) -> None:
+    """With `--faults` some requests fail, the same ones for the same seed; the old name of the option warns."""
+    statuses: list[list[int]] = []
+    warnings: list[str] = []
+    for option in ("--faults", "--storm"):
+        process = start("cloud", option, "7")
         assert process.stdout is not None
         url = process.stdout.readline().strip()
-        seen.append([status(f"{url}/storage/v1/b/no-such-bucket") for _ in range(30)])
+        statuses.append([status(f"{url}/storage/v1/b/no-such-bucket") for _ in range(30)])
         process.send_signal(signal.SIGTERM)
-        process.communicate(timeout=20)
-    assert seen[0] == seen[1]
-    assert len(set(seen[0])) > 2
+        _, err = process.communicate(timeout=20)
+        warnings += [line for line in err.splitlines() if line.startswith("warning: ")]
+    assert statuses[0] == statuses[1]
+    assert len(set(statuses[0])) > 2
+    assert warnings == ["warning: `--storm` is deprecated: use `--faults`"]
 
 
 def status(url: str | urllib.request.Request) -> int:

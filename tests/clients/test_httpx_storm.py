@@ -3,7 +3,7 @@
 import pytest
 
 from forbear.services import cloud_storage
-from forbear.testing.cloud import Cloud, storm
+from forbear.testing.cloud import Cloud, random_faults
 from tests.clients.flavours import Flavour
 from tests.clients.others import EVERY
 
@@ -15,7 +15,9 @@ DATA = bytes(range(256)) * 1200
 @pytest.mark.parametrize("seed", [1, 2])
 def test_every_effect_happens_once_in_any_weather(flavour: Flavour, cloud: Cloud, seed: int) -> None:
     """Writes with their condition happen exactly once, others at most once, and whatever is read is right."""
-    cloud.fault(storm(seed, unavailable=0.15, throttled=0.1, reset_before=0.1, reset_after=0.15, truncated=0.15))
+    cloud.fault(
+        random_faults(seed, unavailable=0.15, throttled=0.1, reset_before=0.1, reset_after=0.15, truncated=0.15)
+    )
     policy = cloud_storage.policy
     for number in range(12):
         safe = flavour.call(
@@ -41,7 +43,7 @@ def test_every_effect_happens_once_in_any_weather(flavour: Flavour, cloud: Cloud
 @pytest.mark.parametrize("seed", range(4))
 def test_an_upload_in_chunks_arrives_in_any_weather(flavour: Flavour, cloud: Cloud, seed: int) -> None:
     """A caller who knows no more than the protocol gets the right bytes into one object, and out again."""
-    cloud.fault(storm(seed, unavailable=0.15, throttled=0.1, reset_before=0.1, reset_after=0.15, truncated=0.0))
+    cloud.fault(random_faults(seed, unavailable=0.15, throttled=0.1, reset_before=0.1, reset_after=0.15, truncated=0.0))
     policy = cloud_storage.policy
     start = f"{cloud.url}/upload/storage/v1/b/bkt/o?uploadType=resumable&name=big&ifGenerationMatch=0"
     session = flavour.call(flavour.transport(policy), "POST", start).response.headers["location"]
@@ -54,6 +56,6 @@ def test_an_upload_in_chunks_arrives_in_any_weather(flavour: Flavour, cloud: Clo
         if status == 308:
             at = int(sent.response.headers["range"].rpartition("-")[2]) + 1
     assert (status, cloud.effects.count("storage.objects.insert")) == (200, 1)
-    cloud.fault(storm(seed, truncated=0.5))
+    cloud.fault(random_faults(seed, truncated=0.5))
     read = flavour.call(flavour.transport(policy), "GET", f"{cloud.url}/storage/v1/b/bkt/o/big?alt=media")
     assert read.content == DATA

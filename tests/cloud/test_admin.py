@@ -1,4 +1,4 @@
-"""The administration over HTTP: what can be seen and scripted from another process."""
+"""The administration over HTTP, for other processes."""
 
 import httpx
 import pytest
@@ -9,7 +9,7 @@ UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
 
 
 def test_state_and_logs(cloud: Cloud, http: httpx.Client) -> None:
-    """State, effects and requests can be read, and reading them leaves no trace."""
+    """State, effects and requests can be read, and reading them is not logged."""
     http.post(UPLOAD, content=b"x", headers={"Authorization": "Bearer secret", "X-Goog-Gcs-Idempotency-Token": "t"})
     http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable&name=p")
     assert http.get("/_cloud/health").json() == {"status": "ok"}
@@ -25,7 +25,7 @@ def test_state_and_logs(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_state_of_the_other_apis(http: httpx.Client) -> None:
-    """What IAM and Memorystore keep can be read and reset, too, and their faults come as JSON as well."""
+    """The state of IAM and Memorystore can be read and reset, and their faults can be added as JSON."""
     many = [{"action": "lag", "reads": 1}, {"action": "long_running", "polls": 9}]
     assert http.post("/_cloud/faults", json=many).json()["armed"] == 2
     http.post("/v1/projects/p/serviceAccounts", json={"accountId": "worker"})
@@ -43,17 +43,24 @@ def test_state_of_the_other_apis(http: httpx.Client) -> None:
 
 
 def test_faults(cloud: Cloud, http: httpx.Client) -> None:
-    """Faults are armed one by one or as a list, and all disarmed at once."""
+    """Faults are added one by one or as a list, and all are removed at once."""
     assert http.post("/_cloud/faults", json={"action": "status", "code": 503}).json()["armed"] == 1
     many = [
         {"action": "reset", "header": ["x-a", "b"]},
-        {"action": "storm", "seed": 1, "unavailable": 0.1, "path": "zzz"},
+        {"action": "random_faults", "seed": 1, "unavailable": 0.1, "path": "zzz"},
     ]
-    assert http.post("/_cloud/faults", json=many).json()["armed"] == 2
+    assert http.post("/_cloud/faults", json=many).json() == {"status": "ok", "armed": 2}
     assert http.get("/storage/v1/b/bkt").status_code == 503
     assert http.get("/_cloud/state").json()["pendingFaults"] == 1
     assert http.delete("/_cloud/faults").status_code == 200
     assert cloud.pending_faults == 0
+
+
+def test_the_old_name_of_random_faults(http: httpx.Client) -> None:
+    """The former action still works, and the response names the new one."""
+    response = http.post("/_cloud/faults", json={"action": "storm", "seed": 1}).json()
+    assert response["armed"] == 1
+    assert response["warnings"] == ["the action 'storm' is deprecated: use 'random_faults'"]
 
 
 @pytest.mark.parametrize(
@@ -63,14 +70,14 @@ def test_faults(cloud: Cloud, http: httpx.Client) -> None:
         ("5", "a fault must be a JSON object, got 5"),
         ('{"action": "explode"}', "`action` must be one of"),
         ('[{"action": "reset"}, {"action": "status"}]', "faults[1]: `code` is missing: 'status' needs it"),
-        ('{"action": "storm"}', "`seed` is missing: a storm needs one, such as 1"),
-        ('{"action": "storm", "seed": 1, "rain": 1}', "`rain` is not a parameter of 'storm'; it takes header,"),
-        ('{"action": "storm", "seed": 1, "times": 1}', "`times` does not fit a storm"),
+        ('{"action": "random_faults"}', "`seed` is missing: 'random_faults' needs it"),
+        ('{"action": "random_faults", "seed": 1, "rain": 1}', "`rain` is not a parameter of 'random_faults'; it takes"),
+        ('{"action": "random_faults", "seed": 1, "times": 1}', "`times` does not fit random faults"),
         ('{"action": "status", "code": 503, "path": ["x"]}', "`path` must be a string or None"),
     ],
 )
 def test_bad_faults(cloud: Cloud, http: httpx.Client, body: str, text: str) -> None:
-    """A fault that makes no sense is a 400 that names the field, and none of a list is armed then."""
+    """A wrong fault is a 400 that names the field, and no fault of the list is added."""
     reply = http.post("/_cloud/faults", content=body)
     assert reply.status_code == 400
     assert reply.json()["error"]["message"].startswith(text)
@@ -78,7 +85,7 @@ def test_bad_faults(cloud: Cloud, http: httpx.Client, body: str, text: str) -> N
 
 
 def test_reset(cloud: Cloud, http: httpx.Client) -> None:
-    """A reset leaves nothing but the server."""
+    """A reset forgets everything, and the server keeps running."""
     http.post(UPLOAD, content=b"x")
     http.post("/_cloud/faults", json={"action": "reset"})
     assert http.post("/_cloud/reset").status_code == 200
@@ -87,7 +94,7 @@ def test_reset(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_unknown(http: httpx.Client) -> None:
-    """Other paths and methods are refused with those that exist."""
+    """An unknown path or method is refused, with a list of the known ones."""
     assert "health, state" in http.get("/_cloud/nope").json()["error"]["message"]
     reply = http.get("/_cloud/reset")
     assert (reply.status_code, reply.headers["allow"]) == (405, "POST")

@@ -1,4 +1,4 @@
-"""Faults that make no sense are refused when they are defined, by a text that says what to change."""
+"""A wrong fault is refused when it is defined, with a message that says what to change."""
 
 import re
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from forbear.testing.cloud import Cloud, Fault, storm
+from forbear.testing.cloud import Cloud, Fault, random_faults
 
 BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Fault.status(200), "`code` must be a whole number from 300 to 599, got 200"),
@@ -54,8 +54,11 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Fault.long_running(0), "`polls` must be a whole number of at least 1, got 0"),
     (lambda: Fault.long_running(1, error=17), "`error` must be a whole number from 1 to 16, got 17"),
     (lambda: Fault.long_running(1, operation="storage.batch"), "`operation` must be redis.projects.locations."),
-    (lambda: storm(1, unavailable=0.9, throttled=0.9), "the rates of a storm must add up to at most 1, got 1.95"),
-    (lambda: storm(1, unavailable=2), "`unavailable` must be a number from 0 to 1, got 2"),
+    (
+        lambda: random_faults(1, unavailable=0.9, throttled=0.9),
+        "the rates of random faults must add up to at most 1, got 1.95",
+    ),
+    (lambda: random_faults(1, unavailable=2), "`unavailable` must be a number from 0 to 1, got 2"),
     (lambda: Cloud(port=70_000), "`port` must be a whole number from 0 to 65535, got 70000"),
     (lambda: Cloud(memory_limit=0), "`memory_limit` must be a whole number of at least 1, got 0"),
     (lambda: Cloud(connection_limit=0), "`connection_limit` must be a whole number of at least 1, got 0"),
@@ -88,31 +91,31 @@ BAD_JSON: list[tuple[object, str]] = [
 
 @pytest.mark.parametrize(("define", "text"), BAD)
 def test_definitions(define: Callable[[], object], text: str) -> None:
-    """Each wrong value is named with its rule."""
+    """The error names each wrong value and its rule."""
     with pytest.raises(ValueError, match=f"^{re.escape(text)}"):
         define()
 
 
-@pytest.mark.parametrize(("given", "text"), BAD_JSON)
-def test_json_definitions(given: object, text: str) -> None:
-    """JSON goes through the same checks, and unknown names are refused with those that are known."""
+@pytest.mark.parametrize(("value", "text"), BAD_JSON)
+def test_json_definitions(value: object, text: str) -> None:
+    """JSON passes the same checks, and an unknown name is refused with a list of the known ones."""
     with pytest.raises((TypeError, ValueError), match=f"^{re.escape(text)}"):
-        Fault.from_json(given)
+        Fault.from_json(value)
 
 
 @pytest.mark.parametrize("name", ["skip", "nth", "times", "probability"])
-def test_a_storm_has_rates_instead(name: str) -> None:
-    """Counting parameters do not fit a storm."""
-    make = cast("Callable[..., object]", storm)
-    with pytest.raises(TypeError, match="does not fit a storm"):
+def test_random_faults_have_rates_instead(name: str) -> None:
+    """Parameters that count requests do not fit random faults."""
+    make = cast("Callable[..., object]", random_faults)
+    with pytest.raises(TypeError, match="does not fit random faults"):
         make(1, **{name: 1})
 
 
-def test_only_faults_can_be_armed(cloud: Cloud) -> None:
+def test_only_faults_can_be_added(cloud: Cloud) -> None:
     """An action without a matcher, or a mere number, is refused."""
-    arm = cast("Callable[..., None]", cloud.fault)
-    with pytest.raises(TypeError, match=r"`fault` takes what Fault.status"):
-        arm(503)
+    add = cast("Callable[..., None]", cloud.fault)
+    with pytest.raises(TypeError, match=r"`fault` takes faults, such as Fault.status"):
+        add(503)
 
 
 def test_unknown_matchers() -> None:

@@ -12,7 +12,7 @@ from random import Random
 import pytest
 
 from forbear.testing import virtual_time
-from forbear.testing.cloud import Cloud, storm
+from forbear.testing.cloud import Cloud, random_faults
 from forbear.transfer.functions import rsync
 from forbear.transfer.storage.client import Settings
 from tests.transfer.campaign.plans import CHUNK, GET, INSERT, KIB, REWRITE, Cut, Direction, Json, Plan, plan_of
@@ -201,7 +201,9 @@ def test_a_folder_in_a_storm(cloud: Cloud, tmp_path: Path, seed: int) -> None:
     settings = Settings(endpoint=cloud.url, stall_timeout=1)
     with virtual_time(seed):
         for source, target in ((here, "gs://bkt/p"), ("gs://bkt/p", back)):
-            cloud.fault(storm(seed, unavailable=0.15, throttled=0.1, reset_before=0.1, reset_after=0.1, truncated=0.1))
+            cloud.fault(
+                random_faults(seed, unavailable=0.15, throttled=0.1, reset_before=0.1, reset_after=0.1, truncated=0.1)
+            )
             assert rsync(str(source), str(target), recursive=True, settings=settings).ok
             cloud.clear_faults()
             assert rsync(str(source), str(target), recursive=True, settings=settings).done == 0

@@ -13,7 +13,7 @@ from forbear.clients.httpx import AsyncRetryTransport, RetryTransport
 from forbear.policy import Policy
 from forbear.run.runtime import FastClock, current
 from forbear.services import cloud_storage, iam
-from forbear.testing.cloud import Cloud, Fault, storm
+from forbear.testing.cloud import Cloud, Fault, random_faults
 from forbear.update import aupdate, update
 
 Resource = dict[str, Any]
@@ -114,7 +114,7 @@ def cloud() -> Iterator[Cloud]:
         running.store.create_bucket("bkt")
         running.store.iam.create_account("p", "worker")
         running.fault(
-            storm(3, unavailable=0.05, throttled=0.05, reset_before=0.05, reset_after=0.08, truncated=0.05),
+            random_faults(3, unavailable=0.05, throttled=0.05, reset_before=0.05, reset_after=0.08, truncated=0.05),
             Fault.status(503, when="after", probability=0.05, times=None),
         )
         yield running

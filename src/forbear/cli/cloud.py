@@ -4,7 +4,7 @@ import os
 
 import click
 
-from forbear.cli.output import EXIT_CODES, BadInput, tell
+from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
 
 
 @click.command(epilog=EXIT_CODES)
@@ -28,18 +28,20 @@ from forbear.cli.output import EXIT_CODES, BadInput, tell
     metavar="NAME",
     help="Serve requests that name this host, too; may be given repeatedly.",
 )
-@click.option("--storm", type=int, metavar="SEED", help="Fail some requests; the same ones for the same seed.")
+@click.option("--faults", type=int, metavar="SEED", help="Fail some requests; the same ones for the same seed.")
+@click.option("--storm", type=int, hidden=True)
 def command(
     host: str,
     port: int,
     buckets: tuple[str, ...],
     memory_limit: int,
     allowed_hosts: tuple[str, ...],
+    faults: int | None,
     storm: int | None,
 ) -> None:
     """Serve an embedded Cloud Storage on this machine, until Ctrl-C.
 
-    For tests only: it checks no credentials. Never expose it, also not through a proxy or a tunnel.
+    For tests only: it checks no credentials. Never expose it, not even through a proxy or a tunnel.
 
     It keeps everything in memory, enforces preconditions, and counts effects (GET /_cloud/effects). Faults can be
     planned (POST /_cloud/faults). Its URL goes to stdout.
@@ -53,6 +55,9 @@ def command(
     if not is_loopback(host):
         rule = "an address of loopback: the embedded cloud is for tests on this machine"
         raise BadInput(f"`--host` must be {rule}, got {host!r}", "use 127.0.0.1 or ::1")
+    if storm is not None:
+        warn("`--storm` is deprecated: use `--faults`")
+        faults = storm if faults is None else faults
     for bucket in buckets:
         try:
             check_bucket_name(bucket)
@@ -63,8 +68,8 @@ def command(
     def announce(running: cloud.Cloud) -> None:
         for bucket in dict.fromkeys(buckets):
             running.store.create_bucket(bucket)
-        if storm is not None:
-            running.fault(cloud.storm(storm))
+        if faults is not None:
+            running.fault(cloud.random_faults(faults))
         click.echo(running.url)
         tell(f"point clients at it: export STORAGE_EMULATOR_HOST={running.url}")
         tell("for tests only: it checks no credentials, never expose it")

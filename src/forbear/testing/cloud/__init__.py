@@ -1,10 +1,22 @@
-"""An embedded cloud on loopback (Cloud Storage, IAM, Memorystore), with scripted faults and a journal of effects.
+"""An embedded cloud on loopback: Cloud Storage, IAM and Memorystore, with scripted faults and a journal of effects.
 
-It shares no code with the rest of forbear, so that it cannot share its mistakes. Needs `forbear[cloud]`.
+It shares no code with the rest of forbear, so that it cannot share its mistakes. It needs `forbear[cloud]`.
 """
 
+import warnings
+
 from forbear.testing.cloud.faults.fault import Fault
-from forbear.testing.cloud.faults.plan import Storm, storm
+from forbear.testing.cloud.faults.plan import RandomFaults, random_faults
 from forbear.testing.cloud.server import Cloud, serve
 
-__all__ = ["Cloud", "Fault", "Storm", "serve", "storm"]
+__all__ = ["Cloud", "Fault", "RandomFaults", "random_faults", "serve"]
+
+_RENAMED = {"Storm": "RandomFaults", "storm": "random_faults"}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _RENAMED:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    new = _RENAMED[name]
+    warnings.warn(f"`{__name__}.{name}` is deprecated: use `{new}`", DeprecationWarning, stacklevel=2)
+    return globals()[new]

@@ -1,9 +1,9 @@
-"""The administration under /_cloud/: state, logs and faults as JSON, for those who are not in the same process."""
+"""The administration under /_cloud/: state, logs and faults as JSON, for other processes."""
 
 from dataclasses import asdict
 
 from forbear.testing.cloud.faults.fault import Fault
-from forbear.testing.cloud.faults.plan import Storm, storm_from_json
+from forbear.testing.cloud.faults.plan import OLD_ACTION, RandomFaults, fault_from_json
 from forbear.testing.cloud.http.errors import ApiError
 from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, Json, JsonObject, json_response
 from forbear.testing.cloud.iam.accounts import account_resource
@@ -16,6 +16,7 @@ from forbear.testing.cloud.storage.resources import bucket_resource, object_reso
 
 PREFIX = "/_cloud/"
 _LARGEST_PLAN = 4 * 1024 * 1024
+_RENAMED = f"the action '{OLD_ACTION}' is deprecated: use 'random_faults'"
 _METHODS = {
     "health": ("GET",),
     "state": ("GET",),
@@ -27,17 +28,17 @@ _METHODS = {
 
 
 def administer(state: CloudState, request: HttpRequest) -> HttpResponse:
-    """Answer one administrative request; 403 for those of web pages, which browsers send with an Origin."""
+    """Answer one administrative request; ApiError 403 for one with an Origin header, as browsers send for web pages."""
     if "origin" in request.headers:
         text = "A web page may not administer the embedded cloud: requests with an Origin are refused."
         raise ApiError(403, text, "originNotAllowed")
-    what = request.path.removeprefix(PREFIX)
-    if what not in _METHODS:
+    name = request.path.removeprefix(PREFIX)
+    if name not in _METHODS:
         raise ApiError(404, f"Not Found: under {PREFIX} there are {', '.join(_METHODS)}.")
-    if request.method not in _METHODS[what]:
-        allowed = ", ".join(_METHODS[what])
+    if request.method not in _METHODS[name]:
+        allowed = ", ".join(_METHODS[name])
         raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
-    match what:
+    match name:
         case "state":
             return json_response(_state(state, f"http://{request.host}"))
         case "effects":
@@ -47,7 +48,7 @@ def administer(state: CloudState, request: HttpRequest) -> HttpResponse:
                 {"total": state.requests.total, "requests": [asdict(entry) for entry in state.requests]}
             )
         case "faults" if request.method == "POST":
-            return _arm(state, request.body)
+            return _add_faults(state, request.body)
         case "faults":
             state.plan.clear()
         case "reset":
@@ -87,20 +88,19 @@ def _state(state: CloudState, base: str) -> JsonObject:
     }
 
 
-def _arm(state: CloudState, body: bytes) -> HttpResponse:
-    """Arm one fault or a list of them: all, or on an error none."""
-    given = json_value(body, _LARGEST_PLAN)
-    many = given if isinstance(given, list) else [given]
-    faults = [_fault(entry, f"faults[{i}]: " if given is many else "") for i, entry in enumerate(many)]
+def _add_faults(state: CloudState, body: bytes) -> HttpResponse:
+    """Add one fault or a list of them; none if one of them is wrong."""
+    value = json_value(body, _LARGEST_PLAN)
+    entries = value if isinstance(value, list) else [value]
+    faults = [_fault(entry, f"faults[{number}]: " if entries is value else "") for number, entry in enumerate(entries)]
     for fault in faults:
         state.plan.add(fault)
-    return json_response({"status": "ok", "armed": len(faults)})
+    old = any(isinstance(entry, dict) and entry.get("action") == OLD_ACTION for entry in entries)
+    return json_response({"status": "ok", "armed": len(faults), **({"warnings": [_RENAMED]} if old else {})})
 
 
-def _fault(value: Json, place: str) -> Fault | Storm:
+def _fault(value: Json, prefix: str) -> Fault | RandomFaults:
     try:
-        if isinstance(value, dict) and value.get("action") == "storm":
-            return storm_from_json(value)
-        return Fault.from_json(value)
+        return fault_from_json(value)
     except (TypeError, ValueError) as error:
-        raise ApiError(400, f"{place}{error}") from None
+        raise ApiError(400, f"{prefix}{error}") from None

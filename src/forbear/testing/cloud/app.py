@@ -1,10 +1,10 @@
-"""From a request to a delivery: lets a fault strike at its moment, keeps the log; knows no operation and no sockets."""
+"""Answer requests: inject the fault that each one draws, have its handler called, and log it."""
 
 from forbear.testing.cloud import admin
 from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.faults.fault import Fault
-from forbear.testing.cloud.faults.injection import strike, wait_before
+from forbear.testing.cloud.faults.injection import inject, wait_before
 from forbear.testing.cloud.http.errors import storage_error
 from forbear.testing.cloud.http.memory import Space
 from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse
@@ -20,18 +20,21 @@ _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 class CloudApp:
-    """The whole service without its sockets."""
+    """The service behind the connections; `state` is all that it remembers."""
 
     def __init__(self, state: CloudState) -> None:
         self._state = state
 
     @property
     def space(self) -> Space:
-        """The limit of memory for stored data."""
+        """Return the limit of memory for requests, responses and what is stored."""
         return self._state.store.space
 
     async def answer(self, request: HttpRequest) -> Delivery:
-        """Answer a request as its fault allows; requests for the administration have no fault and are not logged."""
+        """Return the response to a request, with its fault injected.
+
+        Requests for the administration get no fault and are not logged.
+        """
         state = self._state
         if request.path.startswith(admin.PREFIX):
             with state.store.lock:
@@ -50,14 +53,14 @@ class CloudApp:
             return delivery
 
     def _act(self, request: HttpRequest, route: Route, number: int, fault: Fault | None) -> Delivery:
-        def act(call: ApiCall) -> HttpResponse:
+        def handle(call: ApiCall) -> HttpResponse:
             return guarded(lambda: route.handler(call), route.error_form)
 
         call = self._call(request, route, number)
-        return Delivery(act(call)) if fault is None else strike(fault, call, act)
+        return Delivery(handle(call)) if fault is None else inject(fault, call, handle)
 
     def interrupted(self, request: HttpRequest) -> None:
-        """Note a request whose body broke off; of a chunk, the service keeps the whole multiples of 256 KiB."""
+        """Log a request whose body broke off, and store the multiples of 256 KiB that arrived of a chunk."""
         route = resolve(request)
         with self._state.store.lock:
             self._state.admitted += 1

@@ -1,4 +1,4 @@
-"""One request on its way through a handler: the request, the state and the journal together; knows no operation."""
+"""The argument of every handler: a request, what its path names, and the state."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,7 +15,10 @@ from forbear.testing.cloud.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """What a handler gets; `names` are the decoded parts of the path."""
+    """One call of an API.
+
+    `names` are the decoded variables of the path, and `number` is that of the request in the log.
+    """
 
     request: HttpRequest
     store: Store
@@ -27,37 +30,37 @@ class ApiCall:
 
     @property
     def base(self) -> str:
-        """The start of the URLs in responses: the way the client found us."""
+        """Return the start of the URLs in responses, with the host that the client used."""
         return f"http://{self.request.host}"
 
     @property
     def query(self) -> Mapping[str, str]:
-        """The query parameters."""
+        """Return the query parameters."""
         return self.request.query
 
     @property
     def full(self) -> bool:
-        """Whether access controls were asked for."""
+        """Return whether the request wants access controls in the response."""
         return self.query.get("projection") == "full"
 
     def body(self) -> JsonObject:
-        """The request's JSON."""
+        """Return the JSON object in the body."""
         return json_object(self.request.body)
 
     def conditions(self) -> Conditions:
-        """The preconditions on the target."""
+        """Return the preconditions in the query."""
         return read_conditions(self.query)
 
     def bucket(self) -> Bucket:
-        """The bucket of the path."""
+        """Return the bucket of the path; ApiError 404 if it does not exist."""
         return self.store.bucket(self.names["bucket"])
 
     def item(self) -> StoredObject:
-        """The object of the path, in the generation of the query."""
+        """Return the object of the path, in the generation of the query; ApiError 404 if it does not exist."""
         return self.store.object(self.names["bucket"], self.names["object"], query_integer(self.query, "generation"))
 
     def committed(self, resource: str, generation: int | None = None, operation: str | None = None) -> None:
-        """Enter the change that has just been made in the journal."""
+        """Record in the journal that the call changed `resource`; `operation` is by default that of the call."""
         token = self.request.headers.get("x-goog-gcs-idempotency-token")
         effect = LoggedEffect(
             self.effects.total + 1, operation or self.operation, resource, generation, token, self.number

@@ -1,4 +1,4 @@
-"""What was asked and what took effect, in order; only remembers, and knows nothing of why."""
+"""The journal: every request, and every change that took effect, in order."""
 
 from collections import deque
 from collections.abc import Iterator, Mapping
@@ -25,15 +25,16 @@ class LoggedEffect:
 
     @property
     def size_of_texts(self) -> int:
-        """How much there is to keep."""
+        """Return the length of the texts to keep."""
         return len(self.resource) + len(self.token or "")
 
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """One request and what became of it: `status` is None when no response was sent, `fault` names the fault if any.
+    """One request and its result.
 
-    `size` is how many bytes of its body arrived. Credentials are not among the headers; `authorized` tells of them.
+    `status` is that of the response, None if none was sent. `fault` is the name of the fault, None without one. `size`
+    is how many bytes of the body arrived. `headers` contains no credentials; `authorized` is true if there were any.
     """
 
     number: int
@@ -49,7 +50,7 @@ class LoggedRequest:
 
     @property
     def size_of_texts(self) -> int:
-        """How much there is to keep, beside short headers, which many requests share."""
+        """Return the length of the texts to keep, without short headers, which many requests share."""
         headers = sum(len(value) for value in self.headers.values() if len(value) > _SHARED)
         return len(self.path) + len(self.query) + headers
 
@@ -58,9 +59,9 @@ _Entry = TypeVar("_Entry", LoggedEffect, LoggedRequest)
 
 
 class _Log(Generic[_Entry]):
-    """A list that other threads may read at any time; the newest entries are kept, `total` counts all.
+    """The newest entries, at most 100 000 and at most 64 MiB of their texts; `total` counts all entries ever added.
 
-    Those are 100 000, or fewer where they are so large that their texts would take more than 64 MiB.
+    Other threads may read it at any time.
     """
 
     def __init__(self) -> None:
@@ -78,7 +79,7 @@ class _Log(Generic[_Entry]):
         return self._entries[index]
 
     def add(self, entry: _Entry) -> None:
-        """Append one entry."""
+        """Append one entry, and drop the oldest beyond the limits."""
         self._entries.append(entry)
         self._size += entry.size_of_texts
         self.total += 1
@@ -92,10 +93,10 @@ class _Log(Generic[_Entry]):
 
 
 class Effects(_Log[LoggedEffect]):
-    """Every committed change, oldest first."""
+    """The journal of committed changes, oldest first."""
 
     def count(self, operation: str | None = None, resource: str | None = None) -> int:
-        """How many changes there were: of one operation, of one resource ("bucket/object"), or both."""
+        """Return the number of changes by one operation, to one resource ("bucket/object"), or both."""
         return sum(
             (operation is None or effect.operation == operation) and (resource is None or effect.resource == resource)
             for effect in self
@@ -103,10 +104,10 @@ class Effects(_Log[LoggedEffect]):
 
 
 class Requests(_Log[LoggedRequest]):
-    """Every request that could be read, oldest first; the administration under /_cloud/ is left out."""
+    """The log of requests, oldest first, without those that could not be parsed and those to /_cloud/."""
 
     def count(self, operation: str | None = None, *, method: str | None = None, status: int | None = None) -> int:
-        """How many requests there were; an insert counts with its steps (`storage.objects.insert.start`, ...)."""
+        """Return the number of requests; an insert includes its steps (`storage.objects.insert.start`, ...)."""
         steps = () if operation is None else steps_of(operation)
         return sum(
             (operation is None or request.operation in steps)
@@ -116,6 +117,6 @@ class Requests(_Log[LoggedRequest]):
         )
 
     def received(self, operation: str | None = None) -> int:
-        """How many bytes of bodies arrived, those of requests that broke off too: what a client sent in all."""
+        """Return how many bytes of bodies arrived, also of requests that broke off."""
         steps = () if operation is None else steps_of(operation)
         return sum(request.size for request in self if operation is None or request.operation in steps)

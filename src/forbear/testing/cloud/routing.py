@@ -1,4 +1,4 @@
-"""Which API a request is for, and what it asks of it; knows where the APIs lie, but not what they do."""
+"""Find the API, the operation and the handler of a request."""
 
 import logging
 from collections.abc import Callable
@@ -22,7 +22,10 @@ from forbear.testing.cloud.xml.document import xml_error
 
 @dataclass(slots=True)
 class _RouteNode:
-    """Where a path can lead; `verbs` has the methods by verb, "" for none."""
+    """A node of the tree of path segments.
+
+    `verbs` maps each verb ("" for none), then each HTTP method, to an operation and the names of its variables.
+    """
 
     literal: dict[str, "_RouteNode"] = field(default_factory=dict[str, "_RouteNode"])
     variable: "_RouteNode | None" = None
@@ -32,9 +35,10 @@ class _RouteNode:
 
 
 class Router:
-    """Routes of the form `/storage/v1/b/{bucket}`; a variable is exactly one segment, percent-encoded.
+    """Find operations by method and path, from routes such as ("storage.buckets.get", "GET", "/storage/v1/b/{bucket}").
 
-    The last segment may end with a verb, as in `/v1/projects/{project}:getIamPolicy`.
+    A variable is exactly one segment of the path, percent-encoded. The last segment may end with a verb, as in
+    `/v1/projects/{project}:getIamPolicy`.
     """
 
     def __init__(self, routes: tuple[tuple[str, str, str], ...]) -> None:
@@ -58,7 +62,7 @@ class Router:
         node.verbs.setdefault(verb, {})[method] = (operation, tuple(names))
 
     def find(self, method: str, path: str) -> tuple[str, dict[str, str]]:
-        """The operation id and the decoded variables; 404 for an unknown path, 405 for the wrong method."""
+        """Return the operation id and the decoded variables; ApiError 404 or 405 for another path or method."""
         node: _RouteNode | None = self._root
         values = list[str]()
         start, _, verb = path.rpartition(":")
@@ -77,12 +81,12 @@ class Router:
         methods = None if node is None or "" in values else node.verbs.get(verb)
         if not methods:
             raise ApiError(404, "Not Found: no operation of the API has this path.")
-        found = methods.get("GET" if method == "HEAD" else method)
-        if found is None:
+        method = "GET" if method == "HEAD" else method
+        if method not in methods:
             allowed = ", ".join(sorted(methods))
             raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
-        operation, names = found
-        # Undecodable bytes become lone surrogates, which no stored name contains and no new one may.
+        operation, names = methods[method]
+        # Undecodable bytes become lone surrogates, which no stored name contains and no new one may contain.
         return operation, {
             name: unquote(value, errors="surrogateescape") for name, value in zip(names, values, strict=True)
         }
@@ -90,7 +94,7 @@ class Router:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """What a request asks for: the operation, None where there is none, and who serves it or says why not."""
+    """The operation of a request (None if there is none), and the handler that serves or refuses it."""
 
     operation: str | None
     names: dict[str, str]
@@ -105,7 +109,7 @@ _GOOGLE_HANDLERS = {**IAM_HANDLERS, **MEMORYSTORE_HANDLERS}
 
 
 def resolve(request: HttpRequest) -> Route:
-    """Find the API, the operation and the names in the path."""
+    """Return the operation of a request, the names in its path, its handler and the form of its errors."""
     if xml.in_host(request):
         return _xml(request)
     if request.path.startswith(("/v1/", "/v3/")):  # no bucket has so short a name
@@ -127,7 +131,7 @@ def _json(request: HttpRequest, error_form: ErrorForm) -> Route:
 
 
 def _batch(call: ApiCall) -> HttpResponse:
-    """Perform each request of a batch; bytes of objects, and other batches, are no part of one."""
+    """Perform each request of a batch; refuse those that move the bytes of objects, and batches in batches."""
 
     def perform(request: HttpRequest) -> HttpResponse:
         route = resolve(request)
@@ -145,7 +149,7 @@ def _moves_bytes(request: HttpRequest, operation: str) -> bool:
 
 
 def _partial(handler: Handler) -> Handler:
-    """The handler with a response of the fields wanted, which are read first: a mistake there has no effect."""
+    """Return a handler whose response has only the wanted fields; if they are wrong, the request has no effect."""
 
     def handle(call: ApiCall) -> HttpResponse:
         wanted = read_fields(call.query["fields"])
@@ -165,7 +169,7 @@ def _xml(request: HttpRequest) -> Route:
 
 
 def guarded(act: Callable[[], HttpResponse], error_form: ErrorForm) -> HttpResponse:
-    """Return errors as responses, the unexpected ones too: no traceback ever reaches a client."""
+    """Return the response, or the error as a response; an unexpected error becomes a 500 without a traceback."""
     try:
         return act()
     except ApiError as error:

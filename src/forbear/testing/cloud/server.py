@@ -1,4 +1,4 @@
-"""The embedded cloud as users hold it: a server on loopback in a thread of its own, and its state within reach."""
+"""The embedded cloud that users start: a server on loopback in its own thread, with access to its state."""
 
 import asyncio
 import signal
@@ -13,7 +13,7 @@ from typing import Self, TypeAlias
 from forbear.testing.cloud.app import CloudApp
 from forbear.testing.cloud.faults.checks import whole
 from forbear.testing.cloud.faults.fault import Fault
-from forbear.testing.cloud.faults.plan import Storm
+from forbear.testing.cloud.faults.plan import RandomFaults
 from forbear.testing.cloud.http.connection import ServerConnection
 from forbear.testing.cloud.http.hosts import Hosts, is_loopback
 from forbear.testing.cloud.http.stream import BUFFER, SocketStream
@@ -25,12 +25,13 @@ from forbear.testing.cloud.storage.store import Store
 class Cloud:
     """Cloud Storage (JSON and XML), IAM and Memorystore for Redis on loopback, with scripted faults and a journal.
 
-    For tests only: it checks no credentials. Never expose it, also not through a proxy or a tunnel.
+    Use it as `with Cloud() as cloud:` or `async with`. It is for tests only: it checks no credentials. Never expose it,
+    not even through a proxy or a tunnel.
 
-    `with Cloud() as cloud:` or `async with`. `host` is an address of loopback; `port=0` takes a free port; `seed` feeds
-    faults that have a probability. `body_limit` (64 MiB) bounds one request and `memory_limit` (1 GiB) everything that
-    is stored or on its way, in bytes; `connection_limit` (1024) the connections at once. Requests may name loopback and
-    hosts of Google's APIs in their Host header, and the `allowed_hosts`. OSError when the port is taken.
+    `host` is a loopback address, and `port=0` takes a free port. `seed` is for faults that have a probability.
+    `body_limit` (64 MiB) is the largest body of a request, and `memory_limit` (1 GiB) limits all that is stored or in
+    transit; both are in bytes. `connection_limit` (1024) is the most connections at once. The Host header of a request
+    must name loopback, a host of Google's APIs, or one of the `allowed_hosts`. OSError if the port is taken.
     """
 
     def __init__(
@@ -61,24 +62,24 @@ class Cloud:
 
     @property
     def url(self) -> str:
-        """Where it listens: "http://127.0.0.1:PORT"; RuntimeError unless it is running."""
+        """Return the URL, such as "http://127.0.0.1:PORT"; RuntimeError unless the cloud is running."""
         if self._server is None:
             raise RuntimeError("the cloud has no `url` before it runs: use `with Cloud() as cloud:` or call `start()`")
         return self._server.url
 
     @property
     def store(self) -> Store:
-        """The state itself, to set up and to look at."""
+        """Return the store of buckets, objects and other resources, to prepare and inspect it."""
         return self._state.store
 
     @property
     def effects(self) -> Effects:
-        """Every committed change."""
+        """Return the journal of committed changes."""
         return self._state.effects
 
     @property
     def requests(self) -> Requests:
-        """Every request, with what it was told."""
+        """Return the log of requests, with the status of each response."""
         return self._state.requests
 
     @property
@@ -88,38 +89,36 @@ class Cloud:
 
     @property
     def pending_faults(self) -> int:
-        """How many faults may still strike."""
+        """Return how many faults may still occur; random ones do not count."""
         with self.store.lock:
             return self._state.plan.pending
 
-    def fault(self, *faults: Fault | Storm) -> None:
-        """Arm faults; of several that meet a request, the one added first strikes."""
+    def fault(self, *faults: Fault | RandomFaults) -> None:
+        """Add faults; if several apply to a request, it gets the one that was added first."""
         for fault in faults:
-            if not isinstance(fault, Fault | Storm):
-                raise TypeError(
-                    f"`fault` takes what Fault.status(...) and its like or storm(...) return, got {fault!r}"
-                )
+            if not isinstance(fault, Fault | RandomFaults):
+                raise TypeError(f"`fault` takes faults, such as Fault.status(503) or random_faults(1), got {fault!r}")
         with self.store.lock:
             for fault in faults:
                 self._state.plan.add(fault)
 
     def clear_faults(self) -> None:
-        """Disarm all faults."""
+        """Remove all faults."""
         with self.store.lock:
             self._state.plan.clear()
 
     def reset(self) -> None:
-        """Forget everything: what is stored, faults, effects and requests."""
+        """Forget everything: what is stored, the faults, the effects and the requests."""
         self._state.reset()
 
     def start(self) -> Self:
-        """Start listening; does nothing when it already does."""
+        """Start the server; does nothing if it is running."""
         if self._server is None:
             self._server = _Server(CloudApp(self._state), listen(self._host, self._port), self._limits)
         return self
 
     def stop(self) -> None:
-        """Close every connection and end the thread; the state stays."""
+        """Stop the server and close every connection; the state stays."""
         server, self._server = self._server, None
         if server is not None:
             server.stop()
@@ -142,7 +141,7 @@ class Cloud:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; OSError with a clear text when the address cannot be had."""
+    """Return a listening socket; OSError with a clear message if the address cannot be used."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=256)
@@ -154,7 +153,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 @dataclass(frozen=True, slots=True)
 class ServerLimits:
-    """Which hosts requests may name, how large a body may be in bytes, and how many connections there may be."""
+    """The hosts that requests may name, the largest body in bytes, and the most connections at once."""
 
     hosts: Hosts
     body: int
@@ -167,9 +166,10 @@ Connections: TypeAlias = "dict[asyncio.Task[None], SocketStream]"
 async def serve_until(
     stop: asyncio.Event, app: CloudApp, sock: socket.socket, limits: ServerLimits, connections: Connections
 ) -> None:
-    """Serve `connections` on `sock` until `stop` is set, then end them all.
+    """Accept `connections` on `sock` and serve them until `stop` is set, then close them all.
 
-    One connection too many takes the place of the one that has waited longest for a request, if there is one.
+    A connection beyond the limit replaces the one that has waited longest for a request. If none is waiting, the new
+    one is refused.
     """
     loop = asyncio.get_running_loop()
     served: dict[asyncio.Task[None], ServerConnection] = {}
@@ -197,23 +197,23 @@ async def serve_until(
     try:
         await stop.wait()
     finally:
-        # A connection that asyncio is just accepting when the server closes would be left open: first no more of them,
-        # then those to their end, then the close.
+        # A connection that asyncio is just accepting when the server closes would stay open. So stop accepting first,
+        # wait for those in progress, and then close.
         loop.remove_reader(sock.fileno())
         accepting = asyncio.all_tasks() - connections.keys() - {asyncio.current_task()}
         await asyncio.gather(*accepting, return_exceptions=True)
         server.close()
-        open_ones = dict(connections)
-        for task, stream in open_ones.items():
-            # Both, because a task that has not begun yet would not get to close its connection.
+        remaining = dict(connections)
+        for task, stream in remaining.items():
+            # Abort as well, because a task that has not started yet would not close its connection.
             task.cancel()
             stream.abort()
-        await asyncio.gather(*open_ones, *(stream.close() for stream in open_ones.values()), return_exceptions=True)
+        await asyncio.gather(*remaining, *(stream.close() for stream in remaining.values()), return_exceptions=True)
         await server.wait_closed()
 
 
 class _Server:
-    """One run of the server: a thread with a loop of its own, because the caller's loop may be busy or not there."""
+    """One run of the server, in a thread with its own event loop, because the caller's loop may be busy or absent."""
 
     def __init__(self, app: CloudApp, sock: socket.socket, limits: ServerLimits) -> None:
         host, port = sock.getsockname()[:2]
@@ -222,7 +222,7 @@ class _Server:
         self._sock = sock
         self._limits = limits
         self.connections: Connections = {}
-        self._loop = asyncio.SelectorEventLoop()  # on Windows too: the other kind cannot stop accepting
+        self._loop = asyncio.SelectorEventLoop()  # also on Windows, where the default loop cannot stop accepting
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="forbear-cloud", daemon=True)
         self._thread.start()
@@ -246,10 +246,10 @@ def serve(
     allowed_hosts: Sequence[str] = (),
     on_ready: Callable[[Cloud], None] | None = None,
 ) -> None:
-    """Serve until SIGINT or SIGTERM; `on_ready` gets the running cloud once, to announce its URL and arm faults.
+    """Run a cloud until SIGINT or SIGTERM; `on_ready` is called once with it, to announce its URL or add faults.
 
-    The other arguments are those of `Cloud`. For tests only: never expose it. Only in the main thread (ValueError
-    elsewhere: signals arrive there). OSError when the port is taken.
+    The other arguments are those of `Cloud`. It is for tests only: never expose it. Call it in the main thread, which
+    receives signals; elsewhere it raises ValueError. OSError if the port is taken.
     """
     stop = threading.Event()
 
@@ -268,7 +268,7 @@ def serve(
         ) as cloud:
             if on_ready is not None:
                 on_ready(cloud)
-            # In short waits, because on Windows a signal does not end a wait.
+            # Wait in short steps, because a signal does not interrupt a wait on Windows.
             while not stop.wait(0.5):
                 pass
     finally:

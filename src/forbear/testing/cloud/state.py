@@ -1,4 +1,4 @@
-"""All that the cloud remembers in one place: the store, the logs and the armed faults; acts on none of them."""
+"""The state of a cloud: what it stores, its logs and its faults."""
 
 from forbear.testing.cloud.faults.plan import FaultPlan
 from forbear.testing.cloud.journal import Effects, Requests
@@ -6,7 +6,7 @@ from forbear.testing.cloud.storage.store import Store
 
 
 class CloudState:
-    """Guarded by `store.lock`."""
+    """Everything that a cloud remembers; hold `store.lock` to use it."""
 
     def __init__(self, seed: int = 0, memory_limit: int = 1024**3) -> None:
         self.store = Store(memory_limit=memory_limit)
@@ -17,7 +17,7 @@ class CloudState:
         self.resets = 0
 
     def reset(self) -> None:
-        """Forget everything but the seed."""
+        """Forget everything except the seed."""
         with self.store.lock:
             self.store.clear()
             self.plan.clear()

@@ -1,4 +1,4 @@
-"""What can go wrong: the kinds of failure as plain data; who meets them and how they are done is decided elsewhere."""
+"""The actions of faults, as plain data; `faults.injection` performs them."""
 
 from dataclasses import dataclass
 from typing import Literal, TypeAlias
@@ -10,7 +10,7 @@ When: TypeAlias = Literal["before", "after"]
 
 @dataclass(frozen=True, slots=True)
 class RespondWith:
-    """Answer with this status instead."""
+    """Respond with this status, headers and body; `body` None stands for the API's JSON with `reason` and `message`."""
 
     code: int
     headers: Headers
@@ -21,17 +21,17 @@ class RespondWith:
 
 @dataclass(frozen=True, slots=True)
 class Reset:
-    """TCP RST, without a response."""
+    """Reset the connection (TCP RST) without a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Close:
-    """FIN, without a response."""
+    """Close the connection (TCP FIN) without a response."""
 
 
 @dataclass(frozen=True, slots=True)
 class Truncate:
-    """Promise the whole body, send `keep` bytes of it (or this `share`), then FIN or RST."""
+    """Announce the whole body, send `keep` bytes of it (or this `share`), then close or reset the connection."""
 
     keep: int
     share: float | None
@@ -48,7 +48,7 @@ class Stall:
 
 @dataclass(frozen=True, slots=True)
 class Partial:
-    """Keep only the first bytes of an uploaded chunk; answer with `status`, or RST when None. 308 tells how many."""
+    """Store only the first `keep` bytes of an uploaded chunk; respond with `status` (None: reset the connection)."""
 
     keep: int
     status: int | None
@@ -56,33 +56,33 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class ExpireSession:
-    """Forget the upload session; it answers `status` from now on."""
+    """Delete the upload session; it responds with `status` from now on."""
 
     status: int
 
 
 @dataclass(frozen=True, slots=True)
 class Rewind:
-    """Have the upload session lose what it has acknowledged, all but `to` bytes, and say so with 308."""
+    """Make the upload session lose all but the first `to` bytes that it has acknowledged, and respond with 308."""
 
     to: int
 
 
 @dataclass(frozen=True, slots=True)
 class CorruptUpload:
-    """Flip every bit of one of the bytes to be stored."""
+    """Flip every bit of byte `at` of the bytes to be stored."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class IgnoreRange:
-    """Send the whole, as if no range had been asked for."""
+    """Send the whole object, as if the request had no Range header."""
 
 
 @dataclass(frozen=True, slots=True)
 class OtherRange:
-    """Send another range than the one asked for, and say which."""
+    """Send this range instead of the requested one, with a Content-Range that says so."""
 
     first: int
     last: int | None
@@ -90,45 +90,45 @@ class OtherRange:
 
 @dataclass(frozen=True, slots=True)
 class RefuseRange:
-    """Answer 416, as if the range lay beyond the end."""
+    """Respond with 416, as if the range began beyond the end."""
 
 
 @dataclass(frozen=True, slots=True)
 class ReplaceObject:
-    """Have somebody else write the object; None flips every bit of its bytes, so that the size stays."""
+    """Replace the object, as another client would; `content` None flips every bit of the old one."""
 
     content: bytes | None
 
 
 @dataclass(frozen=True, slots=True)
 class DeleteObject:
-    """Have somebody else delete the object."""
+    """Delete the object, as another client would."""
 
 
 @dataclass(frozen=True, slots=True)
 class Corrupt:
-    """Flip every bit of one byte of the body sent."""
+    """Flip every bit of byte `at` of the response body."""
 
     at: int
 
 
 @dataclass(frozen=True, slots=True)
 class Delay:
-    """Wait, then go on as if nothing had happened."""
+    """Wait so many seconds, then continue as usual."""
 
     seconds: float
 
 
 @dataclass(frozen=True, slots=True)
 class Lag:
-    """Hide what the request makes from the next `reads`."""
+    """Hide what the request creates from the next `reads` reads."""
 
     reads: int
 
 
 @dataclass(frozen=True, slots=True)
 class LongRunning:
-    """Have the long-running operation that the request starts take so many polls, and fail with `error` if given."""
+    """Make the long-running operation that the request starts take so many polls, and fail if `error` is not None."""
 
     polls: int
     error: int | None

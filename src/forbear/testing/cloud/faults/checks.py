@@ -1,11 +1,11 @@
-"""Checks the parameters of faults; each error names the parameter, the rule, the value and so the cure."""
+"""Check parameters; each error names the parameter, the rule and the value."""
 
 import math
 from collections.abc import Collection
 
 
 def whole(name: str, value: object, *, minimum: int = 0, maximum: int | None = None) -> int:
-    """A whole number within bounds."""
+    """Return `value` if it is a whole number from `minimum` to `maximum` (None: without limit)."""
     rule = f"a whole number of at least {minimum}" if maximum is None else f"a whole number from {minimum} to {maximum}"
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"`{name}` must be {rule}, got {value!r}")
@@ -15,7 +15,7 @@ def whole(name: str, value: object, *, minimum: int = 0, maximum: int | None = N
 
 
 def number(name: str, value: object, *, maximum: float = math.inf) -> float:
-    """A number from 0 to a maximum."""
+    """Return `value` as a float if it is a finite number from 0 to `maximum`."""
     rule = "a number of at least 0" if maximum == math.inf else f"a number from 0 to {maximum:g}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"`{name}` must be {rule}, got {value!r}")
@@ -25,14 +25,14 @@ def number(name: str, value: object, *, maximum: float = math.inf) -> float:
 
 
 def flag(name: str, value: object) -> bool:
-    """True or False."""
+    """Return `value` if it is True or False."""
     if not isinstance(value, bool):
         raise TypeError(f"`{name}` must be True or False, got {value!r}")
     return value
 
 
 def optional_text(name: str, value: object) -> str | None:
-    """A string that is not empty, or None."""
+    """Return `value` if it is None or a string that is not empty."""
     if value is not None and not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string or None, got {value!r}")
     if value == "":
@@ -41,7 +41,7 @@ def optional_text(name: str, value: object) -> str | None:
 
 
 def one_of(name: str, value: object, allowed: Collection[str]) -> str:
-    """One of a few words."""
+    """Return `value` if it is one of the `allowed` words."""
     if not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string, got {value!r}")
     if value not in allowed:

@@ -1,19 +1,20 @@
-"""Faults: an action, the moment it strikes and the requests it meets, checked when defined; carries nothing out."""
+"""Define faults: what goes wrong, before or after the request takes effect, and for which requests."""
 
 import inspect
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Literal, Unpack, cast
+from typing import TypeVar, Unpack, cast
 
 from forbear.testing.cloud.faults import actions
+from forbear.testing.cloud.faults.actions import When
 from forbear.testing.cloud.faults.checks import flag, number, one_of, optional_text, whole
 from forbear.testing.cloud.faults.matching import FaultMatch, Matching, checked_match, fitting_match
 from forbear.testing.cloud.http.messages import Headers
 from forbear.testing.cloud.operations import JOBS, ON_OBJECTS, QUERIES, READS, SENDS, WRITES
 from forbear.testing.cloud.storage.sessions import CHUNK
 
-When = Literal["before", "after"]
+_Made = TypeVar("_Made")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9-]+")
 _WORDS_BEGIN = re.compile(r"(?<=[a-z])(?=[A-Z])")
 _FRAMING = ("content-length", "transfer-encoding", "connection")
@@ -43,10 +44,11 @@ _CREATES = tuple(f"iam.projects.{kind}.create" for kind in ("serviceAccounts", "
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """Something that goes wrong; made by the class methods, each of which takes the parameters of `Matching` too.
+    """Something that goes wrong with a request.
 
-    With `when="before"` the request has no effect. With `when="after"` it takes effect, and its response is lost or
-    replaced.
+    Each class method returns one kind of fault. It takes the parameters of `Matching`, which choose the requests, in
+    addition to its own. With `when="before"` the request has no effect. With `when="after"` it takes effect, and its
+    response is lost or replaced.
     """
 
     action: actions.Action
@@ -55,7 +57,7 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """A short name for the log, such as "status 503 after"."""
+        """Return a short name for the log, such as "status 503 after"."""
         match self.action:
             case actions.RespondWith(code=code):
                 return f"status {code} {self.when}"
@@ -75,31 +77,38 @@ class Fault:
         body: str | None = None,
         **match: Unpack[Matching],
     ) -> "Fault":
-        """Answer with a status; `retry_after` in seconds or as an HTTP-date, `body` instead of the API's JSON."""
+        """Respond with the status `code`, from 300 to 599.
+
+        `retry_after` is a number of seconds or an HTTP-date. `reason` and `message` go into the API's JSON; a `body`
+        replaces it.
+        """
         whole("code", code, minimum=300, maximum=599)
-        sent = _headers(headers)
+        fields = _headers(headers)
         if retry_after is not None:
-            sent = (*sent, ("Retry-After", _retry_after(retry_after)))
+            fields = (*fields, ("Retry-After", _retry_after(retry_after)))
         text = (optional_text("reason", reason), optional_text("message", message))
         if body is not None and not isinstance(body, str):
             raise TypeError(f"`body` must be a string or None, got {body!r}")
-        return cls(actions.RespondWith(code, sent, *text, body), _when(when), checked_match(match))
+        return cls(actions.RespondWith(code, fields, *text, body), _when(when), checked_match(match))
 
     @classmethod
     def reset(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Break the connection with a TCP RST."""
+        """Reset the connection (TCP RST) without a response."""
         return cls(actions.Reset(), _when(when), checked_match(match))
 
     @classmethod
     def close(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Close the connection without a response."""
+        """Close the connection (TCP FIN) without a response."""
         return cls(actions.Close(), _when(when), checked_match(match))
 
     @classmethod
     def truncate(
         cls, keep: int = 0, *, share: float | None = None, reset: bool = False, **match: Unpack[Matching]
     ) -> "Fault":
-        """Send the headers with the full Content-Length but only `keep` bytes (or a `share`, 0 to 1) of the body."""
+        """Send the headers with the full Content-Length, but only `keep` bytes of the body, then close the connection.
+
+        `share` instead of `keep` is a part of the body, from 0 to 1. With `reset` the connection ends with an RST.
+        """
         whole("keep", keep)
         if share is not None:
             number("share", share, maximum=1)
@@ -111,15 +120,16 @@ class Fault:
 
     @classmethod
     def stall(cls, keep: int = 0, *, limit: float = 60, **match: Unpack[Matching]) -> "Fault":
-        """Send `keep` bytes of the body, then hang until the client goes away or `limit` seconds pass."""
+        """Send `keep` bytes of the body, then nothing until the client leaves or `limit` seconds pass."""
         action = actions.Stall(whole("keep", keep), number("limit", limit))
         return cls(action, "after", checked_match(_on_a_body(match, "stall")))
 
     @classmethod
     def partial(cls, keep: int, *, status: int | None = None, **match: Unpack[Matching]) -> "Fault":
-        """Keep the first `keep` bytes of a chunk sent to an upload session, then RST (or answer with `status`).
+        """Store only the first `keep` bytes of a chunk of a resumable upload, then reset the connection.
 
-        With `status=308` the service says how much it has: in `Range`, which is missing when that is nothing.
+        With a `status` from 400 to 599, or 308, respond with it instead. A 308 says in `Range` which bytes the service
+        has; the header is missing if it has none.
         """
         if status is not None and status != 308:
             whole("status", status, minimum=400, maximum=599)
@@ -127,7 +137,10 @@ class Fault:
 
     @classmethod
     def expire_session(cls, *, status: int = 410, **match: Unpack[Matching]) -> "Fault":
-        """Forget the session of a chunk (or, if `operation` says so, of a query): 404 or 410 from then on."""
+        """Delete the upload session that a chunk belongs to; it responds with 404 or 410 from then on.
+
+        With the operation of a status query in `operation`, the fault applies to the query instead.
+        """
         if status not in (404, 410):
             raise ValueError(f"`status` must be 404 or 410, as the service answers for a session gone, got {status!r}")
         checked = fitting_match(match, "expire_session", (*SENDS, *QUERIES), SENDS)
@@ -135,10 +148,11 @@ class Fault:
 
     @classmethod
     def rewind(cls, to: int = 0, **match: Unpack[Matching]) -> "Fault":
-        """Have an upload session lose bytes that it had acknowledged: it keeps `to` of them, and answers 308.
+        """Make an upload session lose bytes that it has acknowledged: it keeps the first `to`, and responds with 308.
 
-        It strikes at a chunk, whose bytes are lost too, or, if `operation` says so, at a query. The service keeps
-        multiples of 256 KiB. A session that is finished, or has no more than that, loses nothing.
+        The fault applies to a chunk, whose bytes are lost too, or to the status query named in `operation`. `to` must
+        be a multiple of 256 KiB, as in the real service. A session that is finished, or has at most `to` bytes, loses
+        nothing.
         """
         if whole("to", to) % CHUNK:
             raise ValueError(f"`to` must be a multiple of {CHUNK} (256 KiB), as the service keeps, got {to!r}")
@@ -146,36 +160,36 @@ class Fault:
 
     @classmethod
     def corrupt_upload(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
-        """Flip the bits of byte `at` of what an upload, or a chunk of one, brings, before it is stored.
+        """Flip all bits of byte `at` of an upload, or of a chunk of one, before it is stored.
 
-        In a multipart upload it is the media that is meant, not the metadata.
+        In a multipart upload the byte is one of the media, not of the metadata.
         """
         return cls(actions.CorruptUpload(whole("at", at)), "before", fitting_match(match, "corrupt_upload", WRITES))
 
     @classmethod
     def ignore_range(cls, **match: Unpack[Matching]) -> "Fault":
-        """Send the whole object with 200 where a range was asked for."""
+        """Respond to a range request with 200 and the whole object."""
         return cls(actions.IgnoreRange(), "before", _ranged(match, "ignore_range"))
 
     @classmethod
     def other_range(cls, first: int, last: int | None = None, **match: Unpack[Matching]) -> "Fault":
-        """Send the range from byte `first` to `last` (None: to the end) with 206 where another was asked for."""
+        """Respond to a range request with 206 and the bytes from `first` to `last` (None: to the end) instead."""
         action = actions.OtherRange(whole("first", first), None if last is None else whole("last", last, minimum=first))
         return cls(action, "before", _ranged(match, "other_range"))
 
     @classmethod
     def refuse_range(cls, **match: Unpack[Matching]) -> "Fault":
-        """Answer 416 where a range was asked for, as if it lay beyond the end."""
+        """Respond to a range request with 416, as if the range began beyond the end."""
         return cls(actions.RefuseRange(), "before", _ranged(match, "refuse_range"))
 
     @classmethod
     def replace_object(
         cls, content: bytes | str | None = None, *, when: When = "before", **match: Unpack[Matching]
     ) -> "Fault":
-        """Have somebody else write the object that a request is about, just before the request or just after it.
+        """Replace the object that a request is about, as another client would, right before or right after the request.
 
-        The new generation has `content`, by default the old one with every bit flipped: as long, but all different.
-        It is no effect of the client's, and so not in the journal. The object of a copy is its source.
+        The new generation has this `content`, by default the old one with every bit flipped, so that only the length is
+        the same. The journal does not show it. For a copy, the object is the source.
         """
         if isinstance(content, str):
             content = content.encode()
@@ -186,28 +200,28 @@ class Fault:
 
     @classmethod
     def delete_object(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Have somebody else delete the object that a request is about, just before the request or just after it.
+        """Delete the object that a request is about, as another client would, right before or right after the request.
 
-        It is no effect of the client's, and so not in the journal.
+        The journal does not show it. For a copy, the object is the source.
         """
         return cls(actions.DeleteObject(), _when(when), fitting_match(match, "delete_object", ON_OBJECTS))
 
     @classmethod
     def corrupt(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
-        """Flip the bits of byte `at` of the body sent."""
+        """Flip all bits of byte `at` of the response body."""
         return cls(actions.Corrupt(whole("at", at)), "after", checked_match(_on_a_body(match, "corrupt")))
 
     @classmethod
     def delay(cls, seconds: float, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Wait before acting, or (`when="after"`) between acting and responding."""
+        """Wait so many seconds before the request takes effect, or with `when="after"` before the response is sent."""
         return cls(actions.Delay(number("seconds", seconds)), _when(when), checked_match(match))
 
     @classmethod
     def long_running(cls, polls: int, *, error: int | None = None, **match: Unpack[Matching]) -> "Fault":
-        """Have the long-running operation of Memorystore that a request starts end at its `polls`th poll.
+        """Make the long-running operation that a request of Memorystore starts end only at its `polls`-th poll.
 
-        With `error`, a code of google.rpc such as 13 (INTERNAL), it fails. A poll is a read of the operation or of the
-        resource. `operation` is "redis.projects.locations.instances.create" unless it names another.
+        A poll is a read of the operation or of the resource. With `error`, a code of google.rpc such as 13 (INTERNAL),
+        the operation fails. `operation` is "redis.projects.locations.instances.create" by default.
         """
         if error is not None:
             whole("error", error, minimum=1, maximum=16)
@@ -216,9 +230,9 @@ class Fault:
 
     @classmethod
     def lag(cls, reads: int, **match: Unpack[Matching]) -> "Fault":
-        """Hide the account, key or role that a create request of IAM makes from its first `reads`: they answer 404.
+        """Hide the account, key or role that a request of IAM creates: its first `reads` reads respond with 404.
 
-        `operation` is "iam.projects.serviceAccounts.create" unless it names another create operation of IAM.
+        `operation` must be a create operation of IAM, by default "iam.projects.serviceAccounts.create".
         """
         checked = fitting_match(match, "lag", _CREATES, _CREATES[:1])
         return cls(actions.Lag(whole("reads", reads, minimum=1)), "after", checked)
@@ -228,20 +242,23 @@ class Fault:
         """Read {"action": "status", "code": 503, ...}: the name of a class method here, and its parameters."""
         if not isinstance(value, Mapping):
             raise TypeError(f"a fault must be a JSON object, got {value!r}")
-        given = dict(cast("Mapping[str, object]", value))
-        action = one_of("action", given.pop("action", None), _ACTIONS)
-        make: Callable[..., Fault] = getattr(cls, action)
-        own = {
-            name: each for name, each in inspect.signature(make).parameters.items() if each.kind is not each.VAR_KEYWORD
-        }
-        known = own.keys() | Matching.__annotations__.keys()
-        for name in given:
-            if name not in known:
-                raise TypeError(f"`{name}` is not a parameter of {action!r}; it takes {', '.join(sorted(known))}")
-        for name, each in own.items():
-            if each.default is each.empty and name not in given:
-                raise TypeError(f"`{name}` is missing: {action!r} needs it")
-        return make(**given)
+        fields = cast("Mapping[str, object]", value)
+        make: Callable[..., Fault] = getattr(cls, one_of("action", fields.get("action"), _ACTIONS))
+        return call_with_json(make, fields)
+
+
+def call_with_json(make: Callable[..., _Made], fields: Mapping[str, object]) -> _Made:
+    """Call `make` with the fields of a JSON object except "action"; TypeError for unknown or missing parameters."""
+    arguments = {name: value for name, value in fields.items() if name != "action"}
+    own = [each for each in inspect.signature(make).parameters.values() if each.kind is not each.VAR_KEYWORD]
+    known = {*(each.name for each in own), *Matching.__annotations__}
+    for name in arguments:
+        if name not in known:
+            raise TypeError(f"`{name}` is not a parameter of {make.__name__!r}; it takes {', '.join(sorted(known))}")
+    for each in own:
+        if each.default is each.empty and each.name not in arguments:
+            raise TypeError(f"`{each.name}` is missing: {make.__name__!r} needs it")
+    return make(**arguments)
 
 
 def _when(value: object) -> When:
@@ -265,7 +282,7 @@ def _on_a_body(match: Matching, action: str) -> Matching:
 
 
 def _ranged(match: Matching, action: str) -> FaultMatch:
-    """The reads that ask for a range."""
+    """Return the match for reads with a Range header."""
     checked = fitting_match(match, action, READS)
     return replace(checked, headers=(*checked.headers, ("range", "=")))
 

@@ -1,126 +1,78 @@
-"""What each kind of fault does to a request and its response; every action's meaning is here, and only here."""
+"""Inject a fault into a request: perform its action, and return the response that results."""
 
-from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 
 from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.api.uploads import media_start, named
-from forbear.testing.cloud.call import ApiCall
+from forbear.testing.cloud.call import ApiCall, Handler
 from forbear.testing.cloud.faults import actions
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.http.content import Content, content_of, joined
 from forbear.testing.cloud.http.errors import ApiError
 from forbear.testing.cloud.http.messages import HttpResponse
 from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd
-from forbear.testing.cloud.storage.model import StoredObject
 
 _BEYOND_ANY_END = f"bytes={10**17}-"
+_FLIPPED = bytes(each ^ 0xFF for each in range(256))
 
 
 def wait_before(fault: Fault | None) -> float:
-    """How many seconds to hold the request before acting on it."""
+    """Return how many seconds to hold a request with this fault before it takes effect."""
     if fault is not None and fault.when == "before" and isinstance(fault.action, actions.Delay):
         return fault.action.seconds
     return 0.0
 
 
-def strike(fault: Fault, call: ApiCall, act: Callable[[ApiCall], HttpResponse]) -> Delivery:
-    """Act (or not) on the request, and spoil the response as the fault says."""
+def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
+    """Handle the call, or not, as the fault says, and return the response with the damage done to it."""
     action = fault.action
     match action:
         case actions.RespondWith() | actions.Reset() | actions.Close():
             if fault.when == "after":
-                act(call)
-            return _replaced(action, call)
+                handle(call)
+            return _instead(action, call)
         case actions.Truncate(keep, share, reset):
-            response = act(call)
+            response = handle(call)
             cut = keep if share is None else int(len(response.body) * share)
             return Delivery(response, ResponseEnd.RESET if reset else ResponseEnd.CLOSE, cut)
         case actions.Stall(keep, limit):
-            return Delivery(act(call), ResponseEnd.STALL, keep, limit)
+            return Delivery(handle(call), ResponseEnd.STALL, keep, limit)
         case actions.Partial(keep, status):
-            return _kept(call, act, keep, status)
+            return _keep_part(call, handle, keep, status)
         case actions.ExpireSession(status):
             resumable.expire(call, status)
-            return Delivery(act(call))
+            return Delivery(handle(call))
         case actions.Rewind(to):
-            return Delivery(resumable.rewind(call, to) or act(call))
+            return Delivery(resumable.rewind(call, to) or handle(call))
         case actions.CorruptUpload(at):
-            return Delivery(act(_with_content(call, _flipped(call.request.content, media_start(call.request) + at))))
+            content = _flipped(call.request.content, media_start(call.request) + at)
+            return Delivery(handle(replace(call, request=replace(call.request, content=content))))
         case actions.IgnoreRange():
-            return Delivery(act(_with_range(call, None)))
+            return Delivery(handle(_with_range(call, None)))
         case actions.OtherRange(first, last):
-            return Delivery(act(_with_range(call, f"bytes={first}-{'' if last is None else last}")))
+            return Delivery(handle(_with_range(call, f"bytes={first}-{'' if last is None else last}")))
         case actions.RefuseRange():
-            return Delivery(act(_with_range(call, _BEYOND_ANY_END)))
+            return Delivery(handle(_with_range(call, _BEYOND_ANY_END)))
+        case actions.ReplaceObject() | actions.DeleteObject() if fault.when == "before":
+            _change_object(call, action)
+            return Delivery(handle(call))
         case actions.ReplaceObject() | actions.DeleteObject():
-            return Delivery(_meanwhile(action, fault.when, call, act))
+            response = handle(call)
+            _change_object(call, action)
+            return Delivery(response)
         case actions.Corrupt(at):
-            response = act(call)
+            response = handle(call)
             return Delivery(replace(response, body=_flipped(content_of(response.body), at)))
         case actions.Lag(reads):
-            return Delivery(_hidden(call, act, reads))
+            return Delivery(_hide(call, handle, reads))
         case actions.LongRunning(polls, error):
-            return Delivery(_prolonged(call, act, polls, error))
+            return Delivery(_prolong(call, handle, polls, error))
         case actions.Delay(seconds):
-            return Delivery(act(call), delay=seconds if fault.when == "after" else 0.0)
+            return Delivery(handle(call), delay=seconds if fault.when == "after" else 0.0)
 
 
-def _kept(call: ApiCall, act: Callable[[ApiCall], HttpResponse], keep: int, status: int | None) -> Delivery:
-    if status == 308 and keep >= len(call.request.content):
-        return Delivery(act(call))  # nothing is lost, so the honest answer is the usual one
-    session = resumable.keep_part(call, call.request.content.cut(0, keep))
-    if status is None:
-        return Delivery(None, ResponseEnd.RESET)
-    if status != 308:
-        return Delivery(_error(call, status))
-    return Delivery(act(call) if session is None else resumable.incomplete(call, session))
-
-
-def _meanwhile(
-    action: actions.ReplaceObject | actions.DeleteObject,
-    when: str,
-    call: ApiCall,
-    act: Callable[[ApiCall], HttpResponse],
-) -> HttpResponse:
-    response = act(call) if when == "after" else None
-    match action:
-        case actions.ReplaceObject(content):
-            _replace_object(call, content)
-        case actions.DeleteObject():
-            _delete_object(call)
-    return response or act(call)
-
-
-def _with_range(call: ApiCall, value: str | None) -> ApiCall:
-    headers = {name: text for name, text in call.request.headers.items() if name != "range"}
-    if value is not None:
-        headers["range"] = value
-    return replace(call, request=replace(call.request, headers=headers))
-
-
-def _with_content(call: ApiCall, content: Content) -> ApiCall:
-    return replace(call, request=replace(call.request, content=content))
-
-
-def _hidden(call: ApiCall, act: Callable[[ApiCall], HttpResponse], reads: int) -> HttpResponse:
-    before = call.effects.total
-    response = act(call)
-    if call.effects.total > before:
-        call.store.iam.unseen[call.effects[-1].resource] = reads
-    return response
-
-
-def _prolonged(call: ApiCall, act: Callable[[ApiCall], HttpResponse], polls: int, error: int | None) -> HttpResponse:
-    jobs = call.store.memorystore.jobs
-    before = len(jobs)
-    response = act(call)
-    for job in list(jobs.values())[before:]:
-        job.polls, job.error = polls, error
-    return response
-
-
-def _replaced(action: actions.RespondWith | actions.Reset | actions.Close, call: ApiCall) -> Delivery:
+def _instead(action: actions.RespondWith | actions.Reset | actions.Close, call: ApiCall) -> Delivery:
     match action:
         case actions.Reset():
             return Delivery(None, ResponseEnd.RESET)
@@ -137,51 +89,72 @@ def _error(call: ApiCall, status: int, reason: str | None = None, message: str |
     return call.error_form(ApiError(status, message or "This is an injected fault.", reason))
 
 
+def _keep_part(call: ApiCall, handle: Handler, keep: int, status: int | None) -> Delivery:
+    if status == 308 and keep >= len(call.request.content):
+        return Delivery(handle(call))  # nothing is lost, so the usual response is the true one
+    session = resumable.keep_part(call, call.request.content.cut(0, keep))
+    if status is None:
+        return Delivery(None, ResponseEnd.RESET)
+    if status != 308:
+        return Delivery(_error(call, status))
+    return Delivery(handle(call) if session is None else resumable.incomplete(call, session))
+
+
 def _flipped(content: Content, at: int) -> Content:
+    """Return the content with every bit of byte `at` flipped; the same content if it is shorter."""
     if at >= len(content):
         return content
-    (byte,) = bytes(content.cut(at, at + 1))
-    return joined((content.cut(0, at), content_of(bytes([byte ^ 0xFF])), content.cut(at + 1)))
+    flipped = bytes(content.cut(at, at + 1)).translate(_FLIPPED)
+    return joined((content.cut(0, at), content_of(flipped), content.cut(at + 1)))
 
 
-_FLIPPED = bytes(each ^ 0xFF for each in range(256))
+def _with_range(call: ApiCall, value: str | None) -> ApiCall:
+    headers = {name: text for name, text in call.request.headers.items() if name != "range"}
+    if value is not None:
+        headers["range"] = value
+    return replace(call, request=replace(call.request, headers=headers))
 
 
-def _replace_object(call: ApiCall, content: bytes | None) -> None:
-    """Write the object that the call is about: with this content, or the old one with every bit flipped."""
-    place = _place(call)
-    if place is None:
+def _change_object(call: ApiCall, action: actions.ReplaceObject | actions.DeleteObject) -> None:
+    """Replace or delete the object that the call is about, as another client would: the journal does not show it."""
+    bucket, name = _object_of(call)
+    existing = call.store.buckets.get(bucket)
+    old = None if existing is None else existing.live(name)
+    if isinstance(action, actions.DeleteObject):
+        if old is not None:
+            call.store.delete_object(old, for_good=False)
         return
-    bucket, name = place
-    old = _live(call, bucket, name)
-    written = content_of(b"somebody else's" if content is None else content)
-    if content is None and old is not None:
-        written = Content(bytes(piece).translate(_FLIPPED) for piece in old.content.pieces)
-    try:
-        call.store.put(bucket, name, written, None if old is None else old.fields)
-    except ApiError:
-        return  # there is no such bucket, or no such name
+    if action.content is not None or old is None:
+        content = content_of(b"somebody else's" if action.content is None else action.content)
+    else:
+        content = Content(bytes(piece).translate(_FLIPPED) for piece in old.content.pieces)
+    with suppress(ApiError):  # the bucket does not exist, or no object can have this name
+        call.store.put(bucket, name, content, None if old is None else old.fields)
 
 
-def _delete_object(call: ApiCall) -> None:
-    """Delete the object that the call is about, if it is there."""
-    place = _place(call)
-    old = None if place is None else _live(call, *place)
-    if old is not None:
-        call.store.delete_object(old, for_good=False)
-
-
-def _place(call: ApiCall) -> tuple[str, str] | None:
-    """The bucket and the object that the call is about: of a copy, the source."""
+def _object_of(call: ApiCall) -> tuple[str, str]:
+    """Return the bucket and the name of the object that the call is about, for a copy the source; "" for no object."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
         return session.bucket, session.name
     try:
         return call.names["bucket"], call.names.get("object") or named(call)
     except ApiError:
-        return None
+        return "", ""
 
 
-def _live(call: ApiCall, bucket: str, name: str) -> StoredObject | None:
-    home = call.store.buckets.get(bucket)
-    return None if home is None else home.live(name)
+def _hide(call: ApiCall, handle: Handler, reads: int) -> HttpResponse:
+    before = call.effects.total
+    response = handle(call)
+    if call.effects.total > before:
+        call.store.iam.unseen[call.effects[-1].resource] = reads
+    return response
+
+
+def _prolong(call: ApiCall, handle: Handler, polls: int, error: int | None) -> HttpResponse:
+    jobs = call.store.memorystore.jobs
+    before = len(jobs)
+    response = handle(call)
+    for job in list(jobs.values())[before:]:
+        job.polls, job.error = polls, error
+    return response

@@ -1,4 +1,4 @@
-"""Which requests a fault meets: the matcher and its checks; knows nothing of what the fault does."""
+"""Choose the requests that a fault applies to."""
 
 import re
 from dataclasses import dataclass, replace
@@ -11,12 +11,14 @@ from forbear.testing.cloud.operations import OPERATIONS, steps_of
 
 
 class Matching(TypedDict, total=False):
-    """Which requests a fault meets: all that is given must hold.
+    """The keyword arguments that choose the requests of a fault; a request must satisfy all of them.
 
-    `operation` is an id such as "storage.objects.insert" (with its steps), `method` the HTTP method, `path` a part of
-    the path with query as sent, `path_regex` an expression searched there, `header` a name and a part of its value. Of
-    those that match, the first `skip` are let through (or all before the `nth`), then `times` are hit (None: for ever;
-    1 by default), each with this `probability`.
+    `operation` is an operation id such as "storage.objects.insert", which includes its steps. `method` is the HTTP
+    method. `path` is a part of the path with query, as sent; `path_regex` is a regular expression to search there.
+    `header` is the name of a header and a part of its value.
+
+    Of the requests that match, the fault spares the first `skip`, or all before the `nth`. It then applies to `times`
+    requests (1 by default; None: to all), to each with this `probability`.
     """
 
     operation: str | None
@@ -32,7 +34,7 @@ class Matching(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FaultMatch:
-    """A checked `Matching`: of operations and headers there may be more; an empty tuple asks for nothing."""
+    """A checked `Matching`: a request must have one of the `operations` (empty: any) and all of the `headers`."""
 
     operations: tuple[str, ...]
     method: str | None
@@ -43,32 +45,30 @@ class FaultMatch:
     times: int | None
     probability: float
 
-    def meets(self, request: HttpRequest, operation: str | None) -> bool:
-        """Whether the request is one of those meant; counting and chance come after."""
-        if self.operations and operation not in self.operations:
-            return False
-        if self.method is not None and request.method != self.method:
-            return False
-        if self.path is not None and self.path not in request.target:
-            return False
-        if self.path_regex is not None and not self.path_regex.search(request.target):
-            return False
-        return all(part in request.headers.get(name, "") for name, part in self.headers)
+    def matches(self, request: HttpRequest, operation: str | None) -> bool:
+        """Return whether the request matches; `skip`, `times` and `probability` do not count here."""
+        return (
+            (not self.operations or operation in self.operations)
+            and (self.method is None or request.method == self.method)
+            and (self.path is None or self.path in request.target)
+            and (self.path_regex is None or self.path_regex.search(request.target) is not None)
+            and all(part in request.headers.get(name, "") for name, part in self.headers)
+        )
 
 
-def checked_match(given: Matching) -> FaultMatch:
-    """Check the parameters of a `Matching`; the first wrong one is named in the error."""
-    unknown = sorted(given.keys() - Matching.__annotations__.keys())
+def checked_match(options: Matching) -> FaultMatch:
+    """Check the options; TypeError or ValueError names the first wrong one."""
+    unknown = sorted(options.keys() - Matching.__annotations__.keys())
     if unknown:
         known = ", ".join(Matching.__annotations__)
         raise TypeError(f"`{unknown[0]}` is not a parameter of this fault; requests are matched by {known}")
-    operation, header = _operation(given.get("operation")), _header(given.get("header"))
-    method = optional_text("method", given.get("method"))
-    skip, times, nth = whole("skip", given.get("skip", 0)), given.get("times", 1), given.get("nth")
+    operation, header = _operation(options.get("operation")), _header(options.get("header"))
+    method = optional_text("method", options.get("method"))
+    skip, times, nth = whole("skip", options.get("skip", 0)), options.get("times", 1), options.get("nth")
     if times is not None:
         whole("times", times, minimum=1)
     if nth is not None:
-        if "skip" in given or "times" in given:
+        if "skip" in options or "times" in options:
             raise ValueError(
                 f"`nth` is short for skip=nth-1, times=1: leave `skip` and `times` out, got nth={nth!r} too"
             )
@@ -76,24 +76,29 @@ def checked_match(given: Matching) -> FaultMatch:
     return FaultMatch(
         () if operation is None else steps_of(operation),
         method.upper() if method else None,
-        optional_text("path", given.get("path")),
-        _pattern(given.get("path_regex")),
+        optional_text("path", options.get("path")),
+        _pattern(options.get("path_regex")),
         () if header is None else (header,),
         skip,
         times,
-        number("probability", given.get("probability", 1.0), maximum=1),
+        number("probability", options.get("probability", 1.0), maximum=1),
     )
 
 
-def fitting_match(given: Matching, action: str, operations: tuple[str, ...], usual: tuple[str, ...] = ()) -> FaultMatch:
-    """A checked match of the operations that the action fits: those wanted, or the `usual` ones (all) by default."""
-    match, wanted = checked_match(given), given.get("operation")
-    if wanted is None:
-        return replace(match, operations=usual or operations)
-    fitting = tuple(operation for operation in match.operations if operation in operations)
+def fitting_match(
+    options: Matching, action: str, operations: tuple[str, ...], default: tuple[str, ...] = ()
+) -> FaultMatch:
+    """Check the options of an action that exists for some `operations` only; ValueError for another operation.
+
+    Without an operation in the options the action applies to the `default` ones, or to all of `operations`.
+    """
+    match, operation = checked_match(options), options.get("operation")
+    if operation is None:
+        return replace(match, operations=default or operations)
+    fitting = tuple(each for each in match.operations if each in operations)
     if not fitting:
         allowed = " or ".join(operations)
-        raise ValueError(f"`operation` must be {allowed} for {action!r}, or left out, got {wanted!r}")
+        raise ValueError(f"`operation` must be {allowed} for {action!r}, or left out, got {operation!r}")
     return replace(match, operations=fitting)
 
 

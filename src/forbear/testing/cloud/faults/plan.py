@@ -1,48 +1,52 @@
-"""The faults that are armed: counts who has passed and decides who is hit; does nothing itself."""
+"""Decide which fault each request gets: the faults that were added, then random ones by a seed."""
 
-import inspect
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Unpack
+from typing import Unpack, cast
 
 from forbear.testing.cloud.faults.checks import number, whole
-from forbear.testing.cloud.faults.fault import Fault
-from forbear.testing.cloud.faults.matching import Matching, checked_match
+from forbear.testing.cloud.faults.fault import Fault, call_with_json
+from forbear.testing.cloud.faults.matching import FaultMatch, Matching, checked_match
 from forbear.testing.cloud.http.messages import HttpRequest
 
+OLD_ACTION = "storm"
+"""The former name of the action "random_faults" in JSON."""
 
-class Storm:
-    """Draws a fault for each request; made by `storm`.
 
-    The draw depends on the seed, the method, the target and how often that target was asked before, and so not on how
-    requests for different things interleave. One logical request (same method and target, and same idempotency token or
-    client invocation id if sent) fails at most `limit` times in a row.
+class RandomFaults:
+    """Faults of several kinds at random; `random_faults` makes them.
+
+    The choice depends on the seed, the method and target of the request, and how many requests for the same target came
+    before. It does not depend on how requests for different targets interleave. One logical request fails at most
+    `limit` times in a row: requests with the same method and target, and the same idempotency token or client
+    invocation id if they have one.
     """
 
-    def __init__(self, seed: int, chances: tuple[tuple[float, Fault], ...], limit: int, match: Matching) -> None:
+    def __init__(self, seed: int, chances: tuple[tuple[float, Fault], ...], limit: int, match: FaultMatch) -> None:
         self._seed = seed
         self._chances = chances
         self._limit = limit
-        self._match = checked_match(match)
-        self._asked: dict[tuple[str, str], int] = {}
-        self._streak: dict[tuple[str, str, str], int] = {}
+        self._match = match
+        self._counts: dict[tuple[str, str], int] = {}
+        self._streaks: dict[tuple[str, str, str], int] = {}
 
     def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
-        """The fault for this request, or None for fair weather."""
-        if not self._match.meets(request, operation):
+        """Return the fault for this request, or None; call it once per request."""
+        if not self._match.matches(request, operation):
             return None
-        place = (request.method, request.target)
-        ordinal = self._asked[place] = self._asked.get(place, -1) + 1
-        logical = (*place, _caller(request))
-        fault = self._roll(f"{self._seed} {request.method} {request.target} {ordinal}")
-        if fault is None or self._streak.get(logical, 0) >= self._limit:
-            self._streak.pop(logical, None)
+        target = (request.method, request.target)
+        ordinal = self._counts.get(target, 0)
+        self._counts[target] = ordinal + 1
+        logical = (*target, _caller(request))
+        fault = self._choose(f"{self._seed} {request.method} {request.target} {ordinal}")
+        if fault is None or self._streaks.get(logical, 0) >= self._limit:
+            self._streaks.pop(logical, None)
             return None
-        self._streak[logical] = self._streak.get(logical, 0) + 1
+        self._streaks[logical] = self._streaks.get(logical, 0) + 1
         return fault
 
-    def _roll(self, text: str) -> Fault | None:
+    def _choose(self, text: str) -> Fault | None:
         left = random.Random(text).random()
         for chance, fault in self._chances:
             if left < chance:
@@ -56,7 +60,7 @@ def _caller(request: HttpRequest) -> str:
     return token or request.headers.get("x-goog-api-client", "").partition("gccl-invocation-id/")[2]
 
 
-def storm(
+def random_faults(
     seed: int,
     *,
     unavailable: float = 0.1,
@@ -67,11 +71,15 @@ def storm(
     retry_after: float = 1,
     limit: int = 3,
     **match: Unpack[Matching],
-) -> Storm:
-    """Bad weather for `Cloud.fault`; each rate is the share of requests (0 to 1, together at most 1) that meet it.
+) -> RandomFaults:
+    """Return random faults for `Cloud.fault`; the same seed and requests give the same faults.
 
-    503 before the commit, 429 with `retry_after` seconds before it, RST before and after it, and half a response body
-    after it. No logical request fails more than `limit` times in a row, so limit + 1 attempts always suffice.
+    Each rate is the share of requests that get this fault, from 0 to 1, together at most 1. `unavailable` is a 503,
+    `throttled` a 429 with a Retry-After of `retry_after` seconds, `reset_before` an RST; all three come before the
+    request takes effect. `reset_after` is an RST after the effect, `truncated` half a response body.
+
+    No logical request fails more than `limit` times in a row, so limit + 1 attempts always suffice. Of `Matching`, all
+    but `skip`, `nth`, `times` and `probability` choose the requests.
     """
     rates = {
         "unavailable": (unavailable, Fault.status(503)),
@@ -80,83 +88,84 @@ def storm(
         "reset_after": (reset_after, Fault.reset(when="after")),
         "truncated": (truncated, Fault.truncate(share=0.5)),
     }
-    for name, (rate, _) in rates.items():
-        number(name, rate, maximum=1)
-    total = sum(rate for rate, _ in rates.values())
+    total = sum(number(name, rate, maximum=1) for name, (rate, _) in rates.items())
     if total > 1:
-        raise ValueError(f"the rates of a storm must add up to at most 1, got {total:g}: lower some of them")
+        raise ValueError(f"the rates of random faults must add up to at most 1, got {total:g}: lower some of them")
     for name in ("skip", "nth", "times", "probability"):
         if name in match:
-            raise TypeError(f"`{name}` does not fit a storm: it has rates and `limit` instead")
-    return Storm(whole("seed", seed, minimum=-(2**63)), tuple(rates.values()), whole("limit", limit), match)
+            raise TypeError(f"`{name}` does not fit random faults: they have rates and `limit` instead")
+    checked = whole("seed", seed, minimum=-(2**63)), tuple(rates.values()), whole("limit", limit)
+    return RandomFaults(*checked, checked_match(match))
 
 
-def storm_from_json(value: Mapping[str, object]) -> Storm:
-    """Read {"action": "storm", "seed": 1, ...} with the parameters of `storm`."""
-    given = {name: entry for name, entry in value.items() if name != "action"}
-    known = (inspect.signature(storm).parameters.keys() | Matching.__annotations__.keys()) - {"match"}
-    for name in given:
-        if name not in known:
-            raise TypeError(f"`{name}` is not a parameter of 'storm'; it takes {', '.join(sorted(known))}")
-    if "seed" not in given:
-        raise TypeError("`seed` is missing: a storm needs one, such as 1")
-    make: Callable[..., Storm] = storm
-    return make(**given)
+def fault_from_json(value: object) -> Fault | RandomFaults:
+    """Read one fault as JSON, or random ones: {"action": "random_faults", "seed": 1, ...}.
+
+    The other names are the parameters of `random_faults`.
+    """
+    if isinstance(value, Mapping):
+        fields = cast("Mapping[str, object]", value)
+        if fields.get("action") in {"random_faults", OLD_ACTION}:
+            return call_with_json(random_faults, fields)
+    return Fault.from_json(value)
 
 
 @dataclass(slots=True)
-class _Armed:
+class _Planned:
+    """A fault with the number of requests that it spared and hit so far."""
+
     fault: Fault
     seen: int = 0
-    fired: int = 0
+    hits: int = 0
 
-    def fires(self, request: HttpRequest, operation: str | None, chance: Callable[[], float]) -> bool:
+    def hit(self, request: HttpRequest, operation: str | None, chance: Callable[[], float]) -> bool:
         match = self.fault.match
-        if self.spent or not match.meets(request, operation):
+        if self.spent or not match.matches(request, operation):
             return False
         self.seen += 1
         if self.seen <= match.skip or (match.probability < 1 and chance() >= match.probability):
             return False
-        self.fired += 1
+        self.hits += 1
         return True
 
     @property
     def spent(self) -> bool:
         times = self.fault.match.times
-        return times is not None and self.fired >= times
+        return times is not None and self.hits >= times
 
 
 class FaultPlan:
-    """Faults in the order they were added: the first that fires takes the request, and storms come last."""
+    """The faults of a cloud; `seed` is for those with a probability.
+
+    A request gets the first fault, in the order they were added, that applies to it. Random faults come last.
+    """
 
     def __init__(self, seed: int = 0) -> None:
         self._seed = seed
         self.clear()
 
     def clear(self) -> None:
-        """Disarm everything and start the dice afresh."""
-        self._armed: list[_Armed] = []
-        self._storms: list[Storm] = []
+        """Remove all faults, and start the random numbers anew."""
+        self._planned: list[_Planned] = []
+        self._random: list[RandomFaults] = []
         self._dice = random.Random(self._seed)
 
-    def add(self, fault: Fault | Storm) -> None:
-        """Arm a fault or a storm."""
-        if isinstance(fault, Storm):
-            self._storms.append(fault)
+    def add(self, fault: Fault | RandomFaults) -> None:
+        """Add a fault, or random ones."""
+        if isinstance(fault, RandomFaults):
+            self._random.append(fault)
         else:
-            self._armed.append(_Armed(fault))
+            self._planned.append(_Planned(fault))
 
     @property
     def pending(self) -> int:
-        """How many armed faults may still fire; storms are not counted."""
-        return sum(not armed.spent for armed in self._armed)
+        """Return how many faults may still occur, random ones not counted."""
+        return sum(not planned.spent for planned in self._planned)
 
     def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
-        """The fault that meets this request, if any does; to be asked once per request."""
-        for armed in self._armed:
-            if armed.fires(request, operation, self._dice.random):
-                return armed.fault
-        for storm in self._storms:
-            if (fault := storm.draw(request, operation)) is not None:
-                return fault
-        return None
+        """Return the fault for this request, or None; call it once per request."""
+        for planned in self._planned:
+            if planned.hit(request, operation, self._dice.random):
+                return planned.fault
+        drawn = (faults.draw(request, operation) for faults in self._random)
+        return next((fault for fault in drawn if fault is not None), None)

@@ -39,7 +39,10 @@ class Application(Protocol):
 
 
 class ServerConnection:
-    """Serves requests one after the other until either side ends it."""
+    """Serve the requests of one connection, one after the other.
+
+    `hosts` checks the host that each request names; `body_limit` is the largest request body in bytes.
+    """
 
     def __init__(self, app: Application, stream: SocketStream, hosts: Hosts, body_limit: int) -> None:
         self._app = app
@@ -48,11 +51,11 @@ class ServerConnection:
 
     @property
     def waiting_since(self) -> float | None:
-        """Return when it began to wait for a request with its head, on the loop's clock; None while it serves one."""
+        """Return when the wait for the next request began, on the loop's clock; None while a request is served."""
         return self._incoming.waiting_since
 
     async def run(self) -> None:
-        """Serve until the end; errors of the peer end the connection, and never more."""
+        """Serve until either side closes the connection; an error ends this connection only."""
         try:
             while await self._serve_one():
                 pass
@@ -62,14 +65,14 @@ class ServerConnection:
             _log.exception("a connection of the embedded cloud failed")
             self._stream.abort()
         except asyncio.CancelledError:
-            # The server ends: what the peer has not read by now it will not get.
+            # The server stops: it discards what the client has not read yet.
             self._stream.abort()
             raise
         finally:
             await self._stream.close()
 
     async def _serve_one(self) -> bool:
-        """Serve one request; False when the connection has ended."""
+        """Serve one request; return whether the connection can serve another."""
         try:
             with self._app.space.moving() as moving:
                 request = await self._incoming.next(moving)
@@ -87,7 +90,7 @@ class ServerConnection:
             return False
 
     async def _deliver(self, delivery: Delivery) -> bool:
-        """Send what is to be sent; True when the connection may be used again."""
+        """Send the response as `delivery` says; return whether the connection can serve another request."""
         if delivery.delay:
             await pause(delivery.delay)
         if delivery.response is not None:
@@ -104,8 +107,8 @@ class ServerConnection:
         return False
 
     async def _send(self, response: HttpResponse, delivery: Delivery) -> None:
-        """Send head and body; one write for the usual small response, pieces with back pressure for a large one."""
-        # A response that will not end as it should does not say so beforehand.
+        """Send the head and the body: a small response in one write, a large one piece by piece, with back pressure."""
+        # A response that is going to break off looks like any other until then.
         whole = delivery.ending is ResponseEnd.KEEP
         lasting, chunked = self._incoming.lasting or not whole, not response.measured and self._incoming.takes_chunks
         head_only = self._incoming.head_only
@@ -123,17 +126,17 @@ class ServerConnection:
             await self._stream.write(after)
 
     async def _refuse(self, error: ApiError) -> None:
-        """Answer what could not be understood, and close once the client has had the chance to read it."""
+        """Send an error for a request that cannot be read, and close once the client had time to read the error."""
         self._stream.allow(None)
         self._incoming.lasting = False
         response = storage_error(error)
         await self._send(response, Delivery(response))
-        # Closing with unread data would reset the connection, and the client would lose the answer.
+        # Closing with unread data would reset the connection, and the client would lose the error.
         self._stream.write_end()
         await self._gone(_SECONDS_TO_READ_A_REFUSAL)
 
     async def _gone(self, limit: float) -> None:
-        """Wait until the client has left, dropping what it sends, or until the limit in seconds."""
+        """Discard what the client sends until it leaves, for at most `limit` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):
                 await self._stream.drop()

@@ -1,4 +1,4 @@
-"""Bytes in pieces, as they came off the wire: kept, cut, joined and hashed without copying; knows no HTTP."""
+"""Byte strings in pieces, as they arrive from the network: cut, join and hash them without copying."""
 
 import base64
 import hashlib
@@ -19,7 +19,10 @@ _extend = cast("Callable[[int, bytes], int]", google_crc32c.extend)  # pyright: 
 
 
 class Content:
-    """A sequence of bytes that never changes; `bytes(content)` joins the pieces."""
+    """An immutable byte string in pieces; `bytes(content)` joins them.
+
+    `crc32c` and `md5` are its hashes if they are known already; otherwise they are computed on first use.
+    """
 
     __slots__ = ("_crc32c", "_ends", "_md5", "pieces")
 
@@ -43,34 +46,34 @@ class Content:
         return b"".join(self.pieces)
 
     def cut(self, start: int = 0, end: int | None = None) -> "Content":
-        """The bytes from `start` to `end`, in which nothing is copied."""
+        """Return the bytes from `start` up to `end` (by default to the end), without copying them."""
         end = len(self) if end is None else min(end, len(self))
         if start <= 0 and end == len(self):
             return self
         first, last = bisect_right(self._ends, start), bisect_right(self._ends, end - 1)
-        found: list[Piece] = []
+        pieces: list[Piece] = []
         for index in range(first, last + 1 if start < end else first):
             piece, before = self.pieces[index], self._ends[index - 1] if index else 0
             skipped, wanted = max(start - before, 0), end - before
-            found.append(memoryview(piece)[skipped:wanted] if skipped or wanted < len(piece) else piece)
-        return Content(found)
+            pieces.append(memoryview(piece)[skipped:wanted] if skipped or wanted < len(piece) else piece)
+        return Content(pieces)
 
     def without_bytes(self) -> "Content":
-        """Return the length and the hashes alone: to remember something that may be deleted."""
+        """Return content with the same length and hashes but no bytes, which takes next to no memory."""
         rest = Content((), self.crc32c, self.md5)
         rest._ends = [len(self)]
         return rest
 
     @property
     def crc32c(self) -> str:
-        """CRC32C as the API writes it: base64 of the big-endian bytes."""
+        """Return the CRC32C as the API writes it: base64 of the big-endian bytes."""
         if self._crc32c is None:
             self._crc32c = _crc32c_text(crc32c_after(0, self.pieces))
         return self._crc32c
 
     @property
     def md5(self) -> str:
-        """MD5 as the API writes it: base64."""
+        """Return the MD5 as the API writes it, in base64."""
         if self._md5 is None:
             digest = hashlib.md5(usedforsecurity=False)
             for piece in self.pieces:
@@ -83,19 +86,19 @@ NOTHING = Content()
 
 
 def content_of(data: bytes | Content) -> Content:
-    """Bytes as content."""
+    """Return `data` as content."""
     if isinstance(data, Content):
         return data
     return Content((data,)) if data else NOTHING
 
 
 def joined(contents: Iterable[Content]) -> Content:
-    """One after the other."""
+    """Return the contents one after the other as one content, without copying."""
     return Content(piece for content in contents for piece in content.pieces)
 
 
 class Growing:
-    """Content that is still coming in, hashed as it comes: its end, when somebody waits for an answer, is cheap."""
+    """Content that is still arriving; it is hashed on arrival, so that the response to the last piece is quick."""
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []
@@ -112,7 +115,7 @@ class Growing:
         return len(self._pieces)
 
     def add(self, content: Content) -> None:
-        """Append."""
+        """Append `content`."""
         self._pieces += content.pieces
         self._size += len(content)
         self._crc32c = crc32c_after(self._crc32c, content.pieces)
@@ -120,20 +123,20 @@ class Growing:
             self._md5.update(piece)
 
     def keep(self, size: int) -> None:
-        """Drop all but the first `size` bytes, and what their successors did to the hashes."""
+        """Drop all but the first `size` bytes, and compute the hashes anew."""
         kept = Content(self._pieces).cut(0, size)
         Growing.__init__(self)
         self.add(kept)
 
     def content(self) -> Content:
-        """All that came."""
+        """Return everything that has arrived so far."""
         return Content(self._pieces, _crc32c_text(self._crc32c), base64.b64encode(self._md5.digest()).decode())
 
 
 def crc32c_after(crc32c: int, pieces: Iterable[Piece]) -> int:
-    """The CRC32C of something followed by these pieces, out of its own."""
+    """Return the CRC32C of some bytes followed by `pieces`; `crc32c` is that of the bytes alone (0 for none)."""
     for piece in pieces:
-        # The library takes no view.
+        # The library accepts no memoryview.
         crc32c = _extend(crc32c, piece if isinstance(piece, bytes) else bytes(piece))
     return crc32c
 

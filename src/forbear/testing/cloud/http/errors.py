@@ -1,4 +1,4 @@
-"""The APIs' errors and the JSON forms in which they go out; knows nothing of what was asked."""
+"""API errors, and their JSON in Cloud Storage and in Google's newer APIs."""
 
 from collections.abc import Callable
 from typing import TypeAlias
@@ -47,9 +47,10 @@ _STATUSES = {
 
 
 class ApiError(Exception):
-    """An answer other than success: an HTTP status, a sentence for people, and a word for programs.
+    """An error response: an HTTP status, a message for people, and a `reason` for programs.
 
-    The word, `reason`, is of the vocabulary of the API that is asked; None takes that API's own for the status.
+    `reason` is a word that the API in question defines, such as "conditionNotMet". With None the API uses its usual
+    word for the status.
     """
 
     def __init__(self, status: int, message: str, reason: str | None = None, headers: Headers = ()) -> None:
@@ -61,11 +62,11 @@ class ApiError(Exception):
 
 
 ErrorForm: TypeAlias = Callable[[ApiError], HttpResponse]
-"""How an API writes its errors."""
+"""A function that writes an error as a response, in the form of one API."""
 
 
 def storage_error(error: ApiError) -> HttpResponse:
-    """The form of Cloud Storage's JSON API; 304 has no body."""
+    """Write an error as the JSON API of Cloud Storage does; a 304 has no body."""
     if error.status == 304:
         return HttpResponse(304, error.headers)
     reason = error.reason or _REASONS.get(error.status, "error")
@@ -75,33 +76,36 @@ def storage_error(error: ApiError) -> HttpResponse:
 
 
 def google_error(error: ApiError) -> HttpResponse:
-    """The form of Google's newer APIs, with a code of gRPC by its name; words of other forms give way to it."""
-    known = error.reason is not None and error.reason.isupper()
-    status = error.reason if known else _STATUSES.get(error.status, "UNKNOWN")
+    """Write an error as Google's newer APIs do, with the name of a gRPC code as its `status`.
+
+    The name is the error's `reason` if that is in capitals, otherwise the usual one for the HTTP status.
+    """
+    is_code = error.reason is not None and error.reason.isupper()
+    status = error.reason if is_code else _STATUSES.get(error.status, "UNKNOWN")
     body: JsonObject = {"error": {"code": error.status, "message": error.message, "status": status}}
     return json_response(body, error.status, error.headers)
 
 
 def invalid(message: str) -> ApiError:
-    """400: a value was given, and it is wrong."""
+    """Return a 400 error: a value is wrong."""
     return ApiError(400, message)
 
 
 def required(name: str) -> ApiError:
-    """400: a value is missing."""
+    """Return a 400 error: the parameter `name` is missing."""
     return ApiError(400, f"Required parameter: {name}", "required")
 
 
 def not_found(what: str) -> ApiError:
-    """404: the named thing does not exist."""
+    """Return a 404 error: `what` does not exist."""
     return ApiError(404, f"{what} does not exist.")
 
 
 def conflict(message: str) -> ApiError:
-    """409: the state of the resource forbids it."""
+    """Return a 409 error: the state of the resource forbids the request."""
     return ApiError(409, message)
 
 
 def condition_not_met(what: str) -> ApiError:
-    """412: a precondition does not hold."""
+    """Return a 412 error: the precondition `what` does not hold."""
     return ApiError(412, f"At least one of the pre-conditions you specified did not hold: {what}.")

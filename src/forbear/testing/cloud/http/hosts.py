@@ -1,4 +1,7 @@
-"""Which hosts a request may name, so that no web page gets in by DNS rebinding: a name of its own for this machine."""
+"""Check the host that a request names.
+
+This keeps out web pages that reach this machine by DNS rebinding, under a name of their own.
+"""
 
 import ipaddress
 import re
@@ -14,10 +17,10 @@ _LOOPBACK, _GOOGLE = "localhost", "googleapis.com"
 
 
 class Hosts:
-    """The hosts that requests may name: those of loopback, those of Google's APIs, and the `allowed` ones.
+    """The hosts that requests may name: loopback, Google's APIs, and the `allowed` names.
 
-    Nobody can give one of the first two an address of his choice. Any port will do, because a forwarder that breaks
-    connections, or passes them into a container, has a port of its own.
+    An attacker cannot choose the addresses of the first two. Every port is allowed, because a forwarder on this
+    machine, which breaks connections or passes them into a container, has a port of its own.
     """
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
@@ -25,7 +28,7 @@ class Hosts:
         self._allows = lru_cache(256)(self._is_allowed)  # nearly all requests name the same host
 
     def check(self, host: str | None, target: str) -> None:
-        """Raise 403 unless the Host header, and an absolute target as for a proxy, name an allowed host."""
+        """Raise ApiError 403 if the Host header, or a `target` that is a whole URL, names a host not allowed."""
         for authority in (host, _authority(target)):
             if authority is not None and not (len(authority) < _LONGEST and self._allows(authority)):
                 raise ApiError(
@@ -47,7 +50,7 @@ class Hosts:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether an address, or the name localhost, can only mean this machine."""
+    """Return whether `host` is a loopback address or the name localhost."""
     if host.lower() == _LOOPBACK:
         return True
     try:
@@ -57,7 +60,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _authority(target: str) -> str | None:
-    """Return the authority of an absolute target, None for the usual one that is a path."""
+    """Return the authority of a target that is a whole URL; None for a path, "" for a URL that cannot be parsed."""
     if target.startswith("/") or "://" not in target:
         return None
     try:

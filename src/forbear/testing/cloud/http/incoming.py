@@ -1,4 +1,4 @@
-"""Requests off the wire: h11 reads heads and chunks, and bodies of known length go past it untouched."""
+"""Read requests from a connection: h11 parses heads and chunks, and bodies of known length bypass it."""
 
 import asyncio
 import re
@@ -28,16 +28,16 @@ _KEPT_TEXT = 256
 _MANY_CHUNKS, _SMALL_CHUNK, _MANY_AT_ONCE = 10_000, 256, 100
 
 SECONDS_IDLE = 300.0
-"""Seconds that a connection may be without a request."""
+"""Seconds that a connection may wait for its next request."""
 
 SECONDS_FOR_A_HEAD = 5.0
-"""Seconds that the head of a request may take from its first byte: clients write it at once."""
+"""Seconds that the head of a request may take from its first byte; clients send it in one go."""
 
 SECONDS_OF_SILENCE = 30.0
 """Seconds that a body may pause."""
 
 _SLOWEST = 65_536
-"""Bytes a second, at which a body must come on the whole."""
+"""Bytes per second that a body must have on average."""
 
 
 class Incoming:
@@ -61,9 +61,9 @@ class Incoming:
         self.waiting_since: float | None = None
 
     async def next(self, moving: Moving) -> HttpRequest | None:
-        """Return the next whole request, or None at the end; `moving` counts its body.
+        """Return the next request with its whole body, or None at the end; `moving` counts the body.
 
-        ApiError for what cannot be understood, is too large, takes too long or names a host that is not ours.
+        ApiError if it cannot be parsed, is too large, takes too long, or names a host that is not allowed.
         """
         self.head_only = self.takes_chunks = self.lasting = False
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
@@ -90,7 +90,7 @@ class Incoming:
         headers = _headers(head)
         size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers
         method, target = _text(head.method), head.target.decode("latin-1")
-        # Refused before the body is asked for: a client waiting for "100 Continue" need not send it.
+        # Refused before the body is read: a client that waits for "100 Continue" need not send it.
         self._hosts.check(headers.get("host"), target)
         self._check(size)
         moving.add(size)
@@ -102,7 +102,7 @@ class Incoming:
         try:
             await (self._chunks(http, pieces, moving) if chunked else self._exactly(http, size, pieces))
         except (OSError, h11.RemoteProtocolError) as error:
-            moving.stored = True  # an upload session keeps what came
+            moving.stored = True  # an upload session keeps what arrived
             self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
             if isinstance(error, TimeoutError):
                 raise ApiError(408, "The body of the request came too slowly.", "requestTimeout") from None
@@ -116,7 +116,7 @@ class Incoming:
         return event
 
     async def _exactly(self, http: h11.Connection, size: int, pieces: list[bytes]) -> None:
-        """Take a body of known length as it comes."""
+        """Read a body of `size` bytes."""
         self._stream.put_back(http.trailing_data[0])
         await self._stream.read_into(pieces, size)
         have = sum(map(len, pieces))
@@ -124,7 +124,7 @@ class Incoming:
             raise h11.RemoteProtocolError(f"the connection ended after {have} of {size} bytes of the body")
 
     async def _chunks(self, http: h11.Connection, pieces: list[bytes], moving: Moving) -> None:
-        """Take a body that ends when it says so."""
+        """Read a body in chunks, the last of which is empty."""
         size, count, tiny = 0, 0, bytearray()
         try:
             while isinstance(event := await self._event(http), h11.Data):
@@ -137,7 +137,7 @@ class Incoming:
                 if count % _MANY_AT_ONCE == 0:
                     await give_way()
                 moving.add(len(event.data))
-                # Every piece costs some memory of its own: tiny chunks are joined.
+                # Every piece takes some memory of its own, so tiny chunks are joined.
                 tiny += event.data
                 if len(tiny) >= _SMALL_PIECE:
                     pieces.append(bytes(tiny))
@@ -153,7 +153,7 @@ class Incoming:
 
 
 def _headers(head: h11.Request) -> dict[str, str]:
-    """Return the headers by name, those of one name joined; 431 when they are too many or too large."""
+    """Return the headers by name, repeated ones joined by commas; ApiError 431 if they are too many or too large."""
     headers: dict[str, list[str]] = defaultdict(list)
     count, size = 0, len(head.target)
     for name, value in head.headers:
@@ -169,7 +169,7 @@ def _text(value: bytes) -> str:
     return _short_text(value) if len(value) <= _KEPT_TEXT else value.decode("latin-1")
 
 
-# The log keeps every header: those that are the same in every request are kept once.
+# The log keeps the headers of every request, so equal values share one string.
 @lru_cache(4096)
 def _short_text(value: bytes) -> str:
     return value.decode("latin-1")

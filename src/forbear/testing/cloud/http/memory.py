@@ -1,4 +1,4 @@
-"""The limit on what the cloud keeps in memory; knows sizes, and nothing of what has them."""
+"""Count the memory that the cloud uses, and refuse what would exceed its limit."""
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
@@ -10,13 +10,14 @@ from forbear.testing.cloud.http.content import Content, Growing
 from forbear.testing.cloud.http.errors import ApiError
 
 _PER_REQUEST = 4096
-"""Bytes that a request may leave behind beside its body."""
+"""Bytes that a stored request is assumed to take in addition to its body."""
 
 
 class Space:
-    """Counts the bytes that are stored, received and sent; `weigh` returns the size of those that are stored.
+    """Count the bytes that are stored, received and sent, and refuse more than `limit` of them.
 
-    The count is an upper bound, which costs nothing to keep; at the limit it is made exact.
+    The count is an upper bound, which is cheap to keep. Only when it reaches the limit, `weigh` is called to get the
+    exact size of what is stored.
     """
 
     def __init__(self, limit: int, weigh: Callable[[], int]) -> None:
@@ -28,7 +29,7 @@ class Space:
 
     @contextmanager
     def moving(self) -> Generator["Moving"]:
-        """Count what a request brings, or its response takes away, until the end of the block."""
+        """Count the bytes of one request or response, from the call of its `add` until the end of the block."""
         moving = Moving(self)
         try:
             yield moving
@@ -41,7 +42,7 @@ class Space:
                 self._used -= moving.size
 
     def claim(self, size: int) -> None:
-        """Count `size` bytes that are to be stored; 413 when they do not fit."""
+        """Count `size` more bytes to be stored; ApiError 413 if they exceed the limit."""
         if self._used + size > self.limit and self._changed:
             self._used = self._weigh() + self._moving
             self._changed = False
@@ -54,17 +55,17 @@ class Space:
         self._used += size
 
     def changed(self) -> None:
-        """Note that something may have been stored or deleted: at the limit it makes sense to count again."""
+        """Note that what is stored may have changed: the exact size is computed anew when the limit is next reached."""
         self._changed = True
 
     def move(self, size: int) -> None:
-        """Claim bytes that are on their way."""
+        """Count `size` more bytes of a request or response in progress; ApiError 413 if they exceed the limit."""
         self.claim(size)
         self._moving += size
 
 
 class Moving:
-    """The bytes of one request or response; those of a request may be `stored` once it is answered."""
+    """The bytes of one request or response in progress; set `stored` if they may stay in memory after the response."""
 
     def __init__(self, space: Space) -> None:
         self._space = space
@@ -72,7 +73,7 @@ class Moving:
         self.stored = False
 
     def add(self, size: int) -> None:
-        """Count `size` more bytes; 413 when they do not fit."""
+        """Count `size` more bytes; ApiError 413 if they exceed the limit."""
         self._space.move(size)
         self.size += size
 
@@ -81,9 +82,10 @@ _FLAT = 64
 
 
 def weigh(value: object) -> int:
-    """Return the size in bytes of plain values, content, tables and dataclasses; what it does not know has a flat rate.
+    """Return an estimate, in bytes, of the memory that plain values, content, mappings and dataclasses take.
 
-    Content weighs what it is long, even where it shares its bytes with a copy: as in the service's bill.
+    Every value counts with a flat rate, plus the length of its text or content. Content counts in full even if it
+    shares its bytes with a copy, as in the real service's bill.
     """
     if isinstance(value, str):
         return _FLAT + len(value)

@@ -1,4 +1,4 @@
-"""One request and one response as plain values; knows HTTP's words, but neither sockets nor what any path means."""
+"""HTTP requests and responses, and JSON, as plain values."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -15,7 +15,11 @@ Headers: TypeAlias = "tuple[tuple[str, str], ...]"
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """What the client asked: `path` is percent-encoded, header names are lower case, `host` is how it found us."""
+    """A request as the client sent it.
+
+    `path` is still percent-encoded, and header names are in lower case. `query` has the first value of each parameter;
+    `query_text` is the whole query as sent. `host` is the Host header, or the server's own address without one.
+    """
 
     method: str
     path: str
@@ -27,24 +31,24 @@ class HttpRequest:
 
     @property
     def body(self) -> bytes:
-        """The content in one piece, for those who cannot do with less."""
+        """Return the content as one bytes object, which copies it if it came in several pieces."""
         return bytes(self.content)
 
     @property
     def target(self) -> str:
-        """The path with its query, as it stood in the request line."""
+        """Return the path with its query, as in the request line."""
         return f"{self.path}?{self.query_text}" if self.query_text else self.path
 
     def all(self, name: str) -> list[str]:
-        """Every value of a query parameter that may be repeated."""
+        """Return every value of a query parameter that may be repeated."""
         return [value for key, value in parse_qsl(self.query_text, keep_blank_values=True) if key == name]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """What the client is told; the framing (Content-Length, Date) is added when it is sent.
+    """A response without the headers that frame it (Content-Length, Date), which are added when it is sent.
 
-    `measured=False` is a body whose length is not told beforehand: it goes out in chunks.
+    With `measured=False` the response does not state the length of its body, and is sent in chunks.
     """
 
     status: int
@@ -54,19 +58,22 @@ class HttpResponse:
 
 
 def read_request(method: str, target: str, headers: Mapping[str, str], content: Content, host: str) -> HttpRequest:
-    """Build a Request from the parts of the wire, honouring `X-HTTP-Method-Override` on a POST."""
+    """Return the request that these parts describe; `host` is the default for a missing Host header.
+
+    The header `X-HTTP-Method-Override` of a POST replaces its method.
+    """
     path, _, query_text = target.partition("?")
     if "://" in path and not path.startswith("/"):
         path = "/" + path.split("://", 1)[1].partition("/")[2]
     if method == "POST" and headers.get("x-http-method-override"):
         method = headers["x-http-method-override"].strip().upper()
-    # Reversed, so that the first of several equal names wins, as at the service.
+    # Reversed, so that the first value of a repeated parameter wins, as in the real service.
     query = dict(reversed(parse_qsl(query_text, keep_blank_values=True)))
     return HttpRequest(method, path, query, headers, content, headers.get("host") or host, query_text)
 
 
 def json_response(value: Json, status: int = 200, headers: Headers = ()) -> HttpResponse:
-    """A response whose body is JSON."""
+    """Return a response whose body is `value` as JSON."""
     return HttpResponse(
         status, (("Content-Type", "application/json; charset=UTF-8"), *headers), json.dumps(value).encode()
     )

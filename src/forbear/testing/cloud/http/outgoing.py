@@ -1,4 +1,4 @@
-"""How a response goes over the wire: whole, cut short, late, or not at all; data only."""
+"""Responses on their way out: how to deliver one, and its bytes."""
 
 import enum
 import re
@@ -11,17 +11,21 @@ from forbear.testing.cloud.http.messages import Headers, HttpResponse
 
 
 class ResponseEnd(enum.Enum):
-    """What follows the last byte sent."""
+    """What the server does after the last byte of a response."""
 
-    KEEP = "the connection lives on"
-    CLOSE = "FIN"
-    RESET = "RST"
-    STALL = "silence, until the client goes away or the limit is reached"
+    KEEP = "keep the connection open"
+    CLOSE = "send FIN"
+    RESET = "send RST"
+    STALL = "send nothing until the client leaves or the limit is reached"
 
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A response (None: not one byte), how many bytes of its body to send (None: all), and the end."""
+    """A response and how to send it.
+
+    `response` None sends not one byte. `cut` is how many bytes of the body to send (None: all), and `ending` what to do
+    then. `delay` is how many seconds to wait before, and `limit` how many seconds a STALL lasts at most.
+    """
 
     response: HttpResponse | None
     ending: ResponseEnd = ResponseEnd.KEEP
@@ -37,14 +41,18 @@ _BODILESS = (204, 304)
 def framed(
     response: HttpResponse, now: float, *, lasting: bool, chunked: bool, head_only: bool
 ) -> tuple[bytes, Content, bytes]:
-    """What stands before the body, the body, and what stands after it; `head_only` announces the body all the same."""
+    """Return the bytes before the body, the body, and the bytes after it.
+
+    `now` is the time for the Date header, in seconds since the epoch. Without `lasting` the response announces that the
+    connection closes. With `head_only` the head announces the body, which is left out.
+    """
     body = content_of(response.body) if response.status not in _BODILESS else NOTHING
     head = _head(response, len(body), now, lasting=lasting, chunked=chunked)
     if head_only:
         return head, NOTHING, b""
     if not chunked:
         return head, body, b""
-    # One chunk for all: the client learns as little of the length beforehand as from many.
+    # One chunk is enough: it too does not state the length before the body begins.
     return (head + b"%x\r\n" % len(body), body, b"\r\n0\r\n\r\n") if body else (head, body, b"0\r\n\r\n")
 
 
@@ -59,18 +67,18 @@ def _head(response: HttpResponse, size: int, now: float, *, lasting: bool, chunk
 
 
 def headers_of(headers: Headers) -> list[str]:
-    """Return the lines of headers, whatever their values hold."""
+    """Return the header lines, without their line ends; characters that HTTP cannot carry become "?"."""
     return [f"{name}: {_sendable(value)}" for name, value in headers]
 
 
 @lru_cache(1024)
 def http_date(seconds: int) -> str:
-    """A time as HTTP writes it."""
+    """Return a time, in seconds since the epoch, as an HTTP date."""
     return formatdate(seconds, usegmt=True)
 
 
 def _sendable(value: str) -> str:
-    """A value that the wire can carry: stored metadata may hold anything."""
+    """Return a header value that HTTP can carry; stored metadata may contain any character."""
     if value.isascii() and value.isprintable():
         return value.strip()
     return _UNSENDABLE.sub("?", value.encode("ascii", "replace").decode()).strip()

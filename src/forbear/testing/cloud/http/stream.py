@@ -1,4 +1,4 @@
-"""The bytes of one connection, in as they come and out with back pressure; knows nothing of HTTP."""
+"""Read and write the bytes of one TCP connection, with back pressure and time limits."""
 
 import asyncio
 import socket
@@ -13,7 +13,7 @@ from typing import cast
 from forbear.testing.cloud.http.content import Piece
 
 BUFFER = 262_144
-"""Bytes that are read at once."""
+"""The most bytes that one read takes from the system."""
 
 _MOST_HELD = 262_144
 _SMALL_PIECE = 4096
@@ -23,11 +23,15 @@ _LINGER_ZERO = struct.pack("hh" if sys.platform == "win32" else "ii", 1, 0)
 
 
 class SocketStream(asyncio.BufferedProtocol):
-    """One end of a TCP connection; asyncio's own streams would copy every byte three times, to join what we do not."""
+    """The server's end of a TCP connection.
+
+    It keeps the pieces as they arrive; asyncio's own streams would copy every byte three times to join them. The event
+    loop calls `connected` with the stream once the connection is open. `buffer` is where the system puts what it reads.
+    """
 
     def __init__(self, connected: "Callable[[SocketStream], None]", buffer: memoryview) -> None:
         self._connected = connected
-        self._buffer = buffer  # shared by all of a loop: what is in it is copied before the next one reads
+        self._buffer = buffer  # shared by all connections of the loop: its bytes are copied before the next read
         self._pieces = deque[bytes]()
         self._held = 0
         self._wanted = 0
@@ -42,19 +46,19 @@ class SocketStream(asyncio.BufferedProtocol):
         self._silence: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin; what is written waits until the system has taken everything."""
+        """Start; every write waits until the system has accepted all of it."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
         self._connected(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Say where to put what comes."""
+        """Return the buffer for the next read."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Keep a piece, and wake the reader once it has what it wants."""
+        """Keep the `nbytes` that arrived, and wake the reader if it has enough."""
         piece = bytes(self._buffer[:nbytes])
-        # Every piece costs some memory of its own: many tiny ones are joined.
+        # Every piece takes some memory of its own, so tiny ones are joined.
         if nbytes < _SMALL_PIECE and self._pieces and len(self._pieces[-1]) < _SMALL_PIECE:
             piece = self._pieces.pop() + piece
         self._pieces.append(piece)
@@ -66,40 +70,40 @@ class SocketStream(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Note the peer's end, and keep ours open."""
+        """Note that the client sends no more, and keep the connection open for the response."""
         self._ended = True
         _wake(self._reader)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note the end of both."""
+        """Note that the connection is closed, and wake everybody who waits for it."""
         self._ended = True
         self._error = exc or ConnectionResetError("the connection is closed")
         for waiting in (self._reader, self._writer, self._lost):
             _wake(waiting)
 
     def pause_writing(self) -> None:
-        """Have writers wait."""
+        """Have writers wait until `resume_writing`."""
         self._writer = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        """Have them go on."""
+        """Let writers continue."""
         waiting, self._writer = self._writer, None
         _wake(waiting)
 
     @property
     def address(self) -> tuple[str, int]:
-        """The host and port on this side."""
+        """Return the host and port of the server's end."""
         host, port = self._transport.get_extra_info("sockname")[:2]
         return host, port
 
     def allow(self, seconds: float | None, silence: float | None = None) -> None:
-        """Set how long reading may take from now, and how long without a byte; None is for ever."""
+        """Limit reading to so many `seconds` from now, and to so many seconds of `silence`; None is no limit."""
         self._deadline = None if seconds is None else self._loop.time() + seconds
         self._silence = silence
 
     async def read(self) -> bytes:
-        """Return the next piece, b"" at the end; OSError when the connection broke or, TimeoutError, was too slow."""
+        """Return the next piece, or b"" at the end; OSError if the connection broke, TimeoutError at a limit."""
         await self._until(1)
         if not self._pieces:
             return b""
@@ -108,7 +112,10 @@ class SocketStream(asyncio.BufferedProtocol):
         return piece
 
     async def read_into(self, pieces: list[bytes], size: int) -> None:
-        """Append the next `size` bytes, uncopied; fewer at the end. OSError, after those, as `read` raises it."""
+        """Append the next `size` bytes to `pieces` without copying them; fewer if the client ends before.
+
+        If reading fails, append the bytes that did arrive, then raise OSError as `read` does.
+        """
         error: OSError | None = None
         try:
             await self._until(size)
@@ -126,17 +133,17 @@ class SocketStream(asyncio.BufferedProtocol):
             raise error
 
     def put_back(self, data: bytes) -> None:
-        """Have the next read begin with these bytes."""
+        """Make the next read start with these bytes."""
         if data:
             self._pieces.appendleft(data)
             self._held += len(data)
 
     async def write(self, data: Piece) -> None:
-        """Send, and wait until the system has taken it all; OSError when the connection broke, or after minutes."""
+        """Send `data`, and wait at most 300 s until the system has accepted it; OSError if the connection broke."""
         if self._error is not None:
             raise self._error
         self._transport.write(data)
-        if self._transport.is_closing():  # it failed, which is told later: more of it would be in vain
+        if self._transport.is_closing():  # the write failed; asyncio reports that only later
             raise ConnectionResetError("the connection is closed")
         if self._writer is not None:
             await self._before(self._loop.time() + _SECONDS_TO_TAKE_A_PIECE, self._writer)
@@ -144,13 +151,13 @@ class SocketStream(asyncio.BufferedProtocol):
                 raise self._error
 
     async def drop(self) -> None:
-        """Read until the peer has left, keeping nothing."""
+        """Read and discard until the client leaves."""
         with suppress(OSError):
             while await self.read():
                 pass
 
     async def reset(self) -> None:
-        """End with RST, after everything sent has arrived: an RST discards what is still queued."""
+        """Send RST once the client has acknowledged everything, because an RST discards what is still queued."""
         sock: socket.socket = self._transport.get_extra_info("socket")
         for _ in range(_MILLISECONDS_TO_ARRIVE):
             if not _unacknowledged(sock):
@@ -160,21 +167,21 @@ class SocketStream(asyncio.BufferedProtocol):
         self.abort()
 
     def write_end(self) -> None:
-        """Send FIN, and go on reading."""
+        """Send FIN; reading is still possible."""
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
     def abort(self) -> None:
-        """End at once, without what the system has not taken yet."""
+        """Close at once, and discard what is not sent yet."""
         self._transport.abort()
 
     async def close(self) -> None:
-        """End, and wait for it."""
+        """Close, and wait until the connection is closed."""
         self._transport.close()
         await asyncio.shield(self._lost)
 
     async def _until(self, size: int) -> None:
-        """Wait until so many bytes are there, or no more will come."""
+        """Wait until `size` bytes have arrived, or no more can."""
         while self._held < size and not self._ended:
             self._wanted = size
             self._transport.resume_reading()
@@ -185,7 +192,7 @@ class SocketStream(asyncio.BufferedProtocol):
             raise self._error
 
     async def _wait(self, reader: "asyncio.Future[None]") -> None:
-        """Wait for the reader to be woken; TimeoutError at the deadline, or when nothing came for too long."""
+        """Wait until `reader` is woken; TimeoutError at the deadline, or after too much silence."""
         came, limits = self._came, [] if self._deadline is None else [self._deadline]
         if self._silence is not None:
             limits.append(self._loop.time() + self._silence)
@@ -196,7 +203,7 @@ class SocketStream(asyncio.BufferedProtocol):
                 raise
 
     async def _before(self, limit: float | None, waiting: "asyncio.Future[None]") -> None:
-        """Wait; TimeoutError at the limit. A bare timer, because this is done for every request."""
+        """Wait for `waiting`; TimeoutError at `limit` on the loop's clock. Cheaper than asyncio.timeout."""
         timer = None if limit is None else self._loop.call_at(limit, _expire, waiting)
         try:
             await waiting
@@ -211,13 +218,13 @@ class SocketStream(asyncio.BufferedProtocol):
 
 
 async def pause(seconds: float) -> None:
-    """Wait; the server's end cancels it."""
+    """Wait so many seconds, or until the server stops and cancels the wait."""
     with suppress(TimeoutError):
         await asyncio.wait_for(asyncio.get_running_loop().create_future(), seconds)
 
 
 async def give_way() -> None:
-    """Let other connections be served, and go on at once."""
+    """Let the event loop serve other connections once, then continue."""
     loop = asyncio.get_running_loop()
     turn = loop.create_future()
     loop.call_soon(turn.set_result, None)
@@ -237,7 +244,7 @@ def _expire(waiting: "asyncio.Future[None]") -> None:
 if sys.platform == "win32":
 
     def _unacknowledged(sock: socket.socket) -> int:
-        """Windows cannot tell how many bytes sent are still under way."""
+        """Return 0: Windows does not say how many bytes are unacknowledged."""
         return 0
 
 else:
@@ -245,8 +252,8 @@ else:
     import termios
 
     def _unacknowledged(sock: socket.socket) -> int:
-        """How many bytes sent are not yet with the peer; 0 on systems that do not tell of sockets."""
+        """Return how many bytes the client has not acknowledged yet; 0 on systems that do not say so for sockets."""
         count = array("i", [0])
-        with suppress(OSError, ValueError):  # a peer that has gone meanwhile leaves a socket without a number
+        with suppress(OSError, ValueError):  # the socket has no descriptor if the connection closed meanwhile
             fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
         return count[0]
