@@ -5,10 +5,10 @@ import signal
 import socket
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
+from functools import partial
+from operator import attrgetter
 from types import FrameType, TracebackType
-from typing import Self, TypeAlias
+from typing import Self
 
 from forbear.testing.cloud.app import CloudApp
 from forbear.testing.cloud.faults.checks import whole
@@ -52,8 +52,8 @@ class Cloud:
             raise TypeError(f"`allowed_hosts` must be a sequence of names, got {allowed_hosts!r}: write it as a list")
         self._host = host
         self._port = whole("port", port, maximum=65_535)
-        self._limits = ServerLimits(
-            Hosts(allowed_hosts),
+        self._hosts = Hosts(allowed_hosts)
+        self._limits = (
             whole("body_limit", body_limit, minimum=1),
             whole("connection_limit", connection_limit, minimum=1),
         )
@@ -114,7 +114,8 @@ class Cloud:
     def start(self) -> Self:
         """Start the server; does nothing if it is running."""
         if self._server is None:
-            self._server = _Server(CloudApp(self._state), listen(self._host, self._port), self._limits)
+            app, sock = CloudApp(self._state), listen(self._host, self._port)
+            self._server = _Server(app, sock, self._hosts, *self._limits)
         return self
 
     def stop(self) -> None:
@@ -151,89 +152,68 @@ def listen(host: str, port: int) -> socket.socket:
         raise OSError(error.errno, text) from None
 
 
-@dataclass(frozen=True, slots=True)
-class ServerLimits:
-    """The hosts that requests may name, the largest body in bytes, and the most connections at once."""
-
-    hosts: Hosts
-    body: int
-    connections: int
-
-
-Connections: TypeAlias = "dict[asyncio.Task[None], SocketStream]"
-
-
-async def serve_until(
-    stop: asyncio.Event, app: CloudApp, sock: socket.socket, limits: ServerLimits, connections: Connections
-) -> None:
-    """Accept `connections` on `sock` and serve them until `stop` is set, then close them all.
+class _Server:
+    """One run of the server, in a thread with its own event loop, because the caller's loop may be busy or absent.
 
     A connection beyond the limit replaces the one that has waited longest for a request. If none is waiting, the new
     one is refused.
     """
-    loop = asyncio.get_running_loop()
-    served: dict[asyncio.Task[None], ServerConnection] = {}
 
-    def connected(stream: SocketStream) -> None:
-        if len(connections) >= limits.connections:
-            idle = [(since, task) for task, each in served.items() if (since := each.waiting_since) is not None]
-            if not idle:
-                stream.abort()
-                return
-            _, longest = min(idle, key=itemgetter(0))
-            del served[longest]
-            connections[longest].abort()
-        connection = ServerConnection(app, stream, limits.hosts, limits.body)
-        task = loop.create_task(connection.run())
-        connections[task], served[task] = stream, connection
-        task.add_done_callback(left)
-
-    def left(task: asyncio.Task[None]) -> None:
-        connections.pop(task, None)
-        served.pop(task, None)
-
-    buffer = memoryview(bytearray(BUFFER))
-    server = await loop.create_server(lambda: SocketStream(connected, buffer), sock=sock)
-    try:
-        await stop.wait()
-    finally:
-        # A connection that asyncio is just accepting when the server closes would stay open. So stop accepting first,
-        # wait for those in progress, and then close.
-        loop.remove_reader(sock.fileno())
-        accepting = asyncio.all_tasks() - connections.keys() - {asyncio.current_task()}
-        await asyncio.gather(*accepting, return_exceptions=True)
-        server.close()
-        remaining = dict(connections)
-        for task, stream in remaining.items():
-            # Abort as well, because a task that has not started yet would not close its connection.
-            task.cancel()
-            stream.abort()
-        await asyncio.gather(*remaining, *(stream.close() for stream in remaining.values()), return_exceptions=True)
-        await server.wait_closed()
-
-
-class _Server:
-    """One run of the server, in a thread with its own event loop, because the caller's loop may be busy or absent."""
-
-    def __init__(self, app: CloudApp, sock: socket.socket, limits: ServerLimits) -> None:
+    def __init__(
+        self, app: CloudApp, sock: socket.socket, hosts: Hosts, body_limit: int, connection_limit: int
+    ) -> None:
         host, port = sock.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
-        self._app = app
+        self.connections: dict[asyncio.Task[None], ServerConnection] = {}
         self._sock = sock
-        self._limits = limits
-        self.connections: Connections = {}
+        self._connection_limit = connection_limit
+        self._connection = partial(ServerConnection, app, hosts, body_limit)
         self._loop = asyncio.SelectorEventLoop()  # also on Windows, where the default loop cannot stop accepting
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="forbear-cloud", daemon=True)
         self._thread.start()
 
-    def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
-            runner.run(serve_until(self._stop, self._app, self._sock, self._limits, self.connections))
-
     def stop(self) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
         self._thread.join()
+
+    def _run(self) -> None:
+        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        """Accept connections and serve them until `stop`, then close them all."""
+        buffer = memoryview(bytearray(BUFFER))
+        server = await self._loop.create_server(lambda: SocketStream(self._accept, buffer), sock=self._sock)
+        try:
+            await self._stop.wait()
+        finally:
+            # A connection that asyncio is just accepting when the server closes would stay open. So stop accepting
+            # first, wait for those in progress, and then close.
+            self._loop.remove_reader(self._sock.fileno())
+            accepting = asyncio.all_tasks() - self.connections.keys() - {asyncio.current_task()}
+            await asyncio.gather(*accepting, return_exceptions=True)
+            server.close()
+            remaining = dict(self.connections)
+            for task, connection in remaining.items():
+                # Abort as well, because a task that has not started yet would not close its connection.
+                task.cancel()
+                connection.abort()
+            closing = (connection.stream.close() for connection in remaining.values())
+            await asyncio.gather(*remaining, *closing, return_exceptions=True)
+            await server.wait_closed()
+
+    def _accept(self, stream: SocketStream) -> None:
+        if len(self.connections) >= self._connection_limit:
+            waiting = [each for each in self.connections.values() if each.waiting_since is not None]
+            if not waiting:
+                stream.abort()
+                return
+            min(waiting, key=attrgetter("waiting_since")).abort()
+        connection = self._connection(stream)
+        task = self._loop.create_task(connection.run())
+        self.connections[task] = connection
+        task.add_done_callback(self.connections.pop)
 
 
 def serve(

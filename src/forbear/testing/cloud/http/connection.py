@@ -44,9 +44,9 @@ class ServerConnection:
     `hosts` checks the host that each request names; `body_limit` is the largest request body in bytes.
     """
 
-    def __init__(self, app: Application, stream: SocketStream, hosts: Hosts, body_limit: int) -> None:
+    def __init__(self, app: Application, hosts: Hosts, body_limit: int, stream: SocketStream) -> None:
         self._app = app
-        self._stream = stream
+        self.stream = stream
         self._incoming = Incoming(stream, hosts, body_limit, app.interrupted)
 
     @property
@@ -54,22 +54,27 @@ class ServerConnection:
         """Return when the wait for the next request began, on the loop's clock; None while a request is served."""
         return self._incoming.waiting_since
 
+    def abort(self) -> None:
+        """Close the connection at once."""
+        self._incoming.waiting_since = None
+        self.stream.abort()
+
     async def run(self) -> None:
         """Serve until either side closes the connection; an error ends this connection only."""
         try:
             while await self._serve_one():
                 pass
         except OSError:
-            self._stream.abort()
+            self.stream.abort()
         except Exception:
             _log.exception("a connection of the embedded cloud failed")
-            self._stream.abort()
+            self.stream.abort()
         except asyncio.CancelledError:
             # The server stops: it discards what the client has not read yet.
-            self._stream.abort()
+            self.stream.abort()
             raise
         finally:
-            await self._stream.close()
+            await self.stream.close()
 
     async def _serve_one(self) -> bool:
         """Serve one request; return whether the connection can serve another."""
@@ -78,7 +83,7 @@ class ServerConnection:
                 request = await self._incoming.next(moving)
                 if request is None:
                     return False
-                self._stream.allow(None)
+                self.stream.allow(None)
                 delivery = await self._app.answer(request)
                 moving.stored = request.method not in _READS
             with self._app.space.moving() as moving:
@@ -99,7 +104,7 @@ class ServerConnection:
             case ResponseEnd.STALL:
                 await self._gone(delivery.limit)
             case ResponseEnd.RESET:
-                await self._stream.reset()
+                await self.stream.reset()
             case ResponseEnd.CLOSE:
                 pass
             case ResponseEnd.KEEP:
@@ -115,28 +120,28 @@ class ServerConnection:
         before, body, after = framed(response, time.time(), lasting=lasting, chunked=chunked, head_only=head_only)
         body = body.cut(0, delivery.cut)
         if len(body) <= _SMALL:
-            await self._stream.write(before + bytes(body) + (after if whole else b""))
+            await self.stream.write(before + bytes(body) + (after if whole else b""))
             return
-        await self._stream.write(before)
+        await self.stream.write(before)
         for piece in body.pieces:
             view = memoryview(piece)
             for start in range(0, len(view), _PIECE):
-                await self._stream.write(view[start : start + _PIECE])
+                await self.stream.write(view[start : start + _PIECE])
         if whole:
-            await self._stream.write(after)
+            await self.stream.write(after)
 
     async def _refuse(self, error: ApiError) -> None:
         """Send an error for a request that cannot be read, and close once the client had time to read the error."""
-        self._stream.allow(None)
+        self.stream.allow(None)
         self._incoming.lasting = False
         response = storage_error(error)
         await self._send(response, Delivery(response))
         # Closing with unread data would reset the connection, and the client would lose the error.
-        self._stream.write_end()
+        self.stream.write_end()
         await self._gone(_SECONDS_TO_READ_A_REFUSAL)
 
     async def _gone(self, limit: float) -> None:
         """Discard what the client sends until it leaves, for at most `limit` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit):
-                await self._stream.drop()
+                await self.stream.drop()
