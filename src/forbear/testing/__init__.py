@@ -1,4 +1,4 @@
-"""What tests of retrying code need: time that does not pass, scripted callables, fixtures for pytest, and a cloud."""
+"""Tools to test code that retries: virtual time, scripted callables, fixtures for pytest, and an embedded cloud."""
 
 from forbear.testing.script import AsyncScript, Call, Script, ScriptEnded
 from forbear.testing.virtual_time import VirtualTime, virtual_time

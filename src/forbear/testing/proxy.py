@@ -1,4 +1,4 @@
-"""A proxy on loopback that cuts connections where it is told to; it knows no protocol and no server."""
+"""A TCP proxy on loopback that cuts connections at the moments that a function chooses."""
 
 import asyncio
 import threading
@@ -12,27 +12,28 @@ from typing import Self, TypeAlias
 _PIECE = 65_536
 
 Cut: TypeAlias = Callable[[bytes, bytes | None], bool]
-"""Whether to cut the connection instead of passing a piece on.
+"""A function that returns whether to cut the connection instead of forwarding a piece.
 
-The first argument is what the client has sent since it was last sent anything. The second is None where that is about
-to be passed on, so that a cut loses a request, and a piece of the reply where a cut loses that.
+The first argument is the request: what the client has sent since it last received anything. The second is None if the
+proxy is about to forward the request, which a cut then loses. Otherwise it is the piece of the response that the proxy
+is about to forward, and a cut loses that.
 """
 
 
 class Proxy:
-    """Passes on what comes over TCP to a server and back, until `cut` says to cut: `with Proxy(path, cut) as proxy:`.
+    """Forward TCP connections to a server, until `cut` returns True: `with Proxy(path, cut) as proxy:`.
 
-    `target` is the path of a Unix socket, or a host and a port. `cut` is called in the proxy's thread, once at a time,
-    for each piece as it arrives (64 KiB at most): where it says True, the piece is lost and both ends are closed. An
-    error of `cut` ends that connection, and comes out when the proxy is left.
+    `target` is the path of a Unix socket, or a host and a port. `cut` is called in the proxy's thread, one call at a
+    time, for each piece that arrives (at most 64 KiB). When it returns True, the piece is lost and both connections are
+    closed. An error in `cut` closes the connection, and is raised at the end of the `with` block.
     """
 
     def __init__(self, target: str | tuple[str, int], cut: Cut) -> None:
         self.host = "127.0.0.1"
         self.port = 0
-        """Where it listens, once it has been entered."""
+        """The port that the proxy listens on, within the `with` block."""
         self.cuts: Counter[str] = Counter()
-        """How many "requests" and "replies" were lost."""
+        """How many "requests" and "replies" were lost, by these names."""
         self._target = target
         self._cut = cut
         self._connections = set[asyncio.Task[None]]()
@@ -65,10 +66,10 @@ class Proxy:
         self._ready.set()
         await self._stop.wait()
         server.close()
-        left = list(self._connections)
-        for connection in left:
+        connections = list(self._connections)
+        for connection in connections:
             connection.cancel()
-        await asyncio.gather(*left, return_exceptions=True)
+        await asyncio.gather(*connections, return_exceptions=True)
         await server.wait_closed()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -82,12 +83,13 @@ class Proxy:
             upstream, onward = await self._connect()
             ends.append(onward)
             exchange = _Exchange()
-            ways = [self._requests(exchange, reader, onward), self._replies(exchange, upstream, writer)]
-            for way in asyncio.as_completed(ways):
-                await way  # when either way ends, both do
+            requests = self._forward(exchange, reader, onward, is_response=False)
+            responses = self._forward(exchange, upstream, writer, is_response=True)
+            for direction in asyncio.as_completed([requests, responses]):
+                await direction  # when one direction ends, so does the other
                 break
         except OSError:
-            pass  # the server is gone, or the client
+            pass  # the server or the client closed the connection
         except Exception as error:
             self._errors.append(error)
         finally:
@@ -102,40 +104,32 @@ class Proxy:
             return await asyncio.open_unix_connection(self._target)
         return await asyncio.open_connection(*self._target)
 
-    async def _requests(
-        self, exchange: "_Exchange", reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    async def _forward(
+        self, exchange: "_Exchange", reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, is_response: bool
     ) -> None:
         while piece := await reader.read(_PIECE):
-            exchange.sent(piece)
-            if self._cut(exchange.asked, None):
-                self.cuts["requests"] += 1
-                return
-            writer.write(piece)
-            await writer.drain()
-
-    async def _replies(self, exchange: "_Exchange", reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while piece := await reader.read(_PIECE):
-            exchange.replied = True
-            if self._cut(exchange.asked, piece):
-                self.cuts["replies"] += 1
+            if not is_response:
+                exchange.add(piece)
+            exchange.responded = is_response
+            if self._cut(exchange.request, piece if is_response else None):
+                self.cuts["replies" if is_response else "requests"] += 1
                 return
             writer.write(piece)
             await writer.drain()
 
 
 class _Exchange:
-    """What a client has sent last."""
+    """The latest request of a client, and whether its response has begun."""
 
     def __init__(self) -> None:
-        self.asked = b""
-        self.replied = False
+        self.request = b""
+        self.responded = False
 
-    def sent(self, piece: bytes) -> None:
-        self.asked = piece if self.replied else self.asked + piece
-        self.replied = False
+    def add(self, piece: bytes) -> None:
+        self.request = piece if self.responded else self.request + piece
 
 
 def at_random(rate: float, seed: int) -> Cut:
-    """Cut at this rate (0 to 1) for each piece, either way."""
+    """Return a function that cuts at this rate (0 to 1) for each piece, in both directions."""
     dice = Random(seed)
-    return lambda asked, reply: dice.random() < rate
+    return lambda request, response: dice.random() < rate

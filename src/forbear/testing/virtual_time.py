@@ -1,6 +1,6 @@
-"""Virtual time: waits take no time, and end in their order. It knows clocks and event loops, and no retry rule.
+"""Virtual time: waits take no real time, and end in the order in which they would.
 
-Event loops are imported only where they run: every pytest run loads this module, whether it waits or not.
+Functions import asyncio and trio when they need them, because every pytest run loads this module.
 """
 
 import time
@@ -19,21 +19,21 @@ if TYPE_CHECKING:
 
     import trio
 
-# asyncio does not tell when all tasks are waiting. A task that hands on to others (by a queue, a group, a cancellation)
-# takes a round of the loop for each; after so many without a new wait, nobody is taken to be under way.
+# asyncio does not say when all tasks are waiting. A task that wakes another (by a queue, a group, a cancellation) takes
+# one round of the loop. After so many rounds without a new wait, all tasks count as waiting.
 _QUIET_ROUNDS = 50
 
 
 class VirtualTime:
-    """The clock that `virtual_time()` yields; in asyncio and trio it jumps to the next waiter when all tasks wait.
+    """The clock that `virtual_time()` yields; in asyncio and trio it jumps to the next alarm when all tasks wait.
 
-    A task that waits for real I/O or a thread counts as waiting, so time may jump while its answer is under way.
-    Threads may share a clock, event loops only one after the other.
+    A task that waits for real I/O or a thread counts as waiting, so time may jump before its result arrives. Threads
+    can share a clock; event loops can use it one after the other.
     """
 
     def __init__(self) -> None:
         self.slept: list[float] = []
-        """Every wait between attempts, sync and async, in seconds and in the order in which they began."""
+        """The waits between attempts, sync and async, in seconds, in the order in which they began."""
         self._elapsed = 0.0
         self._began = time.time()
         self._lock = Lock()
@@ -45,26 +45,26 @@ class VirtualTime:
 
     @property
     def elapsed(self) -> float:
-        """Virtual seconds since the block was entered."""
+        """Return the virtual seconds since the block began."""
         return self._elapsed
 
     @property
     def now(self) -> float:
-        """The virtual wall clock in seconds since the epoch; it starts at the real time."""
+        """Return the virtual wall clock in seconds since the epoch; it starts at the real time."""
         return self._began + self._elapsed
 
     def advance(self, seconds: float) -> None:
-        """Let so many seconds pass at once, as sync code that takes this long would; not recorded in `slept`."""
+        """Move the clock by so many seconds, for sync code that takes this long; `slept` does not record it."""
         check.seconds("seconds", seconds)
         with self._lock:
             self._elapsed += seconds
 
     def sleep(self, seconds: float) -> None:
-        """Advance, by the name of what it stands for in a scripted function."""
+        """Move the clock as `advance` does; for scripted functions that would sleep."""
         self.advance(seconds)
 
     async def asleep(self, seconds: float) -> None:
-        """Let so many seconds pass for this task, as async code that takes this long would; not recorded in `slept`."""
+        """Let so many virtual seconds pass for this task, as async code that takes time; `slept` does not record it."""
         check.seconds("seconds", seconds)
         passed = _event()
         with self._alarm(seconds, passed.set):
@@ -72,7 +72,7 @@ class VirtualTime:
 
     @asynccontextmanager
     async def within(self, seconds: float) -> AsyncGenerator[None]:
-        """Cut the block short with AttemptTimeout after so many virtual seconds."""
+        """End the block with AttemptTimeout after so many virtual seconds."""
         if in_trio():
             import trio
 
@@ -96,7 +96,7 @@ class VirtualTime:
 
     @contextmanager
     def _alarm(self, seconds: float, ring: Callable[[], None]) -> Generator[None]:
-        """Call `ring` in so many seconds, unless the block ends before."""
+        """Call `ring` after so many virtual seconds, unless the block ends before."""
         number = next(self._numbers)
         heappush(self._queue, (self._elapsed + seconds, number))
         self._alarms[number] = ring
@@ -109,7 +109,7 @@ class VirtualTime:
             self._quiet = 0
 
     def _drive(self) -> None:
-        """Have time moved in the running event loop until no alarm is left, if it is not already."""
+        """Start to move time in the running event loop, until no alarm is left; do nothing if it moves already."""
         if in_trio():
             import trio
 
@@ -134,7 +134,7 @@ class VirtualTime:
         self._driven_by = None
 
     def _drive_asyncio(self, loop: "asyncio.AbstractEventLoop") -> None:
-        """One round of the loop; asyncio has no way to ask whether another callback is ready."""
+        """Count one round of the loop; asyncio cannot say whether another callback is ready."""
         if not self._alarms:
             self._driven_by = None
             return
@@ -145,7 +145,7 @@ class VirtualTime:
         loop.call_soon(self._drive_asyncio, loop)
 
     def _ring_next(self) -> None:
-        """Jump to the next alarm, unless time has passed it already, and ring all that are due."""
+        """Move the clock to the next alarm, unless it is past that already, and ring all alarms that are due."""
         with self._lock:
             while self._queue and self._queue[0][1] not in self._alarms:
                 heappop(self._queue)
@@ -158,7 +158,7 @@ class VirtualTime:
 
 
 class VirtualRuntime(Runtime):
-    """The runtime that has its clock and sleep from `time`, and its randomness from a seed, if there is one."""
+    """A runtime with the clock and sleep of `time`, and with randomness from `seed` (None: real randomness)."""
 
     def __init__(self, time: VirtualTime, seed: int | None) -> None:
         self.time = time
@@ -168,25 +168,25 @@ class VirtualRuntime(Runtime):
             self.random = Random(seed).random
 
     def monotonic(self) -> float:
-        """The virtual seconds."""
+        """Return the virtual seconds since the block began."""
         return self.time.elapsed
 
     def now(self) -> float:
-        """The virtual wall clock."""
+        """Return the virtual wall clock in seconds since the epoch."""
         return self.time.now
 
     def sleep(self, seconds: SupportsIndex | float) -> None:
-        """Record a wait and let it pass."""
+        """Record a wait, and move the clock by it."""
         self.time.slept.append(float(seconds))
         self.time.advance(float(seconds))
 
     async def asleep(self, seconds: float) -> None:
-        """Record a wait and let it pass for this task."""
+        """Record a wait, and let it pass for this task."""
         self.time.slept.append(seconds)
         await self.time.asleep(seconds)
 
     def within(self, seconds: float) -> AbstractAsyncContextManager[None]:
-        """Cut the block short after so many virtual seconds."""
+        """End the block with AttemptTimeout after so many virtual seconds."""
         return self.time.within(seconds)
 
 
@@ -201,7 +201,7 @@ def _event() -> "asyncio.Event | trio.Event":
 
 
 def clock() -> VirtualTime:
-    """The clock by which the caller's runs go; RuntimeError where that is the real one."""
+    """Return the virtual clock of this context; RuntimeError outside `virtual_time()`."""
     runtime = current.get()
     if not isinstance(runtime, VirtualRuntime):
         raise RuntimeError("there is no virtual time here: do this within `with virtual_time():`")
@@ -210,10 +210,11 @@ def clock() -> VirtualTime:
 
 @contextmanager
 def virtual_time(seed: int | None = None) -> Generator[VirtualTime]:
-    """Within the block no retry waits: it moves a virtual clock instead, in this thread or task and what they start.
+    """Replace the waits of retries within the block by moves of a virtual clock, and yield that clock.
 
-    With a `seed` the jitter is the same every time; without one (default) it stays random. Blocks may be nested; each
-    has a clock of its own. Threads see the clock if they run in a copy of the context (`asyncio.to_thread` does).
+    It applies to this thread or task and the tasks that it starts. Threads see the clock if they run in a copy of the
+    context, as those of `asyncio.to_thread` do. With a `seed` the jitter is the same every time; without one (default)
+    it stays random. Blocks can be nested; each has its own clock.
     """
     time = VirtualTime()
     token = current.set(VirtualRuntime(time, seed))
