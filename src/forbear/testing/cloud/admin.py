@@ -1,6 +1,8 @@
 """The administration under /_cloud/: state, logs and faults as JSON, for other processes."""
 
+from collections.abc import Callable
 from dataclasses import asdict
+from typing import TypeAlias
 
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.plan import OLD_ACTION, RandomFaults, fault_from_json
@@ -17,14 +19,6 @@ from forbear.testing.cloud.storage.resources import bucket_resource, object_reso
 PREFIX = "/_cloud/"
 _LARGEST_PLAN = 4 * 1024 * 1024
 _RENAMED = f"the action '{OLD_ACTION}' is deprecated: use 'random_faults'"
-_METHODS = {
-    "health": ("GET",),
-    "state": ("GET",),
-    "effects": ("GET",),
-    "requests": ("GET",),
-    "faults": ("POST", "DELETE"),
-    "reset": ("POST",),
-}
 
 
 def administer(state: CloudState, request: HttpRequest) -> HttpResponse:
@@ -33,33 +27,17 @@ def administer(state: CloudState, request: HttpRequest) -> HttpResponse:
         text = "A web page may not administer the embedded cloud: requests with an Origin are refused."
         raise ApiError(403, text, "originNotAllowed")
     name = request.path.removeprefix(PREFIX)
-    if name not in _METHODS:
-        raise ApiError(404, f"Not Found: under {PREFIX} there are {', '.join(_METHODS)}.")
-    if request.method not in _METHODS[name]:
-        allowed = ", ".join(_METHODS[name])
+    if name not in _COMMANDS:
+        raise ApiError(404, f"Not Found: under {PREFIX} there are {', '.join(_COMMANDS)}.")
+    command = _COMMANDS[name].get(request.method)
+    if command is None:
+        allowed = ", ".join(_COMMANDS[name])
         raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
-    match name:
-        case "state":
-            return json_response(_state(state, f"http://{request.host}"))
-        case "effects":
-            return json_response({"total": state.effects.total, "effects": [asdict(entry) for entry in state.effects]})
-        case "requests":
-            return json_response(
-                {"total": state.requests.total, "requests": [asdict(entry) for entry in state.requests]}
-            )
-        case "faults" if request.method == "POST":
-            return _add_faults(state, request.body)
-        case "faults":
-            state.plan.clear()
-        case "reset":
-            state.reset()
-        case _:
-            pass
-    return json_response({"status": "ok"})
+    return json_response(command(state, request) or {"status": "ok"})
 
 
-def _state(state: CloudState, base: str) -> JsonObject:
-    store = state.store
+def _state(state: CloudState, request: HttpRequest) -> JsonObject:
+    store, base = state.store, f"http://{request.host}"
     return {
         "buckets": [
             {
@@ -88,15 +66,15 @@ def _state(state: CloudState, base: str) -> JsonObject:
     }
 
 
-def _add_faults(state: CloudState, body: bytes) -> HttpResponse:
+def _add_faults(state: CloudState, request: HttpRequest) -> JsonObject:
     """Add one fault or a list of them; none if one of them is wrong."""
-    value = json_value(body, _LARGEST_PLAN)
+    value = json_value(request.body, _LARGEST_PLAN)
     entries = value if isinstance(value, list) else [value]
     faults = [_fault(entry, f"faults[{number}]: " if entries is value else "") for number, entry in enumerate(entries)]
     for fault in faults:
         state.plan.add(fault)
     old = any(isinstance(entry, dict) and entry.get("action") == OLD_ACTION for entry in entries)
-    return json_response({"status": "ok", "armed": len(faults), **({"warnings": [_RENAMED]} if old else {})})
+    return {"status": "ok", "armed": len(faults), **({"warnings": [_RENAMED]} if old else {})}
 
 
 def _fault(value: Json, prefix: str) -> Fault | RandomFaults:
@@ -104,3 +82,18 @@ def _fault(value: Json, prefix: str) -> Fault | RandomFaults:
         return fault_from_json(value)
     except (TypeError, ValueError) as error:
         raise ApiError(400, f"{prefix}{error}") from None
+
+
+_Command: TypeAlias = "Callable[[CloudState, HttpRequest], JsonObject | None]"
+_COMMANDS: dict[str, dict[str, _Command]] = {
+    "health": {"GET": lambda _state, _request: None},
+    "state": {"GET": _state},
+    "effects": {
+        "GET": lambda state, _: {"total": state.effects.total, "effects": [asdict(each) for each in state.effects]}
+    },
+    "requests": {
+        "GET": lambda state, _: {"total": state.requests.total, "requests": [asdict(each) for each in state.requests]}
+    },
+    "faults": {"POST": _add_faults, "DELETE": lambda state, _: state.plan.clear()},
+    "reset": {"POST": lambda state, _: state.reset()},
+}

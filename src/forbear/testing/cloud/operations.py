@@ -4,112 +4,29 @@ The ids are those of the APIs. The XML API has none, so its ids are our own. A r
 steps: `storage.objects.insert.start`, `.send`, `.query` and `.cancel`.
 """
 
-_IAM_PROJECT = "/v1/projects/{project}"
-_ACCOUNTS = f"{_IAM_PROJECT}/serviceAccounts"
-_ACCOUNT = f"{_ACCOUNTS}/{{account}}"
-_ACCOUNT_KEYS = f"{_ACCOUNT}/keys"
-_ACCOUNT_KEY = f"{_ACCOUNT_KEYS}/{{key}}"
-_ROLES = f"{_IAM_PROJECT}/roles"
-_ROLE = f"{_ROLES}/{{role}}"
+from typing import TypeAlias
 
-_POLICY_VERBS = ("getIamPolicy", "setIamPolicy", "testIamPermissions")
+Routes: TypeAlias = "tuple[tuple[str, str, str], ...]"
+"""Operation ids, each with an HTTP method and a path that reaches it."""
 
-IAM_ROUTES: tuple[tuple[str, str, str], ...] = (
-    ("iam.projects.serviceAccounts.create", "POST", _ACCOUNTS),
-    ("iam.projects.serviceAccounts.list", "GET", _ACCOUNTS),
-    ("iam.projects.serviceAccounts.get", "GET", _ACCOUNT),
-    ("iam.projects.serviceAccounts.patch", "PATCH", _ACCOUNT),
-    ("iam.projects.serviceAccounts.update", "PUT", _ACCOUNT),
-    ("iam.projects.serviceAccounts.delete", "DELETE", _ACCOUNT),
-    *((f"iam.projects.serviceAccounts.{verb}", "POST", f"{_ACCOUNT}:{verb}")
-      for verb in ("undelete", "enable", "disable", *_POLICY_VERBS)),
-    ("iam.projects.serviceAccounts.keys.create", "POST", _ACCOUNT_KEYS),
-    ("iam.projects.serviceAccounts.keys.list", "GET", _ACCOUNT_KEYS),
-    ("iam.projects.serviceAccounts.keys.get", "GET", _ACCOUNT_KEY),
-    ("iam.projects.serviceAccounts.keys.delete", "DELETE", _ACCOUNT_KEY),
-    ("iam.projects.serviceAccounts.keys.enable", "POST", f"{_ACCOUNT_KEY}:enable"),
-    ("iam.projects.serviceAccounts.keys.disable", "POST", f"{_ACCOUNT_KEY}:disable"),
-    ("iam.projects.serviceAccounts.keys.upload", "POST", f"{_ACCOUNT_KEYS}:upload"),
-    ("iam.projects.roles.create", "POST", _ROLES),
-    ("iam.projects.roles.list", "GET", _ROLES),
-    ("iam.projects.roles.get", "GET", _ROLE),
-    ("iam.projects.roles.patch", "PATCH", _ROLE),
-    ("iam.projects.roles.delete", "DELETE", _ROLE),
-    ("iam.projects.roles.undelete", "POST", f"{_ROLE}:undelete"),
-    *((f"cloudresourcemanager.projects.{verb}", "POST", f"/{version}/projects/{{project}}:{verb}")
-      for version in ("v1", "v3") for verb in _POLICY_VERBS),
-)  # fmt: skip
+_METHODS = {
+    "list": "GET",
+    "insert": "POST",
+    "create": "POST",
+    "get": "GET",
+    "patch": "PATCH",
+    "update": "PUT",
+    "delete": "DELETE",
+}
 
 
-_LOCATION = "/v1/projects/{project}/locations/{location}"
-
-
-def _resources(kind: str) -> tuple[tuple[str, str, str], ...]:
-    collection = f"{_LOCATION}/{kind}"
-    prefix = f"redis.projects.locations.{kind}"
-    return (
-        (f"{prefix}.create", "POST", collection),
-        (f"{prefix}.list", "GET", collection),
-        (f"{prefix}.get", "GET", f"{collection}/{{resource}}"),
-        (f"{prefix}.patch", "PATCH", f"{collection}/{{resource}}"),
-        (f"{prefix}.delete", "DELETE", f"{collection}/{{resource}}"),
+def _resource(prefix: str, collection: str, variable: str, *names: str) -> Routes:
+    """Return the routes of a kind of resource: the operations named on its collection and on each of its members."""
+    member = f"{collection}/{{{variable}}}"
+    return tuple(
+        (f"{prefix}.{name}", _METHODS[name], collection if name in {"list", "insert", "create"} else member)
+        for name in names
     )
-
-
-_OPERATIONS = f"{_LOCATION}/operations"
-_INSTANCE = f"{_LOCATION}/instances/{{resource}}"
-
-MEMORYSTORE_ROUTES: tuple[tuple[str, str, str], ...] = (
-    *_resources("instances"),
-    *_resources("clusters"),
-    ("redis.projects.locations.instances.failover", "POST", f"{_INSTANCE}:failover"),
-    ("redis.projects.locations.instances.upgrade", "POST", f"{_INSTANCE}:upgrade"),
-    ("redis.projects.locations.operations.list", "GET", _OPERATIONS),
-    ("redis.projects.locations.operations.get", "GET", f"{_OPERATIONS}/{{operation}}"),
-    ("redis.projects.locations.operations.cancel", "POST", f"{_OPERATIONS}/{{operation}}:cancel"),
-    ("redis.projects.locations.operations.delete", "DELETE", f"{_OPERATIONS}/{{operation}}"),
-)
-
-JOBS = tuple(
-    operation
-    for operation, _, _ in MEMORYSTORE_ROUTES
-    if operation.endswith((".create", ".patch", "instances.delete", "clusters.delete", ".failover", ".upgrade"))
-)
-"""Those that start a long-running operation."""
-
-
-XML_GET, XML_PUT, XML_PART = "xml.object.get", "xml.object.put", "xml.object.put.part"
-XML_SESSION, XML_STATUS, XML_CANCEL = (
-    "xml.object.put.session",
-    "xml.object.put.session.status",
-    "xml.object.delete.session",
-)
-
-XML_OPERATIONS = (
-    "xml.service.get",
-    "xml.bucket.get",
-    "xml.bucket.get.uploads",
-    "xml.bucket.head",
-    "xml.bucket.put",
-    "xml.bucket.delete",
-    XML_GET,
-    "xml.object.get.uploadId",
-    "xml.object.head",
-    XML_PUT,
-    "xml.object.put.copy",
-    "xml.object.put.metadata",
-    "xml.object.put.compose",
-    XML_PART,
-    "xml.object.put.part.copy",
-    XML_SESSION,
-    XML_STATUS,
-    "xml.object.post.resumable",
-    "xml.object.post.uploads",
-    "xml.object.post.uploadId",
-    "xml.object.delete",
-    "xml.object.delete.uploadId",
-    XML_CANCEL,
-)
 
 
 _STORAGE = "/storage/v1"
@@ -121,21 +38,9 @@ _MANAGED_FOLDER = f"{_BUCKET}/managedFolders/{{managedFolder}}"
 _PROJECT = f"{_STORAGE}/projects/{{project}}"
 _KEY = f"{_PROJECT}/hmacKeys/{{accessId}}"
 _UPLOAD = "/upload/storage/v1/b/{bucket}/o"
+_ACL_OPERATIONS = ("list", "insert", "get", "patch", "update", "delete")
 
-
-def _entries(kind: str, collection: str) -> tuple[tuple[str, str, str], ...]:
-    entry = f"{collection}/{{entity}}"
-    return (
-        (f"storage.{kind}.list", "GET", collection),
-        (f"storage.{kind}.insert", "POST", collection),
-        (f"storage.{kind}.get", "GET", entry),
-        (f"storage.{kind}.patch", "PATCH", entry),
-        (f"storage.{kind}.update", "PUT", entry),
-        (f"storage.{kind}.delete", "DELETE", entry),
-    )
-
-
-STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
+STORAGE_ROUTES: Routes = (
     ("storage.buckets.list", "GET", f"{_STORAGE}/b"),
     ("storage.buckets.insert", "POST", f"{_STORAGE}/b"),
     ("storage.buckets.get", "GET", _BUCKET),
@@ -184,9 +89,9 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.managedFolders.getIamPolicy", "GET", f"{_MANAGED_FOLDER}/iam"),
     ("storage.managedFolders.setIamPolicy", "PUT", f"{_MANAGED_FOLDER}/iam"),
     ("storage.managedFolders.testIamPermissions", "GET", f"{_MANAGED_FOLDER}/iam/testPermissions"),
-    *_entries("bucketAccessControls", f"{_BUCKET}/acl"),
-    *_entries("defaultObjectAccessControls", f"{_BUCKET}/defaultObjectAcl"),
-    *_entries("objectAccessControls", f"{_OBJECT}/acl"),
+    *_resource("storage.bucketAccessControls", f"{_BUCKET}/acl", "entity", *_ACL_OPERATIONS),
+    *_resource("storage.defaultObjectAccessControls", f"{_BUCKET}/defaultObjectAcl", "entity", *_ACL_OPERATIONS),
+    *_resource("storage.objectAccessControls", f"{_OBJECT}/acl", "entity", *_ACL_OPERATIONS),
     ("storage.notifications.list", "GET", f"{_BUCKET}/notificationConfigs"),
     ("storage.notifications.insert", "POST", f"{_BUCKET}/notificationConfigs"),
     ("storage.notifications.get", "GET", f"{_BUCKET}/notificationConfigs/{{notification}}"),
@@ -201,13 +106,105 @@ STORAGE_ROUTES: tuple[tuple[str, str, str], ...] = (
     ("storage.batch", "POST", "/batch/storage/v1"),
 )
 
+_IAM_PROJECT = "/v1/projects/{project}"
+_ACCOUNTS = f"{_IAM_PROJECT}/serviceAccounts"
+_ACCOUNT = f"{_ACCOUNTS}/{{account}}"
+_ACCOUNT_KEYS = f"{_ACCOUNT}/keys"
+_ACCOUNT_KEY = f"{_ACCOUNT_KEYS}/{{key}}"
+_ROLES = f"{_IAM_PROJECT}/roles"
+_ROLE = f"{_ROLES}/{{role}}"
+
+_POLICY_VERBS = ("getIamPolicy", "setIamPolicy", "testIamPermissions")
+
+IAM_ROUTES: Routes = (
+    ("iam.projects.serviceAccounts.create", "POST", _ACCOUNTS),
+    ("iam.projects.serviceAccounts.list", "GET", _ACCOUNTS),
+    ("iam.projects.serviceAccounts.get", "GET", _ACCOUNT),
+    ("iam.projects.serviceAccounts.patch", "PATCH", _ACCOUNT),
+    ("iam.projects.serviceAccounts.update", "PUT", _ACCOUNT),
+    ("iam.projects.serviceAccounts.delete", "DELETE", _ACCOUNT),
+    *((f"iam.projects.serviceAccounts.{verb}", "POST", f"{_ACCOUNT}:{verb}")
+      for verb in ("undelete", "enable", "disable", *_POLICY_VERBS)),
+    ("iam.projects.serviceAccounts.keys.create", "POST", _ACCOUNT_KEYS),
+    ("iam.projects.serviceAccounts.keys.list", "GET", _ACCOUNT_KEYS),
+    ("iam.projects.serviceAccounts.keys.get", "GET", _ACCOUNT_KEY),
+    ("iam.projects.serviceAccounts.keys.delete", "DELETE", _ACCOUNT_KEY),
+    ("iam.projects.serviceAccounts.keys.enable", "POST", f"{_ACCOUNT_KEY}:enable"),
+    ("iam.projects.serviceAccounts.keys.disable", "POST", f"{_ACCOUNT_KEY}:disable"),
+    ("iam.projects.serviceAccounts.keys.upload", "POST", f"{_ACCOUNT_KEYS}:upload"),
+    ("iam.projects.roles.create", "POST", _ROLES),
+    ("iam.projects.roles.list", "GET", _ROLES),
+    ("iam.projects.roles.get", "GET", _ROLE),
+    ("iam.projects.roles.patch", "PATCH", _ROLE),
+    ("iam.projects.roles.delete", "DELETE", _ROLE),
+    ("iam.projects.roles.undelete", "POST", f"{_ROLE}:undelete"),
+    *((f"cloudresourcemanager.projects.{verb}", "POST", f"/{version}/projects/{{project}}:{verb}")
+      for version in ("v1", "v3") for verb in _POLICY_VERBS),
+)  # fmt: skip
+
+_LOCATION = "/v1/projects/{project}/locations/{location}"
+_REDIS_OPERATIONS = ("create", "list", "get", "patch", "delete")
+_OPERATIONS = f"{_LOCATION}/operations"
+_INSTANCE = f"{_LOCATION}/instances/{{resource}}"
+
+MEMORYSTORE_ROUTES: Routes = (
+    *_resource("redis.projects.locations.instances", f"{_LOCATION}/instances", "resource", *_REDIS_OPERATIONS),
+    *_resource("redis.projects.locations.clusters", f"{_LOCATION}/clusters", "resource", *_REDIS_OPERATIONS),
+    ("redis.projects.locations.instances.failover", "POST", f"{_INSTANCE}:failover"),
+    ("redis.projects.locations.instances.upgrade", "POST", f"{_INSTANCE}:upgrade"),
+    ("redis.projects.locations.operations.list", "GET", _OPERATIONS),
+    ("redis.projects.locations.operations.get", "GET", f"{_OPERATIONS}/{{operation}}"),
+    ("redis.projects.locations.operations.cancel", "POST", f"{_OPERATIONS}/{{operation}}:cancel"),
+    ("redis.projects.locations.operations.delete", "DELETE", f"{_OPERATIONS}/{{operation}}"),
+)
+
+JOBS = tuple(
+    operation
+    for operation, _, _ in MEMORYSTORE_ROUTES
+    if operation.endswith((".create", ".patch", "instances.delete", "clusters.delete", ".failover", ".upgrade"))
+)
+"""The operations of Memorystore that start a long-running operation."""
+
+XML_GET, XML_PUT, XML_PART = "xml.object.get", "xml.object.put", "xml.object.put.part"
+XML_SESSION, XML_STATUS, XML_CANCEL = (
+    "xml.object.put.session",
+    "xml.object.put.session.status",
+    "xml.object.delete.session",
+)
+
+XML_OPERATIONS = (
+    "xml.service.get",
+    "xml.bucket.get",
+    "xml.bucket.get.uploads",
+    "xml.bucket.head",
+    "xml.bucket.put",
+    "xml.bucket.delete",
+    XML_GET,
+    "xml.object.get.uploadId",
+    "xml.object.head",
+    XML_PUT,
+    "xml.object.put.copy",
+    "xml.object.put.metadata",
+    "xml.object.put.compose",
+    XML_PART,
+    "xml.object.put.part.copy",
+    XML_SESSION,
+    XML_STATUS,
+    "xml.object.post.resumable",
+    "xml.object.post.uploads",
+    "xml.object.post.uploadId",
+    "xml.object.delete",
+    "xml.object.delete.uploadId",
+    XML_CANCEL,
+)
+
 INSERT, GET, BATCH = "storage.objects.insert", "storage.objects.get", "storage.batch"
 START, SEND, QUERY, CANCEL = (f"{INSERT}.{step}" for step in ("start", "send", "query", "cancel"))
 SENDS, QUERIES = (SEND, XML_SESSION), (QUERY, XML_STATUS)
-"""The steps of a resumable upload that bring bytes, and those that ask, in either API."""
+"""The steps of a resumable upload that send bytes, and those that query its state, in both APIs of Cloud Storage."""
 
 WRITES, READS = (INSERT, XML_PUT, XML_PART, *SENDS), ("storage.objects.get", XML_GET)
-"""The requests that bring bytes to be stored, and those that may fetch them, in either API."""
+"""The operations that send bytes to be stored, and those that can read them, in both APIs of Cloud Storage."""
 
 _ROUTES = (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)
 OPERATIONS = frozenset((*(route[0] for route in _ROUTES), START, SEND, QUERY, CANCEL, *XML_OPERATIONS))
@@ -218,9 +215,9 @@ ON_OBJECTS = tuple(
         if name.startswith(("storage.objects.", "xml.object.")) and name != "storage.objects.list"
     )
 )
-"""The requests about one object."""
+"""The operations on one object."""
 
 
 def steps_of(operation: str) -> tuple[str, ...]:
-    """The operation with its steps, which only an insert has."""
+    """Return the operation and its steps; only an insert has steps."""
     return (operation, START, SEND, QUERY, CANCEL) if operation == INSERT else (operation,)

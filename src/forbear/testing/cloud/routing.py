@@ -14,7 +14,7 @@ from forbear.testing.cloud.http.errors import ApiError, ErrorForm, google_error,
 from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse
 from forbear.testing.cloud.iam import HANDLERS as IAM_HANDLERS
 from forbear.testing.cloud.memorystore import HANDLERS as MEMORYSTORE_HANDLERS
-from forbear.testing.cloud.operations import BATCH, GET, IAM_ROUTES, INSERT, MEMORYSTORE_ROUTES, STORAGE_ROUTES
+from forbear.testing.cloud.operations import BATCH, GET, IAM_ROUTES, INSERT, MEMORYSTORE_ROUTES, STORAGE_ROUTES, Routes
 from forbear.testing.cloud.xml import HANDLERS as XML_HANDLERS
 from forbear.testing.cloud.xml import find as xml
 from forbear.testing.cloud.xml.document import xml_error
@@ -41,7 +41,7 @@ class Router:
     `/v1/projects/{project}:getIamPolicy`.
     """
 
-    def __init__(self, routes: tuple[tuple[str, str, str], ...]) -> None:
+    def __init__(self, routes: Routes) -> None:
         self._root = _RouteNode()
         self._verbs = set[str]()
         for operation, method, template in routes:
