@@ -47,12 +47,17 @@ def _state(state: CloudState, request: HttpRequest) -> JsonObject:
             for bucket in store.buckets.values()
         ],
         "uploads": [
-            {"id": session.id, "bucket": session.bucket, "name": session.name, "received": len(session.data)}
+            {
+                "id": session.id,
+                "bucket": session.draft.bucket,
+                "name": session.draft.name,
+                "received": len(session.data),
+            }
             for session in store.sessions.values()
             if session.finished is None and session.gone is None
         ],
         "multipartUploads": [
-            {"id": upload_id, "bucket": upload.bucket, "name": upload.name, "parts": sorted(upload.parts)}
+            {"id": upload_id, "bucket": upload.draft.bucket, "name": upload.draft.name, "parts": sorted(upload.parts)}
             for upload_id, upload in store.multiparts.items()
         ],
         "serviceAccounts": [account_resource(account) for account in store.iam.accounts.values()],

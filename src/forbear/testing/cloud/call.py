@@ -7,7 +7,7 @@ from typing import TypeAlias
 from forbear.testing.cloud.http.errors import ErrorForm
 from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, JsonObject
 from forbear.testing.cloud.journal import Effects, LoggedEffect
-from forbear.testing.cloud.storage.conditions import Conditions, read_conditions
+from forbear.testing.cloud.storage.conditions import Conditions, Tagged, check_etag, check_match, read_conditions
 from forbear.testing.cloud.storage.fields import json_object, query_integer
 from forbear.testing.cloud.storage.model import Bucket, StoredObject
 from forbear.testing.cloud.storage.store import Store
@@ -50,6 +50,16 @@ class ApiCall:
     def conditions(self) -> Conditions:
         """Return the preconditions in the query."""
         return read_conditions(self.query)
+
+    def check_read(self, resource: Tagged) -> None:
+        """Check the preconditions and the entity tag of a read: raise 412, or 304 if the client has this version."""
+        self.conditions().check_read(resource)
+        check_etag(self.request.headers, resource.etag)
+
+    def check_write(self, resource: Tagged) -> None:
+        """Check the preconditions and the entity tag of a write: raise 412 unless the resource meets them."""
+        self.conditions().check_write(resource)
+        check_match(self.request.headers, resource.etag)
 
     def bucket(self) -> Bucket:
         """Return the bucket of the path; ApiError 404 if it does not exist."""

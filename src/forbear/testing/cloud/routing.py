@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
 from forbear.testing.cloud.api import HANDLERS as STORAGE_HANDLERS
-from forbear.testing.cloud.api import batch, uploads
+from forbear.testing.cloud.api import uploads
+from forbear.testing.cloud.api.batch import perform_batch
 from forbear.testing.cloud.api.objects import wants_media
 from forbear.testing.cloud.api.partial import read_fields, select
 from forbear.testing.cloud.call import ApiCall, Handler
@@ -141,7 +142,7 @@ def _batch(call: ApiCall) -> HttpResponse:
         inner = replace(call, request=request, operation=route.operation, names=route.names)
         return guarded(lambda: route.handler(inner), route.error_form)
 
-    return batch.answer(call.request, perform)
+    return perform_batch(call.request, perform)
 
 
 def _moves_bytes(request: HttpRequest, operation: str) -> bool:

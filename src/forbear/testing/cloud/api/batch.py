@@ -1,58 +1,61 @@
-"""Batches: many requests of the JSON API in one of multipart/mixed, answered one by one; knows no operation."""
+"""Batches: up to 100 JSON API requests in one multipart/mixed body, performed in order."""
 
 from collections.abc import Callable, Sequence
-from email.message import Message
 from urllib.parse import urlsplit
 
-from forbear.testing.cloud.http.content import Content, content_of
+from forbear.testing.cloud.api.uploads import multipart_delimiter
+from forbear.testing.cloud.http.content import content_of
 from forbear.testing.cloud.http.errors import ApiError, invalid, storage_error
 from forbear.testing.cloud.http.hosts import Hosts
-from forbear.testing.cloud.http.messages import Reply, Request, read_request
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, read_request
 from forbear.testing.cloud.http.outgoing import headers_of
 
-_MOST = 100
-_LARGEST = 10 * 1024 * 1024
-_LARGEST_RESPONSE = 32 * 1024 * 1024
+_MAX_REQUESTS = 100
+_MAX_SIZE = 10 * 1024 * 1024
+_MAX_RESPONSES = 32 * 1024 * 1024
 _TOO_MUCH = "The responses before this one are too large for one batch: send this request by itself."
 _BOUNDARY = "batch_forbear"
 _INHERITED = frozenset({"authorization", "x-goog-user-project"})
-"""Headers that a part takes from its batch unless it has them itself."""
+"""Headers that a request takes from its batch unless it has them itself."""
 
 
-def answer(request: Request, perform: Callable[[Request], Reply]) -> Reply:
-    """Perform the requests of a batch in order, each on its own, and return their responses; 400 for no batch."""
-    parts = _parts(request)
-    if not 1 <= len(parts) <= _MOST:
-        raise invalid(f"A batch has from 1 to {_MOST} requests, got {len(parts)}.")
-    # All of them are read first: a mistake in one has no effect.
-    inner = [_inner(request, part) for part in parts]
+def perform_batch(batch: HttpRequest, perform: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
+    """Perform the requests of a batch in order, and respond with their responses.
+
+    Raise 400 if the batch or a request in it is malformed, before any request is performed. Once the responses exceed
+    32 MiB, the other requests are not performed, and get 413.
+    """
+    parts = _parts(batch)
+    if not 1 <= len(parts) <= _MAX_REQUESTS:
+        raise invalid(f"A batch has from 1 to {_MAX_REQUESTS} requests, got {len(parts)}.")
+    requests = [_inner_request(batch, part) for part in parts]
     pieces: list[bytes] = []
     size = 0
-    for content_id, each in inner:
-        reply = perform(each) if size <= _LARGEST_RESPONSE else storage_error(ApiError(413, _TOO_MUCH))
-        pieces.append(_written(content_id, reply))
+    for content_id, request in requests:
+        response = perform(request) if size <= _MAX_RESPONSES else storage_error(ApiError(413, _TOO_MUCH))
+        pieces.append(_written(content_id, response))
         size += len(pieces[-1])
     body = b"".join((*pieces, f"--{_BOUNDARY}--\r\n".encode()))
-    return Reply(200, (("Content-Type", f"multipart/mixed; boundary={_BOUNDARY}"),), body)
+    return HttpResponse(200, (("Content-Type", f"multipart/mixed; boundary={_BOUNDARY}"),), body)
 
 
-def _parts(request: Request) -> Sequence[bytes]:
-    header = Message()
-    header["Content-Type"] = request.headers.get("content-type", "")
-    boundary = header.get_param("boundary")
-    if header.get_content_type() != "multipart/mixed" or not isinstance(boundary, str) or not boundary:
+def _parts(batch: HttpRequest) -> Sequence[bytes]:
+    """Return the parts of the body, with LF as the line end; raise 400 if it is not multipart/mixed."""
+    delimiter = multipart_delimiter(batch.headers.get("content-type", ""), "multipart/mixed")
+    if delimiter is None:
         raise invalid("A batch needs a Content-Type of multipart/mixed with a boundary.")
-    if len(request.content) > _LARGEST:
-        raise ApiError(413, f"A batch must have at most {_LARGEST} bytes, got {len(request.content)}.")
-    # Lines end with CRLF, or with LF: so write Python's own tools, and the service takes it.
-    body = b"\n" + request.body.replace(b"\r\n", b"\n")
-    first, *parts = body.split(b"\n--" + boundary.encode("latin-1", "replace"), _MOST + 2)
+    if len(batch.content) > _MAX_SIZE:
+        raise ApiError(413, f"A batch must have at most {_MAX_SIZE} bytes, got {len(batch.content)}.")
+    # Lines end with CRLF or with LF: Python's own tools write LF, and the service accepts it.
+    body = b"\n" + batch.body.replace(b"\r\n", b"\n")
+    first, *parts = body.split(b"\n" + delimiter, _MAX_REQUESTS + 2)
     if first.strip() or not parts or not parts[-1].startswith(b"--"):
         raise invalid("A batch begins with a boundary, and ends with one that closes it.")
     return parts[:-1]
 
 
-def _inner(batch: Request, part: bytes) -> tuple[str | None, Request]:
+def _inner_request(batch: HttpRequest, part: bytes) -> tuple[str | None, HttpRequest]:
+    """Read one part: the request in it, and its Content-ID (None if absent)."""
     outer, _, text = part.lstrip(b"\n").partition(b"\n\n")
     fields = _headers(outer)
     if not fields.get("content-type", "").startswith("application/http"):
@@ -67,13 +70,12 @@ def _inner(batch: Request, part: bytes) -> tuple[str | None, Request]:
     length = headers.get("content-length", "")
     if length.isdecimal() and len(length) < 9:
         body = body[: int(length)]
-    target = _target(words[1])
-    content: Content = content_of(body)
-    return fields.get("content-id"), read_request(words[0], target, {**inherited, **headers}, content, batch.host)
+    headers = {**inherited, **headers}
+    return fields.get("content-id"), read_request(words[0], _target(words[1]), headers, content_of(body), batch.host)
 
 
 def _target(text: str) -> str:
-    """Return the path with the query of a target, which may be a whole URL; 403 for one of another host."""
+    """Return the path and query of a request target, which may be a whole URL; raise 403 for a foreign host."""
     if text.startswith("/"):
         return text
     Hosts().check(None, text)
@@ -91,11 +93,11 @@ def _headers(text: bytes) -> dict[str, str]:
     }
 
 
-def _written(content_id: str | None, reply: Reply) -> bytes:
+def _written(content_id: str | None, response: HttpResponse) -> bytes:
+    """Return one part of the batch's response, with the Content-ID that belongs to its request's."""
     lines = [f"--{_BOUNDARY}", "Content-Type: application/http"]
     if content_id is not None:
-        inside = content_id.strip().strip("<>")
-        lines += headers_of((("Content-ID", f"<response-{inside}>"),))
-    body = bytes(content_of(reply.body))
-    lines += ["", f"HTTP/1.1 {reply.status} ", *headers_of(reply.headers), f"Content-Length: {len(body)}"]
+        lines += headers_of((("Content-ID", f"<response-{content_id.strip().strip('<>')}>"),))
+    body = bytes(content_of(response.body))
+    lines += ["", f"HTTP/1.1 {response.status} ", *headers_of(response.headers), f"Content-Length: {len(body)}"]
     return "\r\n".join((*lines, "", "")).encode("ascii") + body + b"\r\n"

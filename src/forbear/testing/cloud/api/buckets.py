@@ -1,29 +1,31 @@
-"""buckets: insert, get, list, patch, update, delete and the lock of a retention policy; objects are elsewhere."""
+"""Buckets: insert, get, list, patch, update, delete, restore, the retention lock, and notification configurations."""
 
-import re
-
-from forbear.testing.cloud.api.acls import predefined_acl
-from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.http.errors import ApiError, invalid, not_found, required
-from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply, json_reply
-from forbear.testing.cloud.storage.conditions import check_etag, check_match
-from forbear.testing.cloud.storage.fields import page, query_flag, query_integer, text
+from forbear.testing.cloud.call import ApiCall
+from forbear.testing.cloud.http.errors import ApiError, conflict, invalid, not_found, required
+from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.storage.fields import query_flag, query_integer, required_integer, text
 from forbear.testing.cloud.storage.model import Bucket, etag_of, nested
-from forbear.testing.cloud.storage.resources import bucket_resource, listing, moment
-from forbear.testing.cloud.storage.retention import check_policy
-from forbear.testing.cloud.storage.softdelete import check_soft_delete, deleted_bucket, deleted_buckets
-from forbear.testing.cloud.storage.writable import acl_field, bucket_fields, merged
+from forbear.testing.cloud.storage.resources import bucket_resource, listing, moment, storage_page
+from forbear.testing.cloud.storage.retention import check_policy, check_soft_delete
+from forbear.testing.cloud.storage.writable import (
+    acl_field,
+    bucket_fields,
+    check_bucket_name,
+    merged,
+    predefined_acl,
+)
 
 _FIXED = ("hierarchicalNamespace", "objectRetention")
-"""The fields of a new bucket."""
+"""The fields that are set when a bucket is created, and stay as they are."""
 
-_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_NOTIFICATION_FIELDS = ("topic", "event_types", "custom_attributes", "object_name_prefix", "payload_format")
+_PAYLOAD_FORMATS = ("JSON_API_V1", "NONE")
 
 
-def insert(call: Call) -> Reply:
-    """Create a bucket; 409 when the name is taken."""
+def insert(call: ApiCall) -> HttpResponse:
+    """Create a bucket; respond 409 if the name is taken."""
     body = call.body()
-    name, project = text(body, "name"), _project(call)
+    name, project = text(body, "name"), text(call.query, "project")
     check_bucket_name(name)
     acl, default_acl = _acls(call, project, body)
     fields = merged({}, bucket_fields(body))
@@ -34,70 +36,72 @@ def insert(call: Call) -> Reply:
     bucket = call.store.create_bucket(name, project, fields)
     bucket.acl, bucket.default_acl = acl or bucket.acl, default_acl or bucket.default_acl
     call.committed(name, bucket.generation)
-    return _reply(call, bucket)
+    return _response(call, bucket)
 
 
-def get(call: Call) -> Reply:
-    """Read the metadata of a bucket."""
-    if query_flag(call.query, "softDeleted"):
-        generation = query_integer(call.query, "generation")
-        if generation is None:
-            raise required("generation")
-        bucket = deleted_bucket(call.store, call.names["bucket"], generation)
-    else:
-        bucket = call.bucket()
-    call.conditions().check_read(bucket)
-    check_etag(call.request.headers, bucket.etag)
-    return _reply(call, bucket)
+def get(call: ApiCall) -> HttpResponse:
+    """Read the metadata of a bucket, of a soft-deleted one with softDeleted=true and its generation."""
+    bucket = _deleted(call) if query_flag(call.query, "softDeleted") else call.bucket()
+    call.check_read(bucket)
+    return _response(call, bucket)
 
 
-def list_(call: Call) -> Reply:
-    """List the buckets of a project, by name."""
-    project, prefix = _project(call), call.query.get("prefix", "")
+def list_(call: ApiCall) -> HttpResponse:
+    """List the buckets of a project by name, the soft-deleted ones with softDeleted=true."""
+    project, prefix = text(call.query, "project"), call.query.get("prefix", "")
     deleted = query_flag(call.query, "softDeleted")
-    some = deleted_buckets(call.store) if deleted else call.store.buckets.values()
-    # A name may have been deleted more than once: the generation tells which.
-    named = {(f"{each.name}#{each.generation}" if deleted else each.name): each for each in some}
-    names = sorted(key for key, each in named.items() if each.project == project and each.name.startswith(prefix))
-    shown, token = page(names, call.query)
-    found = [bucket_resource(named[key], call.base, full=call.full) for key in shown]
-    return json_reply(listing("buckets", found, token))
+    # A name may have been deleted more than once, so the generation tells the buckets apart.
+    named = {
+        (f"{bucket.name}#{bucket.generation}" if deleted else bucket.name): bucket
+        for bucket in (call.store.restorable_buckets() if deleted else call.store.buckets.values())
+        if bucket.project == project and bucket.name.startswith(prefix)
+    }
+    return storage_page("buckets", named, lambda bucket: _resource(call, bucket), call.query)
 
 
-def patch(call: Call) -> Reply:
-    """Change the fields given, keep the others."""
+def patch(call: ApiCall) -> HttpResponse:
+    """Change the fields in the body and keep the others."""
     bucket, body = call.bucket(), call.body()
-    call.conditions().check_write(bucket)
-    check_match(call.request.headers, bucket.etag)
+    call.check_write(bucket)
     return _changed(call, bucket, merged(bucket.fields, bucket_fields(body)), body)
 
 
-def update(call: Call) -> Reply:
+def update(call: ApiCall) -> HttpResponse:
     """Replace all fields."""
     bucket, body = call.bucket(), call.body()
-    call.conditions().check_write(bucket)
-    check_match(call.request.headers, bucket.etag)
+    call.check_write(bucket)
     kept = {name: bucket.fields[name] for name in _FIXED if name in bucket.fields}
     return _changed(call, bucket, {**merged({}, bucket_fields(body)), **kept}, body)
 
 
-def delete(call: Call) -> Reply:
+def delete(call: ApiCall) -> HttpResponse:
     """Delete an empty bucket."""
     bucket = call.bucket()
-    call.conditions().check_write(bucket)
-    check_match(call.request.headers, bucket.etag)
+    call.check_write(bucket)
     call.store.delete_bucket(bucket)
     call.committed(bucket.name, bucket.generation)
     return NO_CONTENT
 
 
-def lock_retention_policy(call: Call) -> Reply:
-    """Lock the retention policy for good; the metageneration must be named, so it succeeds once."""
+def restore(call: ApiCall) -> HttpResponse:
+    """Restore a soft-deleted bucket with its soft-deleted objects; respond 409 if the name is taken."""
+    bucket = _deleted(call)
+    if bucket.name in call.store.buckets:
+        raise conflict(f"The bucket {bucket.name} exists: delete it before another one of its name is restored.")
+    call.store.deleted_buckets.remove(bucket)
+    bucket.soft_deleted = None
+    call.store.buckets[bucket.name] = bucket
+    call.store.touch(bucket)
+    call.committed(bucket.name, bucket.generation)
+    return json_response(_resource(call, bucket))
+
+
+def lock_retention_policy(call: ApiCall) -> HttpResponse:
+    """Lock the retention policy for good; as ifMetagenerationMatch is required, a repeated call fails."""
     bucket = call.bucket()
     if query_integer(call.query, "ifMetagenerationMatch") is None:
         raise required("ifMetagenerationMatch")
-    call.conditions().check_write(bucket)
-    check_match(call.request.headers, bucket.etag)
+    call.check_write(bucket)
     policy = nested(bucket.fields, "retentionPolicy")
     if not policy:
         raise ApiError(400, f"Bucket {bucket.name} has no retention policy to lock.")
@@ -105,14 +109,8 @@ def lock_retention_policy(call: Call) -> Reply:
     return _changed(call, bucket, {**bucket.fields, "retentionPolicy": locked}, {})
 
 
-def check_bucket_name(name: str) -> None:
-    """400 unless the name is 3 to 222 lower-case letters, digits, dots, dashes and underscores."""
-    if not _NAME.fullmatch(name):
-        raise invalid(f"Invalid bucket name: '{name[:80]}'.")
-
-
-def get_storage_layout(call: Call) -> Reply:
-    """Say where a bucket lies, and whether it has folders; clients ask before they move objects."""
+def get_storage_layout(call: ApiCall) -> HttpResponse:
+    """Read the location of a bucket and whether it has folders, which clients ask before they move objects."""
     bucket = call.bucket()
     location = str(bucket.fields.get("location") or "US").upper()
     layout: JsonObject = {
@@ -123,24 +121,23 @@ def get_storage_layout(call: Call) -> Reply:
         "hierarchicalNamespace": {"enabled": bucket.hierarchical},
     }
     placement = nested(bucket.fields, "customPlacementConfig")
-    return json_reply({**layout, "customPlacementConfig": placement} if placement else layout)
+    return json_response({**layout, "customPlacementConfig": placement} if placement else layout)
 
 
-def _project(call: Call) -> str:
-    project = call.query.get("project")
-    if not project:
-        raise required("project")
-    return project
+def _deleted(call: ApiCall) -> Bucket:
+    """Return the soft-deleted bucket of the path, in the generation of the query."""
+    return call.store.deleted_bucket(call.names["bucket"], required_integer(call.query, "generation"))
 
 
-def _acls(call: Call, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
-    """The bucket's list and the one for objects to come, as far as the request gives them."""
+def _acls(call: ApiCall, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
+    """Return the request's access control lists for the bucket and for new objects; None for one it does not set."""
     acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", project)
     default_acl = acl_field(body, "defaultObjectAcl")
     return acl, default_acl or predefined_acl(call.query, "predefinedDefaultObjectAcl", project)
 
 
-def _changed(call: Call, bucket: Bucket, fields: JsonObject, body: JsonObject) -> Reply:
+def _changed(call: ApiCall, bucket: Bucket, fields: JsonObject, body: JsonObject) -> HttpResponse:
+    """Check and store the new fields of a bucket, and its access control lists from the request."""
     acl, default_acl = _acls(call, bucket.project, body)
     check_policy(bucket.fields, fields, call.store.now())
     check_soft_delete(fields)
@@ -148,26 +145,29 @@ def _changed(call: Call, bucket: Bucket, fields: JsonObject, body: JsonObject) -
     bucket.fields = fields
     call.store.touch(bucket)
     call.committed(bucket.name, bucket.generation)
-    return _reply(call, bucket)
+    return _response(call, bucket)
 
 
-def _reply(call: Call, bucket: Bucket) -> Reply:
-    return json_reply(bucket_resource(bucket, call.base, full=call.full), headers=(("ETag", bucket.etag),))
+def _response(call: ApiCall, bucket: Bucket) -> HttpResponse:
+    return json_response(_resource(call, bucket), headers=(("ETag", bucket.etag),))
 
 
-_FIELDS = ("topic", "event_types", "custom_attributes", "object_name_prefix", "payload_format")
-_FORMATS = ("JSON_API_V1", "NONE")
+def _resource(call: ApiCall, bucket: Bucket) -> JsonObject:
+    return bucket_resource(bucket, call.base, full=call.full)
 
 
-def insert_notification(call: Call) -> Reply:
-    """Add a configuration under a new id, every time: a repeat makes every event come twice."""
+def insert_notification(call: ApiCall) -> HttpResponse:
+    """Add a notification configuration under a new id; no events are sent.
+
+    A repeated request adds another one, so that every event would be sent twice.
+    """
     bucket, body = call.bucket(), call.body()
     text(body, "topic")
-    if text(body, "payload_format") not in _FORMATS:
-        raise invalid(f"Invalid value for payload_format: it must be one of {', '.join(_FORMATS)}.")
+    if text(body, "payload_format") not in _PAYLOAD_FORMATS:
+        raise invalid(f"Invalid value for payload_format: it must be one of {', '.join(_PAYLOAD_FORMATS)}.")
     number = str(call.store.next_id())
     config: JsonObject = {
-        **{name: body[name] for name in _FIELDS if body.get(name) is not None},
+        **{name: body[name] for name in _NOTIFICATION_FIELDS if body.get(name) is not None},
         "kind": "storage#notification",
         "id": number,
         "selfLink": f"{call.base}/storage/v1/b/{bucket.name}/notificationConfigs/{number}",
@@ -175,21 +175,21 @@ def insert_notification(call: Call) -> Reply:
     }
     bucket.notifications[number] = config
     call.committed(f"{bucket.name}/notificationConfigs/{number}")
-    return json_reply(config)
+    return json_response(config)
 
 
-def list_notifications(call: Call) -> Reply:
-    """List the configurations of a bucket, in one page."""
-    return json_reply(listing("notifications", list(call.bucket().notifications.values())))
+def list_notifications(call: ApiCall) -> HttpResponse:
+    """List the notification configurations of a bucket, in one page."""
+    return json_response(listing("notifications", list(call.bucket().notifications.values())))
 
 
-def get_notification(call: Call) -> Reply:
-    """Read one configuration."""
-    return json_reply(_notification(call))
+def get_notification(call: ApiCall) -> HttpResponse:
+    """Read a notification configuration."""
+    return json_response(_notification(call))
 
 
-def delete_notification(call: Call) -> Reply:
-    """Delete one configuration."""
+def delete_notification(call: ApiCall) -> HttpResponse:
+    """Delete a notification configuration."""
     _notification(call)
     bucket, number = call.bucket(), call.names["notification"]
     del bucket.notifications[number]
@@ -197,7 +197,8 @@ def delete_notification(call: Call) -> Reply:
     return NO_CONTENT
 
 
-def _notification(call: Call) -> JsonObject:
+def _notification(call: ApiCall) -> JsonObject:
+    """Return the notification configuration of the path; raise 404 if it does not exist."""
     config = call.bucket().notifications.get(call.names["notification"])
     if config is None:
         raise not_found("The notification")

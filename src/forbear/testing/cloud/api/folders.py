@@ -1,129 +1,87 @@
-"""folders, of buckets with a hierarchical namespace, managedFolders, and the operations that change many objects."""
+"""Folders of buckets with a hierarchical namespace, managed folders, and long-running operations.
+
+The cloud finishes a long-running operation before it responds.
+"""
 
 from collections.abc import Iterator, Mapping
 
-from forbear.testing.cloud.call import Call, Handler
+from forbear.testing.cloud.call import ApiCall, Handler
 from forbear.testing.cloud.http.errors import ApiError, conflict, invalid, not_found
-from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply, json_reply
+from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse, JsonObject, json_response
 from forbear.testing.cloud.storage.conditions import read_conditions
-from forbear.testing.cloud.storage.fields import page, query_flag, text
+from forbear.testing.cloud.storage.fields import query_flag, text
 from forbear.testing.cloud.storage.model import Bucket, Folder, StoredObject
-from forbear.testing.cloud.storage.resources import folder_resource, listing
+from forbear.testing.cloud.storage.resources import folder_resource, storage_page
 from forbear.testing.cloud.storage.retention import check_unprotected
-from forbear.testing.cloud.storage.store import check_object_name, parents
+from forbear.testing.cloud.storage.writable import check_object_name, parent_folders
+
+_FOLDER, _MANAGED = "folder", "managedFolder"
 
 
-def find_folder(call: Call, folders: Mapping[str, Folder], kind: str) -> Folder:
-    """Return the folder of the path; 404 when there is none."""
-    name = _slashed(call.names[kind])
-    if name not in folders:
-        raise not_found(f"The folder {name}")
-    return folders[name]
-
-
-def _slashed(name: str) -> str:
-    return name if name.endswith("/") else f"{name}/"
-
-
-def _new_folder(call: Call, folders: dict[str, Folder]) -> Folder:
-    name = _slashed(text(call.body(), "name"))
-    check_object_name(name)
-    if name in folders:
-        raise conflict(f"The folder {name} already exists.")
-    folders[name] = Folder(name, call.store.now(), call.store.now())
-    return folders[name]
-
-
-def _hierarchical(call: Call) -> Bucket:
-    bucket = call.bucket()
-    if not bucket.hierarchical:
-        raise ApiError(409, f"The bucket {bucket.name} has no hierarchical namespace, and so no folders.")
-    return bucket
-
-
-def _contents(bucket: Bucket, folder: str) -> Iterator[StoredObject]:
-    return (item for item in bucket.versions() if item.name.startswith(folder))
-
-
-def _reply(call: Call, kind: str, folder: Folder) -> Reply:
-    resource = folder_resource(kind, call.names["bucket"], folder, call.base)
-    return json_reply(resource, headers=(("ETag", folder.etag),))
-
-
-def _listed(call: Call, kind: str, folders: Mapping[str, Folder], names: list[str]) -> Reply:
-    shown, token = page(names, call.query, "pageSize")
-    resources = [folder_resource(kind, call.names["bucket"], folders[name], call.base) for name in shown]
-    return json_reply(listing(f"{kind}s", resources, token))
-
-
-def insert(call: Call) -> Reply:
-    """Create a folder, with its parents where the query says so; 404 where they are missing otherwise."""
+def insert(call: ApiCall) -> HttpResponse:
+    """Create a folder; with recursive=true also its parents, which must exist otherwise (404)."""
     bucket = _hierarchical(call)
-    missing = [each for each in parents(_slashed(text(call.body(), "name"))[:-1]) if each not in bucket.folders]
+    missing = [name for name in parent_folders(_new_name(call)[:-1]) if name not in bucket.folders]
     if missing and not query_flag(call.query, "recursive"):
         raise not_found(f"The parent folder {missing[0]}")
     folder = _new_folder(call, bucket.folders)
     call.store.create_folders(bucket, folder.name)
-    call.committed(f"{bucket.name}/folders/{folder.name}")
-    return _reply(call, "folder", folder)
+    return _written(call, _FOLDER, folder)
 
 
-def get(call: Call) -> Reply:
+def get(call: ApiCall) -> HttpResponse:
     """Read a folder."""
-    folder = find_folder(call, _hierarchical(call).folders, "folder")
+    folder = _folder(call, _hierarchical(call))
     call.conditions().check_read(folder)
-    return _reply(call, "folder", folder)
+    return _response(call, _FOLDER, folder)
 
 
-def list_(call: Call) -> Reply:
-    """List folders by name: those below a prefix, with a delimiter only the next level."""
+def list_(call: ApiCall) -> HttpResponse:
+    """List folders by name: all that begin with the prefix, with a delimiter only those of the next level."""
     bucket, query = _hierarchical(call), call.query
     prefix, start, end = (query.get(name, "") for name in ("prefix", "startOffset", "endOffset"))
     if query.get("delimiter", "/") != "/":
         raise invalid("Invalid value for delimiter: of folders it must be '/'.")
     level = prefix.count("/") + 1 if query.get("delimiter") else None
-    names = [
-        name
-        for name in sorted(bucket.folders)
+    folders = {
+        name: folder
+        for name, folder in bucket.folders.items()
         if name.startswith(prefix) and name >= start and not (end and name >= end)
         and level in {None, name.count("/")}
-    ]  # fmt: skip
-    return _listed(call, "folder", bucket.folders, names)
+    }  # fmt: skip
+    return _page(call, _FOLDER, folders)
 
 
-def delete(call: Call) -> Reply:
-    """Delete an empty folder; 409 where anything is in it."""
+def delete(call: ApiCall) -> HttpResponse:
+    """Delete an empty folder; respond 409 if it contains a folder or an object."""
     bucket = _hierarchical(call)
-    folder = find_folder(call, bucket.folders, "folder")
+    folder = _folder(call, bucket)
     call.conditions().check_write(folder)
     inner = any(name.startswith(folder.name) and name != folder.name for name in bucket.folders)
     if inner or next(_contents(bucket, folder.name), None) is not None:
         raise conflict(f"The folder {folder.name} is not empty.")
     del bucket.folders[folder.name]
-    call.committed(f"{bucket.name}/folders/{folder.name}")
+    _commit(call, _FOLDER, folder.name)
     return NO_CONTENT
 
 
-def delete_recursive(call: Call) -> Reply:
-    """Delete a folder with all that is in it: everything, or where something is protected nothing."""
+def delete_recursive(call: ApiCall) -> HttpResponse:
+    """Delete a folder with everything in it; if a hold or a retention protects any of it, delete nothing."""
     bucket = _hierarchical(call)
-    folder = find_folder(call, bucket.folders, "folder")
+    folder = _folder(call, bucket)
     call.conditions().check_write(folder)
-    items = list(_contents(bucket, folder.name))
-    for item in items:
-        check_unprotected(bucket, item, call.store.now())
-    for item in items:
+    for item in _unprotected_contents(call, bucket, folder.name):
         call.store.delete_object(item, for_good=True)
     for name in [name for name in bucket.folders if name.startswith(folder.name)]:
         del bucket.folders[name]
-    call.committed(f"{bucket.name}/folders/{folder.name}")
+    _commit(call, _FOLDER, folder.name)
     return _done(call, bucket, {})
 
 
-def rename(call: Call) -> Reply:
-    """Give a folder and all that is in it another name, in one change; generations stay."""
+def rename(call: ApiCall) -> HttpResponse:
+    """Rename a folder and everything in it, in one change that keeps the generations of objects."""
     bucket = _hierarchical(call)
-    folder = find_folder(call, bucket.folders, "folder")
+    folder = _folder(call, bucket)
     old, target = folder.name, _slashed(call.names["destinationFolder"])
     check_object_name(target)
     read_conditions(call.query, "ifSource").check_write(folder)
@@ -131,9 +89,8 @@ def rename(call: Call) -> Reply:
         raise conflict(f"The folder {target} already exists.")
     if target.startswith(old):
         raise invalid("A folder cannot be moved into itself.")
-    items = list(_contents(bucket, old))
+    items = _unprotected_contents(call, bucket, old)
     for item in items:
-        check_unprotected(bucket, item, call.store.now())
         check_object_name(target + item.name.removeprefix(old))
     for name in dict.fromkeys(item.name for item in items):
         new = target + name.removeprefix(old)
@@ -146,80 +103,151 @@ def rename(call: Call) -> Reply:
         bucket.folders[moved.name] = moved
         call.store.touch(moved)
     call.store.create_folders(bucket, target)
-    call.committed(f"{bucket.name}/folders/{target}")
-    return _done(call, bucket, folder_resource("folder", bucket.name, folder, call.base))
+    _commit(call, _FOLDER, target)
+    return _done(call, bucket, folder_resource(_FOLDER, bucket.name, folder, call.base))
 
 
-def _done(call: Call, bucket: Bucket, response: JsonObject) -> Reply:
+def insert_managed(call: ApiCall) -> HttpResponse:
+    """Create a managed folder."""
+    return _written(call, _MANAGED, _new_folder(call, call.bucket().managed_folders))
+
+
+def get_managed(call: ApiCall) -> HttpResponse:
+    """Read a managed folder."""
+    folder = managed_folder(call)
+    call.conditions().check_read(folder)
+    return _response(call, _MANAGED, folder)
+
+
+def list_managed(call: ApiCall) -> HttpResponse:
+    """List the managed folders whose names begin with the prefix."""
+    folders, prefix = call.bucket().managed_folders, call.query.get("prefix", "")
+    return _page(call, _MANAGED, {name: folder for name, folder in folders.items() if name.startswith(prefix)})
+
+
+def update_managed(call: ApiCall) -> HttpResponse:
+    """Raise the metageneration of a managed folder, which has no fields that a client can change."""
+    folder = managed_folder(call)
+    call.body()
+    call.conditions().check_write(folder)
+    call.store.touch(folder)
+    return _written(call, _MANAGED, folder)
+
+
+def delete_managed(call: ApiCall) -> HttpResponse:
+    """Delete a managed folder; unless allowNonEmpty=true, respond 409 if it contains objects."""
+    bucket, folder = call.bucket(), managed_folder(call)
+    call.conditions().check_write(folder)
+    if next(_contents(bucket, folder.name), None) is not None and not query_flag(call.query, "allowNonEmpty"):
+        raise conflict(f"The managed folder {folder.name} is not empty.")
+    del bucket.managed_folders[folder.name]
+    _commit(call, _MANAGED, folder.name)
+    return NO_CONTENT
+
+
+def managed_folder(call: ApiCall) -> Folder:
+    """Return the managed folder of the path; raise 404 if it does not exist."""
+    return _find(call.bucket().managed_folders, call.names[_MANAGED])
+
+
+def get_operation(call: ApiCall) -> HttpResponse:
+    """Read a long-running operation, which is done."""
+    operation = call.bucket().operations.get(call.names["operationId"])
+    if operation is None:
+        raise not_found("The operation")
+    return json_response(operation)
+
+
+def list_operations(call: ApiCall) -> HttpResponse:
+    """List the long-running operations of a bucket, in one page."""
+    operations = list(call.bucket().operations.values())
+    return json_response({"kind": "storage#operations", **({"operations": operations} if operations else {})})
+
+
+def _hierarchical(call: ApiCall) -> Bucket:
+    """Return the bucket of the path; raise 409 if it has no hierarchical namespace."""
+    bucket = call.bucket()
+    if not bucket.hierarchical:
+        raise ApiError(409, f"The bucket {bucket.name} has no hierarchical namespace, and so no folders.")
+    return bucket
+
+
+def _slashed(name: str) -> str:
+    return name if name.endswith("/") else f"{name}/"
+
+
+def _folder(call: ApiCall, bucket: Bucket) -> Folder:
+    """Return the folder of the path; raise 404 if it does not exist."""
+    return _find(bucket.folders, call.names[_FOLDER])
+
+
+def _find(folders: Mapping[str, Folder], name: str) -> Folder:
+    name = _slashed(name)
+    if name not in folders:
+        raise not_found(f"The folder {name}")
+    return folders[name]
+
+
+def _new_name(call: ApiCall) -> str:
+    return _slashed(text(call.body(), "name"))
+
+
+def _new_folder(call: ApiCall, folders: dict[str, Folder]) -> Folder:
+    """Create the folder that the body names; raise 409 if it exists."""
+    name = _new_name(call)
+    check_object_name(name)
+    if name in folders:
+        raise conflict(f"The folder {name} already exists.")
+    folders[name] = Folder(name, call.store.now(), call.store.now())
+    return folders[name]
+
+
+def _contents(bucket: Bucket, folder: str) -> Iterator[StoredObject]:
+    return (item for item in bucket.versions() if item.name.startswith(folder))
+
+
+def _unprotected_contents(call: ApiCall, bucket: Bucket, folder: str) -> list[StoredObject]:
+    """Return the objects in a folder; raise 403 if a hold or a retention period protects one of them."""
+    items = list(_contents(bucket, folder))
+    for item in items:
+        check_unprotected(bucket, item, call.store.now())
+    return items
+
+
+def _response(call: ApiCall, kind: str, folder: Folder) -> HttpResponse:
+    resource = folder_resource(kind, call.names["bucket"], folder, call.base)
+    return json_response(resource, headers=(("ETag", folder.etag),))
+
+
+def _commit(call: ApiCall, kind: str, name: str) -> None:
+    call.committed(f"{call.names['bucket']}/{kind}s/{name}")
+
+
+def _written(call: ApiCall, kind: str, folder: Folder) -> HttpResponse:
+    """Log that the call has written the folder, and respond with its resource."""
+    _commit(call, kind, folder.name)
+    return _response(call, kind, folder)
+
+
+def _page(call: ApiCall, kind: str, folders: Mapping[str, Folder]) -> HttpResponse:
+    bucket, base = call.names["bucket"], call.base
+    return storage_page(
+        f"{kind}s", folders, lambda folder: folder_resource(kind, bucket, folder, base), call.query, "pageSize"
+    )
+
+
+def _done(call: ApiCall, bucket: Bucket, response: JsonObject) -> HttpResponse:
+    """Store a long-running operation that is done, and respond with it."""
     number = str(call.store.next_id())
-    place = f"projects/_/buckets/{bucket.name}/operations/{number}"
     operation: JsonObject = {
         "kind": "storage#operation",
-        "name": place,
+        "name": f"projects/_/buckets/{bucket.name}/operations/{number}",
         "selfLink": f"{call.base}/storage/v1/b/{bucket.name}/operations/{number}",
         "done": True,
         "response": response,
     }
     call.store.keep_operation(bucket, number, operation)
-    return json_reply(operation)
-
-
-def get_operation(call: Call) -> Reply:
-    """Read an operation, which is done."""
-    operation = call.bucket().operations.get(call.names["operationId"])
-    if operation is None:
-        raise not_found("The operation")
-    return json_reply(operation)
-
-
-def list_operations(call: Call) -> Reply:
-    """List the operations of a bucket, in one page."""
-    operations = list(call.bucket().operations.values())
-    return json_reply({"kind": "storage#operations", **({"operations": operations} if operations else {})})
-
-
-def insert_managed(call: Call) -> Reply:
-    """Create a managed folder."""
-    bucket = call.bucket()
-    folder = _new_folder(call, bucket.managed_folders)
-    call.committed(f"{bucket.name}/managedFolders/{folder.name}")
-    return _reply(call, "managedFolder", folder)
-
-
-def get_managed(call: Call) -> Reply:
-    """Read a managed folder."""
-    folder = find_folder(call, call.bucket().managed_folders, "managedFolder")
-    call.conditions().check_read(folder)
-    return _reply(call, "managedFolder", folder)
-
-
-def list_managed(call: Call) -> Reply:
-    """List managed folders by name."""
-    folders, prefix = call.bucket().managed_folders, call.query.get("prefix", "")
-    return _listed(call, "managedFolder", folders, [name for name in sorted(folders) if name.startswith(prefix)])
-
-
-def update_managed(call: Call) -> Reply:
-    """Write a managed folder, of which nothing can be changed but its policy: its metageneration rises."""
-    bucket = call.bucket()
-    folder = find_folder(call, bucket.managed_folders, "managedFolder")
-    call.body()
-    call.conditions().check_write(folder)
-    call.store.touch(folder)
-    call.committed(f"{bucket.name}/managedFolders/{folder.name}")
-    return _reply(call, "managedFolder", folder)
-
-
-def delete_managed(call: Call) -> Reply:
-    """Delete a managed folder; 409 where objects are in it, unless the query allows that."""
-    bucket = call.bucket()
-    folder = find_folder(call, bucket.managed_folders, "managedFolder")
-    call.conditions().check_write(folder)
-    if next(_contents(bucket, folder.name), None) is not None and not query_flag(call.query, "allowNonEmpty"):
-        raise conflict(f"The managed folder {folder.name} is not empty.")
-    del bucket.managed_folders[folder.name]
-    call.committed(f"{bucket.name}/managedFolders/{folder.name}")
-    return NO_CONTENT
+    return json_response(operation)
 
 
 FOLDERS: Mapping[str, Handler] = {
@@ -230,7 +258,7 @@ FOLDERS: Mapping[str, Handler] = {
     "deleteRecursive": delete_recursive,
     "rename": rename,
 }
-MANAGED: Mapping[str, Handler] = {
+MANAGED_FOLDERS: Mapping[str, Handler] = {
     "insert": insert_managed,
     "get": get_managed,
     "list": list_managed,

@@ -1,4 +1,4 @@
-"""Partial replies: `fields` says which parts of the JSON the client wants; knows no resource."""
+"""Partial responses: the `fields` parameter selects the parts of the JSON that a client gets."""
 
 import json
 import re
@@ -9,54 +9,55 @@ from typing import TypeAlias, cast
 
 from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import Json, Reply, json_reply
+from forbear.testing.cloud.http.messages import HttpResponse, Json, json_response
 
-Wanted: TypeAlias = "dict[str, Wanted]"
-"""Names, or "*" for all, each with what is wanted of it: all where nothing is named."""
+Selection: TypeAlias = "dict[str, Selection]"
+"""Field names, or "*" for every field, each with a selection inside of it; an empty selection selects everything."""
 
 _TOKEN = re.compile(r"[A-Za-z0-9_.*-]+|[,/()]")
-_DEEPEST = 20
+_MAX_DEPTH = 20
 
 
-def read_fields(text: str) -> Wanted:
-    """Read a selection such as "nextPageToken,items(name,acl/role)"; 400 for what is none."""
-    found = _TOKEN.findall(text)
-    if "".join(found) != text:
+def read_fields(text: str) -> Selection:
+    """Parse a selection such as "nextPageToken,items(name,acl/role)"; raise 400 if it is malformed."""
+    words = _TOKEN.findall(text)
+    if "".join(words) != text:
         raise _invalid(text)
-    tokens = deque[str]((*found, ""))
-    wanted = _selection(tokens, text, 0)
+    tokens = deque[str]((*words, ""))
+    selection = _selection(tokens, text, 0)
     if len(tokens) != 1:
         raise _invalid(text)
-    return wanted
+    return selection
 
 
-def select(reply: Reply, wanted: Wanted) -> Reply:
-    """Leave out of a JSON reply what is not wanted; other replies stay as they are."""
-    kind = dict(reply.headers).get("Content-Type", "")
-    if reply.status != 200 or isinstance(reply.body, Content) or not kind.startswith("application/json"):
-        return reply
-    return replace(reply, body=json_reply(_chosen(cast("Json", json.loads(reply.body)), wanted)).body)
+def select(response: HttpResponse, selection: Selection) -> HttpResponse:
+    """Remove the fields that are not selected from a JSON response of status 200; return any other unchanged."""
+    kind = dict(response.headers).get("Content-Type", "")
+    if response.status != 200 or isinstance(response.body, Content) or not kind.startswith("application/json"):
+        return response
+    value = cast("Json", json.loads(response.body))
+    return replace(response, body=json_response(_selected(value, selection)).body)
 
 
-def _selection(tokens: deque[str], text: str, depth: int) -> Wanted:
-    """Read fields until a closing parenthesis or the end, which are left in place."""
-    wanted: Wanted = {}
+def _selection(tokens: deque[str], text: str, depth: int) -> Selection:
+    """Parse fields up to a closing parenthesis or the end (""), and leave that token in the queue."""
+    selection: Selection = {}
     while True:
         names = [_name(tokens, text)]
         while tokens[0] == "/":
             tokens.popleft()
             names.append(_name(tokens, text))
-        inner: Wanted = {}
-        if tokens[0] == "(" and depth < _DEEPEST:
+        inner: Selection = {}
+        if tokens[0] == "(" and depth < _MAX_DEPTH:
             tokens.popleft()
             inner = _selection(tokens, text, depth + 1)
             if tokens.popleft() != ")":
                 raise _invalid(text)
         for name in reversed(names[1:]):
             inner = {name: inner}
-        wanted[names[0]] = {**wanted.get(names[0], {}), **inner}
+        selection[names[0]] = {**selection.get(names[0], {}), **inner}
         if tokens[0] != ",":
-            return wanted
+            return selection
         tokens.popleft()
 
 
@@ -67,17 +68,18 @@ def _name(tokens: deque[str], text: str) -> str:
     return name
 
 
-def _chosen(value: Json, wanted: Wanted) -> Json:
-    if not wanted:
+def _selected(value: Json, selection: Selection) -> Json:
+    """Return the selected parts of a value; a selection applies to each entry of a list."""
+    if not selection:
         return value
     if isinstance(value, list):
-        return [_chosen(each, wanted) for each in value]
+        return [_selected(each, selection) for each in value]
     if not isinstance(value, Mapping):
         return value
     return {
-        name: _chosen(each, wanted.get(name, wanted.get("*", {})))
+        name: _selected(each, selection.get(name, selection.get("*", {})))
         for name, each in value.items()
-        if name in wanted or "*" in wanted
+        if name in selection or "*" in selection
     }
 
 

@@ -1,79 +1,81 @@
-"""IAM policies of buckets and objects: read, write under an etag, test permissions; nothing is ever denied."""
+"""IAM policies of buckets, objects and managed folders: read, write guarded by an etag, and test permissions.
+
+The cloud stores policies but does not enforce them.
+"""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from forbear.testing.cloud.api.folders import find_folder
-from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.http.errors import condition_not_met, invalid, required
-from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
+from forbear.testing.cloud.api.folders import managed_folder
+from forbear.testing.cloud.call import ApiCall, Handler
+from forbear.testing.cloud.http.errors import condition_not_met, required
+from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
 from forbear.testing.cloud.storage.conditions import check_match, same_etag
-from forbear.testing.cloud.storage.fields import items, text
-from forbear.testing.cloud.storage.model import Policy
+from forbear.testing.cloud.storage.fields import items, optional_text, text
+from forbear.testing.cloud.storage.model import IamPolicy
 
 
 @dataclass(frozen=True, slots=True)
-class _Place:
-    """Whose policy it is."""
+class _PolicyOwner:
+    """A policy, and the resource that it belongs to: its name in the journal and its generation (None: it has none)."""
 
-    policy: Policy
+    policy: IamPolicy
     resource_id: str
     resource: str
     generation: int | None
 
-    def reply(self) -> Reply:
+    def response(self) -> HttpResponse:
         body: JsonObject = {
             "kind": "storage#policy",
             "resourceId": self.resource_id,
             **self.policy.body,
             "etag": self.policy.etag,
         }
-        return json_reply(body, headers=(("ETag", self.policy.etag),))
+        return json_response(body, headers=(("ETag", self.policy.etag),))
 
 
-def _of_bucket(call: Call) -> _Place:
+def _of_bucket(call: ApiCall) -> _PolicyOwner:
     bucket = call.bucket()
-    return _Place(bucket.policy, f"projects/_/buckets/{bucket.name}", bucket.name, bucket.generation)
+    return _PolicyOwner(bucket.policy, f"projects/_/buckets/{bucket.name}", bucket.name, bucket.generation)
 
 
-def _of_object(call: Call) -> _Place:
+def _of_object(call: ApiCall) -> _PolicyOwner:
     item = call.item()
     resource_id = f"projects/_/buckets/{item.bucket}/objects/{item.name}"
-    return _Place(item.policy, resource_id, item.resource, item.generation)
+    return _PolicyOwner(item.policy, resource_id, item.resource, item.generation)
 
 
-def _of_managed_folder(call: Call) -> _Place:
-    bucket, folder = call.bucket(), find_folder(call, call.bucket().managed_folders, "managedFolder")
-    resource_id = f"projects/_/buckets/{bucket.name}/managedFolders/{folder.name}"
-    return _Place(folder.policy, resource_id, f"{bucket.name}/managedFolders/{folder.name}", None)
+def _of_managed_folder(call: ApiCall) -> _PolicyOwner:
+    folder = managed_folder(call)
+    resource = f"{call.names['bucket']}/managedFolders/{folder.name}"
+    return _PolicyOwner(folder.policy, f"projects/_/buckets/{resource}", resource, None)
 
 
-def _handlers(find: Callable[[Call], _Place]) -> Mapping[str, Handler]:
-    def get(call: Call) -> Reply:
-        return find(call).reply()
+def _handlers(find: Callable[[ApiCall], _PolicyOwner]) -> Mapping[str, Handler]:
+    """Return the handlers, by method name, for the policies that `find` returns."""
 
-    def set_(call: Call) -> Reply:
-        place, body = find(call), call.body()
-        etag = body.get("etag")
-        if etag is not None and not isinstance(etag, str):
-            raise invalid("Invalid value for etag: it must be a string.")
-        if etag and not same_etag(etag, place.policy.etag):
+    def get(call: ApiCall) -> HttpResponse:
+        return find(call).response()
+
+    def set_(call: ApiCall) -> HttpResponse:
+        owner, body = find(call), call.body()
+        etag = optional_text(body, "etag")
+        if etag and not same_etag(etag, owner.policy.etag):
             raise condition_not_met("etag")
-        check_match(call.request.headers, place.policy.etag)
+        check_match(call.request.headers, owner.policy.etag)
         bindings = items(body, "bindings")
         for binding in bindings:
             text(binding, "role")
-        place.policy.body = {"version": body.get("version", 1), "bindings": bindings}
-        place.policy.revision += 1
-        call.committed(place.resource, place.generation)
-        return place.reply()
+        owner.policy.write({"version": body.get("version", 1), "bindings": bindings})
+        call.committed(owner.resource, owner.generation)
+        return owner.response()
 
-    def test(call: Call) -> Reply:
+    def test(call: ApiCall) -> HttpResponse:
         find(call)
         wanted = call.request.all("permissions")
         if not wanted:
             raise required("permissions")
-        return json_reply({"kind": "storage#testIamPermissionsResponse", "permissions": wanted})
+        return json_response({"kind": "storage#testIamPermissionsResponse", "permissions": wanted})
 
     return {"getIamPolicy": get, "setIamPolicy": set_, "testIamPermissions": test}
 

@@ -1,87 +1,80 @@
-"""How uploads become objects: hashes, preconditions, and the steps of a resumable session; JSON and XML share it."""
+"""Receive uploads: check hashes and preconditions, and run resumable sessions; the JSON and XML APIs share it."""
 
 import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.http.content import Content, Growing
+from forbear.testing.cloud.call import ApiCall
+from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.errors import ApiError, invalid, not_found
-from forbear.testing.cloud.http.messages import Json, JsonObject, Reply, Request
-from forbear.testing.cloud.storage.conditions import Conditions
-from forbear.testing.cloud.storage.encryption import read_key
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, Json
+from forbear.testing.cloud.storage.encryption import read_key, wrong_key
 from forbear.testing.cloud.storage.fields import integer
 from forbear.testing.cloud.storage.model import StoredObject
-from forbear.testing.cloud.storage.sessions import Session
+from forbear.testing.cloud.storage.sessions import Draft, UploadSession
 
 HASHES = ("crc32c", "md5Hash")
-"""The fields by which a client says what it means to send; they are checked, and not kept as it wrote them."""
+"""The metadata fields in which a client states the hashes of an upload; they are checked, and then computed."""
 
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18}|\*)|\*)/(\d{1,18}|\*)")
 
 
-def commit(
-    call: Call,
-    bucket: str,
-    name: str,
-    data: Content,
-    fields: Mapping[str, Json],
-    conditions: Conditions,
-    acl: dict[str, str] | None,
-    operation: str,
-    key: str | None,
-) -> StoredObject:
-    """Make the object, if the hashes agree and the conditions hold at this moment; `key` is the hash of its key."""
-    conditions.check_write(call.store.bucket(bucket).live(name))
-    _check_hashes(data, {**{key: fields[key] for key in HASHES if key in fields}, **_header_hashes(call.request)})
-    kept = {key: value for key, value in fields.items() if key not in HASHES}
-    item = call.store.put(bucket, name, data, kept, acl=acl, key_sha256=key)
+def commit(call: ApiCall, draft: Draft, data: Content, operation: str) -> StoredObject:
+    """Create the object, and log it as an effect of `operation`.
+
+    Raise 412 unless the conditions hold at this moment, and 400 unless the data has the stated hashes.
+    """
+    draft.conditions.check_write(call.store.bucket(draft.bucket).live(draft.name))
+    stated = {name: draft.fields[name] for name in HASHES if name in draft.fields}
+    _check_hashes(data, {**stated, **_header_hashes(call.request)})
+    fields = {name: value for name, value in draft.fields.items() if name not in HASHES}
+    item = call.store.put(draft.bucket, draft.name, data, fields, acl=draft.acl, key_sha256=draft.key_sha256)
     call.committed(item.resource, item.generation, operation)
     return item
 
 
-def _header_hashes(request: Request) -> dict[str, str]:
-    found: dict[str, str] = {}
+def _header_hashes(request: HttpRequest) -> dict[str, str]:
+    """Return the hashes in the x-goog-hash header, by the names of the metadata fields."""
+    hashes: dict[str, str] = {}
     for part in request.headers.get("x-goog-hash", "").split(","):
         kind, _, value = part.strip().partition("=")
         if kind in {"crc32c", "md5"}:
-            found["crc32c" if kind == "crc32c" else "md5Hash"] = value
-    return found
+            hashes["crc32c" if kind == "crc32c" else "md5Hash"] = value
+    return hashes
 
 
-def _check_hashes(data: Content, claimed: Mapping[str, Json]) -> None:
-    for name, value in claimed.items():
+def _check_hashes(data: Content, stated: Mapping[str, Json]) -> None:
+    for name, value in stated.items():
         computed = data.crc32c if name == "crc32c" else data.md5
         if value != computed:
             raise invalid(f"Provided {name} {value!r} doesn't match calculated {name} {computed!r}.")
 
 
-def asks(request: Request) -> bool:
-    """Whether a request to a session only asks for its state."""
+def is_status_query(request: HttpRequest) -> bool:
+    """Return whether a request to a session only asks how many bytes have arrived."""
     return request.headers.get("content-range", "").startswith("bytes */")
 
 
-def start(
-    call: Call, bucket: str, name: str, fields: JsonObject, conditions: Conditions, acl: dict[str, str] | None
-) -> Session:
-    """Begin a session, if the conditions hold now; they will have to hold at its end, too."""
-    conditions.check_write(call.store.bucket(bucket).live(name))
+def start(call: ApiCall, draft: Draft) -> UploadSession:
+    """Begin a session; raise 412 unless the conditions hold, which must also hold when the upload ends."""
+    draft.conditions.check_write(call.store.bucket(draft.bucket).live(draft.name))
     length = call.request.headers.get("x-upload-content-length")
     total = None if length is None else integer(length, "X-Upload-Content-Length")
     if total is not None and total < 0:
         raise invalid("Invalid value for X-Upload-Content-Length: it must not be negative.")
-    key = read_key(call.request.headers)
-    session = Session(f"upload-{call.store.next_id()}", bucket, name, fields, conditions, total, acl, key)
+    session = UploadSession(f"upload-{call.store.next_id()}", draft, total)
     call.store.open_session(session)
     return session
 
 
-def proceed(call: Call, operation: str) -> Session:
-    """Take a chunk or a status query, and commit once everything is here: then the session is `finished`."""
+def proceed(call: ApiCall, operation: str) -> UploadSession:
+    """Receive a chunk or a status query; create the object once every byte has arrived.
+
+    The session that is returned is then `finished`. `operation` is the one to log.
+    """
     session = _session(call)
-    if read_key(call.request.headers) not in {None, session.key_sha256}:
-        text = "The encryption key is not the one that the upload began with."
-        raise ApiError(400, text, "customerEncryptionKeyIsIncorrect")
+    if read_key(call.request.headers) not in {None, session.draft.key_sha256}:
+        raise wrong_key("The encryption key is not the one that the upload began with.")
     if session.finished is not None:
         return session
     offset, length, total = _content_range(call.request)
@@ -92,50 +85,38 @@ def proceed(call: Call, operation: str) -> Session:
     if offset is not None:
         session.receive(offset, call.request.content)
     if session.complete:
-        data = session.data.content()
         try:
-            item = commit(
-                call,
-                session.bucket,
-                session.name,
-                data,
-                session.fields,
-                session.conditions,
-                session.acl,
-                operation,
-                session.key_sha256,
-            )
+            item = commit(call, session.draft, session.data.content(), operation)
         except ApiError as error:
-            # Wrong bytes stay wrong: a later query, which brings no hash, must not make an object of them.
+            # Wrong bytes stay wrong: a later query, which states no hash, must not create an object from them.
             if error.status == 400:
-                session.gone = 410
-                session.data = Growing()
+                session.end(410)
             raise
-        # Another query gets the same answer, but must not keep the bytes of an object that is deleted by then.
-        session.finished = replace(item, content=item.content.without_bytes())
-        session.data = Growing()
+        # A later query gets the same response, but must not keep the bytes in memory if the object is deleted.
+        session.finish(replace(item, content=item.content.without_bytes()))
     return session
 
 
-def incomplete(call: Call, session: Session) -> Reply:
-    """308 with what has arrived so far; for clients that take 308 for a redirect, as Go's, 200 that stands for it."""
-    have = (("Range", f"bytes=0-{len(session.data) - 1}"),) if len(session.data) else ()
-    headers = (*have, ("X-GUploader-UploadID", session.id))
+def incomplete(call: ApiCall, session: UploadSession) -> HttpResponse:
+    """Respond with the bytes received so far: 308 (Resume Incomplete).
+
+    Clients that would follow a 308 as a redirect, as those in Go do, ask for a 200 that stands for it.
+    """
+    received = (("Range", f"bytes=0-{len(session.data) - 1}"),) if len(session.data) else ()
+    headers = (*received, ("X-GUploader-UploadID", session.id))
     if call.request.headers.get("x-guploader-no-308") == "yes":
-        return Reply(200, (*headers, ("X-HTTP-Status-Code-Override", "308")))
-    return Reply(308, headers)
+        return HttpResponse(200, (*headers, ("X-HTTP-Status-Code-Override", "308")))
+    return HttpResponse(308, headers)
 
 
-def cancel(call: Call) -> Reply:
-    """Forget a session at its owner's wish, which is answered with 499."""
-    session = _session(call)
-    session.gone = 499
-    session.data = Growing()
+def cancel(call: ApiCall) -> HttpResponse:
+    """Cancel a session at the client's request; as documented, the response is 499."""
+    _session(call).end(499)
     raise ApiError(499, "Client Closed Request: the upload was cancelled.")
 
 
-def keep_part(call: Call, body: Content) -> Session | None:
-    """Store what arrived of a chunk whose connection broke; None where it does not fit an open session: dropped."""
+def keep_part(call: ApiCall, body: Content) -> UploadSession | None:
+    """Store what arrived of a chunk whose connection broke; drop it, and return None, if no open session takes it."""
     try:
         session = _session(call)
         offset, _, total = _content_range(call.request, whole=False)
@@ -149,8 +130,8 @@ def keep_part(call: Call, body: Content) -> Session | None:
     return session
 
 
-def rewind(call: Call, to: int) -> Reply | None:
-    """Lose all but `to` bytes of a session, and say what is left; None where there is nothing to lose."""
+def rewind(call: ApiCall, to: int) -> HttpResponse | None:
+    """Lose all but the first `to` bytes of a session, and respond with the rest; None if there is nothing to lose."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is None or session.gone is not None or len(session.data) <= to:
         return None
@@ -158,36 +139,36 @@ def rewind(call: Call, to: int) -> Reply | None:
     return incomplete(call, session)
 
 
-def expire(call: Call, status: int) -> None:
-    """Forget a session; it answers `status` from now on."""
+def expire(call: ApiCall, status: int) -> None:
+    """End the session of the request, if there is one; its further requests get this status."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
-        session.gone = status
-        session.data = Growing()
+        session.end(status)
 
 
-def _session(call: Call) -> Session:
+def _session(call: ApiCall) -> UploadSession:
+    """Return the session of the request; raise 404 if it does not exist, or its status if it has ended."""
     session = call.store.sessions.get(call.query["upload_id"])
-    if session is None or session.bucket != call.names["bucket"]:
+    if session is None or session.draft.bucket != call.names["bucket"]:
         raise not_found("The upload session")
     if session.gone is not None:
         raise ApiError(session.gone, "The upload session is gone: start a new one.")
     return session
 
 
-def _content_range(request: Request, *, whole: bool = True) -> tuple[int | None, int, int | None]:
-    """Return where the chunk starts (None: a query, no chunk), how long it claims to be, and the total size if known.
+def _content_range(request: HttpRequest, *, whole: bool = True) -> tuple[int | None, int, int | None]:
+    """Return the offset of the chunk (None for a status query), its stated length, and the total size if known.
 
-    `bytes N-*/*` is a chunk that ends with the upload: if it came as a `whole`, it tells the size.
+    `bytes N-*/*` is the last chunk of an upload; unless it broke off (`whole` is False), its end is the total size.
     """
     header = request.headers.get("content-range")
     if header is None:
         length = integer(request.headers.get("content-length", str(len(request.content))), "Content-Length")
         return 0, length, length
-    found = _CONTENT_RANGE.fullmatch(header.strip())
-    if found is None:
+    match = _CONTENT_RANGE.fullmatch(header.strip())
+    if match is None:
         raise invalid(f"Invalid Content-Range header: '{header[:80]}'. Use bytes FIRST-LAST/TOTAL or bytes */TOTAL.")
-    first, last, size = found.groups()
+    first, last, size = match.groups()
     total = None if size == "*" else int(size)
     if first is None:
         return None, 0, total

@@ -1,50 +1,55 @@
-"""objects.insert in its three forms: media, multipart and resumable; how an upload is received is elsewhere."""
+"""Upload an object (objects.insert) as media, as multipart or in a resumable session."""
 
 from email.message import Message
 from urllib.parse import quote, urlencode
 
-from forbear.testing.cloud.api.acls import predefined_acl
-from forbear.testing.cloud.api.objects import object_reply
-from forbear.testing.cloud.api.resumable import HASHES, asks, cancel, commit, incomplete, proceed, start
-from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.api.objects import object_response
+from forbear.testing.cloud.api.resumable import HASHES, cancel, commit, incomplete, is_status_query, proceed, start
+from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.errors import ApiError, invalid, required
-from forbear.testing.cloud.http.messages import JsonObject, Reply, Request
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, JsonObject
 from forbear.testing.cloud.operations import CANCEL, INSERT, QUERY, SEND, START
 from forbear.testing.cloud.storage.encryption import read_key
 from forbear.testing.cloud.storage.fields import json_object, text
 from forbear.testing.cloud.storage.retention import check_object_retention
-from forbear.testing.cloud.storage.store import check_object_name
-from forbear.testing.cloud.storage.writable import acl_field, merged, object_fields
+from forbear.testing.cloud.storage.sessions import Draft
+from forbear.testing.cloud.storage.writable import (
+    acl_field,
+    check_object_name,
+    merged,
+    object_fields,
+    predefined_acl,
+)
 
 
-def step(request: Request) -> str:
-    """Which step of an insert the request is; a plain upload is the operation itself."""
+def step(request: HttpRequest) -> str:
+    """Return the operation id of an insert: of the step of a resumable upload, or of the insert itself."""
     if "upload_id" in request.query:
         if request.method == "DELETE":
             return CANCEL
-        return QUERY if asks(request) else SEND
+        return QUERY if is_status_query(request) else SEND
     return START if request.query.get("uploadType") == "resumable" else INSERT
 
 
-def named(call: Call) -> str:
-    """The name of the object that an upload is to make: in the query, or in the metadata."""
+def object_name(call: ApiCall) -> str:
+    """Return the name of the object that an upload is to create, from the query or from the metadata."""
     name = call.query.get("name")
     if name:
         return name
     return text(_read_multipart(call.request)[0] if _is_multipart(call.request) else call.body(), "name")
 
 
-def media_start(request: Request) -> int:
-    """Where in the body the bytes of the object begin: after the metadata, if there is any; 0 if nobody can tell."""
+def media_start(request: HttpRequest) -> int:
+    """Return the index in the body at which the bytes of the object begin, after any metadata; 0 if it is unknown."""
     try:
         return _read_multipart(request)[2].start if _is_multipart(request) else 0
     except ApiError:
         return 0
 
 
-def insert(call: Call) -> Reply:
-    """Take an upload, or one step of a resumable one."""
+def insert(call: ApiCall) -> HttpResponse:
+    """Create an object from an upload, or handle one step of a resumable upload."""
     if not call.request.path.startswith(("/upload/", "/resumable/upload/")):
         raise invalid("Uploads go to /upload/storage/v1/b/BUCKET/o with an uploadType.")
     if "upload_id" in call.query:
@@ -66,104 +71,104 @@ def insert(call: Call) -> Reply:
             raise invalid(f"Invalid value for uploadType: '{other[:80]}'. It must be media, multipart or resumable.")
 
 
-def _is_multipart(request: Request) -> bool:
-    return request.query.get("uploadType") == "multipart"
+def _insert_at_once(call: ApiCall, metadata: JsonObject, content_type: str | None, data: Content) -> HttpResponse:
+    """Create an object from one request."""
+    return object_response(call, commit(call, _draft(call, metadata, content_type), data, INSERT))
 
 
-def _read_multipart(request: Request) -> tuple[JsonObject, str | None, slice]:
-    return read_multipart(request.headers.get("content-type", ""), request.body)
-
-
-def _insert_at_once(call: Call, metadata: JsonObject, content_type: str | None, data: Content) -> Reply:
-    name, fields, acl = _described(call, metadata, content_type)
-    return object_reply(
-        call,
-        commit(
-            call,
-            call.names["bucket"],
-            name,
-            data,
-            fields,
-            call.conditions(),
-            acl,
-            INSERT,
-            read_key(call.request.headers),
-        ),
-    )
-
-
-def _described(
-    call: Call, metadata: JsonObject, content_type: str | None
-) -> tuple[str, JsonObject, dict[str, str] | None]:
-    """Name, fields and access controls of the object to be; the hashes to check are kept among the fields."""
-    name = call.query.get("name") or text(metadata, "name")
+def _draft(call: ApiCall, metadata: JsonObject, content_type: str | None) -> Draft:
+    """Read the object to create from the query, the headers and the metadata, with the hashes that it states."""
+    bucket, name = call.bucket(), call.query.get("name") or text(metadata, "name")
     check_object_name(name)
     fields = merged({"contentType": content_type or "application/octet-stream"}, object_fields(metadata))
     if "contentEncoding" in call.query:
         fields["contentEncoding"] = call.query["contentEncoding"]
     fields.update({key: metadata[key] for key in HASHES if metadata.get(key)})
-    check_object_retention(call.bucket(), {}, fields, override=False)
-    acl = acl_field(metadata, "acl") or predefined_acl(call.query, "predefinedAcl", call.bucket().project)
-    return name, fields, acl
+    check_object_retention(bucket, {}, fields)
+    acl = acl_field(metadata, "acl") or predefined_acl(call.query, "predefinedAcl", bucket.project)
+    return Draft(bucket.name, name, fields, acl, call.conditions(), read_key(call.request.headers))
 
 
-def _start(call: Call) -> Reply:
-    name, fields, acl = _described(call, call.body(), call.request.headers.get("x-upload-content-type"))
-    session = start(call, call.names["bucket"], name, fields, call.conditions(), acl)
-    query = urlencode({"uploadType": "resumable", "name": name, "upload_id": session.id})
-    location = f"{call.base}/upload/storage/v1/b/{quote(session.bucket, safe='')}/o?{query}"
-    return Reply(200, (("Location", location), ("X-GUploader-UploadID", session.id)))
+def _start(call: ApiCall) -> HttpResponse:
+    """Begin a resumable upload, and respond with the URL of its session."""
+    session = start(call, _draft(call, call.body(), call.request.headers.get("x-upload-content-type")))
+    query = urlencode({"uploadType": "resumable", "name": session.draft.name, "upload_id": session.id})
+    location = f"{call.base}/upload/storage/v1/b/{quote(session.draft.bucket, safe='')}/o?{query}"
+    return HttpResponse(200, (("Location", location), ("X-GUploader-UploadID", session.id)))
 
 
-def _continue(call: Call) -> Reply:
+def _continue(call: ApiCall) -> HttpResponse:
+    """Handle a chunk or a status query of a resumable upload."""
     session = proceed(call, INSERT)
-    return incomplete(call, session) if session.finished is None else object_reply(call, session.finished)
+    return incomplete(call, session) if session.finished is None else object_response(call, session.finished)
 
 
-def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | None, slice]:
-    """The metadata, the media's content type (None when not given) and where the media is; 400 for any other shape."""
+def _is_multipart(request: HttpRequest) -> bool:
+    return request.query.get("uploadType") == "multipart"
+
+
+def _read_multipart(request: HttpRequest) -> tuple[JsonObject, str | None, slice]:
+    return read_multipart(request.headers.get("content-type", ""), request.body)
+
+
+def multipart_delimiter(content_type: str, expected: str) -> bytes | None:
+    """Return the line that separates the parts of a body, or None unless it has the `expected` type and a boundary.
+
+    As the service does, accept a boundary in single quotes, which gsutil and gcsfs send.
+    """
     header = Message()
     header["Content-Type"] = content_type
     boundary = header.get_param("boundary")
-    if header.get_content_type() != "multipart/related" or not isinstance(boundary, str) or not boundary:
+    if header.get_content_type() != expected or not isinstance(boundary, str) or not boundary:
+        return None
+    return b"--" + boundary.strip("'").encode("latin-1", "replace")
+
+
+def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | None, slice]:
+    """Read a multipart/related body: one part of JSON metadata, then one part of media.
+
+    Return the metadata, the content type of the media (None if absent) and the slice of the body that is the media.
+    Raise 400 for any other shape. Lines end with CRLF or, as some clients send them, all with LF.
+    """
+    delimiter = multipart_delimiter(content_type, "multipart/related")
+    if delimiter is None:
         raise invalid("A multipart upload needs a Content-Type of multipart/related with a boundary.")
-    delimiter = b"--" + boundary.strip("'").encode("latin-1", "replace")
     line_end = _line_end(body, delimiter)
     metadata, media = _parts(body, line_end, delimiter)
     _, content = _part(body, line_end, metadata)
-    media_type, place = _part(body, line_end, media)
-    return json_object(body[content]), media_type, place
+    media_type, media_content = _part(body, line_end, media)
+    return json_object(body[content]), media_type, media_content
 
 
 def _line_end(body: bytes, delimiter: bytes) -> bytes:
-    """That of the first delimiter stands for all of them."""
+    """Return the line end of the first delimiter, which all lines are to share."""
     first = body.find(b"\n", body.find(delimiter) + len(delimiter))
     return b"\n" if first > 0 and body[first - 1 : first] != b"\r" else b"\r\n"
 
 
 def _parts(body: bytes, line_end: bytes, delimiter: bytes) -> tuple[slice, slice]:
-    """What stands between the three delimiters; the body is searched and not cut up, for it may be large."""
+    """Return the slices of the two parts between the delimiters; the body, which may be large, is not copied."""
     line = line_end + delimiter
-    # The first delimiter may open the body, and then no line end comes before it; otherwise there is a preamble.
-    places = [-len(line_end)] if body.startswith(delimiter) else []
-    place = body.find(line)
-    while place >= 0 and len(places) < 4:
-        places.append(place)
-        place = body.find(line, place + len(line))
-    if len(places) != 3 or not body.startswith(b"--", places[2] + len(line)):
+    # A body that begins with the delimiter has no line end before it; otherwise it begins with a preamble.
+    positions = [-len(line_end)] if body.startswith(delimiter) else []
+    position = body.find(line)
+    while position >= 0 and len(positions) < 4:
+        positions.append(position)
+        position = body.find(line, position + len(line))
+    if len(positions) != 3 or not body.startswith(b"--", positions[2] + len(line)):
         raise invalid("A multipart upload has exactly two parts, the metadata and the media, and a closing boundary.")
-    first, second, third = places
+    first, second, third = positions
     return slice(first + len(line), second), slice(second + len(line), third)
 
 
-def _part(body: bytes, line_end: bytes, place: slice) -> tuple[str | None, slice]:
-    """The content type and the place of the content of one part."""
+def _part(body: bytes, line_end: bytes, part: slice) -> tuple[str | None, slice]:
+    """Return the content type of one part (None if absent) and the slice of its content."""
     empty_line = line_end * 2
-    blank = body.find(empty_line, place.start, place.stop)
-    head = body[place.start : max(blank, 0)]
-    if not head.lstrip(b" \t").startswith(line_end) and not body.startswith(empty_line, place.start):
+    blank = body.find(empty_line, part.start, part.stop)
+    head = body[part.start : max(blank, 0)]
+    if not head.lstrip(b" \t").startswith(line_end) and not body.startswith(empty_line, part.start):
         raise invalid("A part of a multipart upload has headers, an empty line and the content.")
-    content = slice(blank + len(empty_line), place.stop)
+    content = slice(blank + len(empty_line), part.stop)
     for line in head.split(line_end):
         name, _, value = line.partition(b":")
         if name.strip().lower() == b"content-type":

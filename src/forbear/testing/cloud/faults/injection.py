@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from forbear.testing.cloud.api import resumable
-from forbear.testing.cloud.api.uploads import media_start, named
+from forbear.testing.cloud.api.uploads import media_start, object_name
 from forbear.testing.cloud.call import ApiCall, Handler
 from forbear.testing.cloud.faults import actions
 from forbear.testing.cloud.faults.fault import Fault
@@ -136,9 +136,9 @@ def _object_of(call: ApiCall) -> tuple[str, str]:
     """Return the bucket and the name of the object that the call is about, for a copy the source; "" for no object."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
-        return session.bucket, session.name
+        return session.draft.bucket, session.draft.name
     try:
-        return call.names["bucket"], call.names.get("object") or named(call)
+        return call.names["bucket"], call.names.get("object") or object_name(call)
     except ApiError:
         return "", ""
 

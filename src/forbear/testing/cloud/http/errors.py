@@ -109,3 +109,13 @@ def conflict(message: str) -> ApiError:
 def condition_not_met(what: str) -> ApiError:
     """Return a 412 error: the precondition `what` does not hold."""
     return ApiError(412, f"At least one of the pre-conditions you specified did not hold: {what}.")
+
+
+def already_exists(message: str) -> ApiError:
+    """409 ALREADY_EXISTS: the resource to create exists."""
+    return ApiError(409, message, "ALREADY_EXISTS")
+
+
+def failed_precondition(message: str) -> ApiError:
+    """400 FAILED_PRECONDITION: the state of the resource forbids the operation."""
+    return ApiError(400, message, "FAILED_PRECONDITION")

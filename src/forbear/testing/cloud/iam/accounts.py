@@ -1,122 +1,116 @@
-"""serviceAccounts: create, list, get, patch, update, delete, undelete, enable and disable."""
+"""Service accounts: create, list, get, patch, update, delete, undelete, enable and disable."""
 
 import re
 
-from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
-from forbear.testing.cloud.storage.fields import mapping, optional_text, page, text
+from forbear.testing.cloud.call import ApiCall
+from forbear.testing.cloud.http.errors import ApiError, already_exists, failed_precondition, invalid
+from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.storage.fields import mapping, optional_text, text, update_mask
 from forbear.testing.cloud.storage.iam_state import ServiceAccount
+from forbear.testing.cloud.storage.resources import google_page
 
 _ID = re.compile(r"[a-z]([-a-z0-9]{4,28}[a-z0-9])")
 _WRITABLE = {"displayName": "display_name", "description": "description"}
 
 
-def create(call: Call) -> Reply:
-    """Make a service account; 409 ALREADY_EXISTS when the project has one of that id."""
+def create(call: ApiCall) -> HttpResponse:
+    """Create a service account; respond 409 ALREADY_EXISTS if the project has one with this id."""
     body = call.body()
-    account_id, given = text(body, "accountId"), mapping(body, "serviceAccount")
+    account_id, fields = text(body, "accountId"), mapping(body, "serviceAccount")
     if not _ID.fullmatch(account_id):
         raise invalid("accountId must be 6 to 30 characters: lower-case letters, digits and hyphens.")
-    values = {field: optional_text(given, name) or "" for name, field in _WRITABLE.items()}
-    account = call.store.iam.create_account(call.names["project"], account_id)
-    for field, value in values.items():
-        setattr(account, field, value)
-    call.committed(account.name)
-    return _reply(account)
+    values = {attribute: optional_text(fields, name) or "" for name, attribute in _WRITABLE.items()}
+    return _changed(call, call.store.iam.create_account(call.names["project"], account_id), values)
 
 
-def list_(call: Call) -> Reply:
-    """List the service accounts of the project, by email."""
+def list_(call: ApiCall) -> HttpResponse:
+    """List the service accounts of the project by email."""
     accounts = {
-        each.email: each
-        for each in call.store.iam.accounts.values()
-        if each.project == call.names["project"] and not each.deleted
+        account.email: account
+        for account in call.store.iam.accounts.values()
+        if account.project == call.names["project"] and not account.deleted
     }
-    shown, token = page(sorted(accounts), call.query, "pageSize", usual=20, most=100)
-    listed: JsonObject = {"accounts": [account_resource(accounts[email]) for email in shown]}
-    return json_reply(listed if token is None else {**listed, "nextPageToken": token})
+    return google_page("accounts", accounts, account_resource, call.query, default=20, maximum=100)
 
 
-def get(call: Call) -> Reply:
+def get(call: ApiCall) -> HttpResponse:
     """Read a service account."""
-    account = found(call)
+    account = account_of(call)
     call.store.iam.check_seen(account.name)
-    return _reply(account)
+    return json_response(account_resource(account))
 
 
-def patch(call: Call) -> Reply:
-    """Change the fields that the body's updateMask names."""
-    account, body = found(call), call.body()
-    given, mask = mapping(body, "serviceAccount"), text(body, "updateMask").split(",")
-    if unknown := [name for name in mask if name.strip() not in _WRITABLE]:
-        raise invalid(f"Invalid value for updateMask: '{unknown[0][:80]}'. It must name displayName or description.")
-    values = {_WRITABLE[name.strip()]: optional_text(given, name.strip()) or "" for name in mask}
+def patch(call: ApiCall) -> HttpResponse:
+    """Change the fields that the updateMask in the body names."""
+    account, body = account_of(call), call.body()
+    fields, mask = mapping(body, "serviceAccount"), update_mask(text(body, "updateMask"), _WRITABLE)
+    return _changed(call, account, {_WRITABLE[name]: optional_text(fields, name) or "" for name in mask})
+
+
+def update(call: ApiCall) -> HttpResponse:
+    """Change the fields in the body."""
+    account, body = account_of(call), call.body()
+    values = {_WRITABLE[name]: optional_text(body, name) or "" for name in _WRITABLE if name in body}
     return _changed(call, account, values)
 
 
-def update(call: Call) -> Reply:
-    """Change the fields given."""
-    account, body = found(call), call.body()
-    return _changed(
-        call, account, {_WRITABLE[name]: optional_text(body, name) or "" for name in _WRITABLE if name in body}
-    )
-
-
-def delete(call: Call) -> Reply:
-    """Delete a service account, until it is restored."""
-    account = found(call)
+def delete(call: ApiCall) -> HttpResponse:
+    """Delete a service account; it can be restored."""
+    account = account_of(call)
     account.deleted = True
-    call.committed(account.name)
-    return json_reply({})
+    return _done(call, account)
 
 
-def undelete(call: Call) -> Reply:
-    """Restore a deleted service account, named by its unique id, unless another has its email by now."""
+def undelete(call: ApiCall) -> HttpResponse:
+    """Restore the service account with this unique id; respond 409 if another account has its email by now."""
     iam = call.store.iam
     account = iam.accounts.get(call.names["account"])
     if account is None or call.names["project"] not in {"-", account.project}:
         raise ApiError(404, "Unknown service account")
     if not account.deleted:
-        raise ApiError(400, f"Service account {account.unique_id} is not deleted.", "FAILED_PRECONDITION")
+        raise failed_precondition(f"Service account {account.unique_id} is not deleted.")
     if iam.by_email(account.email) is not None:
-        raise ApiError(409, f"Service account {account.email} exists already.", "ALREADY_EXISTS")
+        raise already_exists(f"Service account {account.email} exists already.")
     account.deleted = False
     call.committed(account.name)
-    return json_reply({"restoredAccount": account_resource(account)})
+    return json_response({"restoredAccount": account_resource(account)})
 
 
-def enable(call: Call) -> Reply:
+def enable(call: ApiCall) -> HttpResponse:
     """Enable a service account."""
-    return _switched(call, disabled=False)
+    account = account_of(call)
+    account.disabled = False
+    return _done(call, account)
 
 
-def disable(call: Call) -> Reply:
+def disable(call: ApiCall) -> HttpResponse:
     """Disable a service account."""
-    return _switched(call, disabled=True)
+    account = account_of(call)
+    account.disabled = True
+    return _done(call, account)
 
 
-def found(call: Call) -> ServiceAccount:
-    """The service account of the path."""
+def account_of(call: ApiCall) -> ServiceAccount:
+    """Return the service account of the path; raise 404 if it does not exist."""
     return call.store.iam.account(call.names["project"], call.names["account"])
 
 
-def _switched(call: Call, *, disabled: bool) -> Reply:
-    account = found(call)
-    account.disabled = disabled
+def _done(call: ApiCall, account: ServiceAccount) -> HttpResponse:
+    """Log a change of the account, and respond with an empty object."""
     call.committed(account.name)
-    return json_reply({})
+    return json_response({})
 
 
-def _changed(call: Call, account: ServiceAccount, values: dict[str, str]) -> Reply:
-    for field, value in values.items():
-        setattr(account, field, value)
+def _changed(call: ApiCall, account: ServiceAccount, values: dict[str, str]) -> HttpResponse:
+    """Set these attributes of the account, log the change, and respond with the resource."""
+    for attribute, value in values.items():
+        setattr(account, attribute, value)
     call.committed(account.name)
-    return _reply(account)
+    return json_response(account_resource(account))
 
 
 def account_resource(account: ServiceAccount) -> JsonObject:
-    """A service account as clients see it."""
+    """Return the resource of a service account, without empty and false fields."""
     resource: JsonObject = {
         "name": account.name,
         "projectId": account.project,
@@ -126,10 +120,6 @@ def account_resource(account: ServiceAccount) -> JsonObject:
         "description": account.description,
         "disabled": account.disabled,
         "oauth2ClientId": account.unique_id,
-        "etag": "MDEwMjE5MjA=",  # always the same: the API calls it deprecated
+        "etag": "MDEwMjE5MjA=",  # never changes: the API deprecates it
     }
     return {name: value for name, value in resource.items() if value not in {"", False}}
-
-
-def _reply(account: ServiceAccount) -> Reply:
-    return json_reply(account_resource(account))

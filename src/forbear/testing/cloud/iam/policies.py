@@ -1,77 +1,74 @@
-"""Policies of service accounts and of projects: read, write under an etag, test permissions; nothing is ever denied."""
+"""IAM policies of service accounts and projects: read, write guarded by an etag, and test permissions.
+
+The cloud stores policies but does not enforce them.
+"""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
-from forbear.testing.cloud.call import Call, Handler
+from forbear.testing.cloud.call import ApiCall, Handler
 from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
-from forbear.testing.cloud.iam.accounts import found
+from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.iam.accounts import account_of
 from forbear.testing.cloud.storage.conditions import same_etag
 from forbear.testing.cloud.storage.fields import items, mapping, optional_text, text, texts
-from forbear.testing.cloud.storage.model import Policy
+from forbear.testing.cloud.storage.model import IamPolicy
 
 
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Whose policy it is."""
-
-    policy: Policy
-    name: str
-
-    def reply(self) -> Reply:
-        return json_reply({**self.policy.body, "etag": self.policy.etag})
+def check_unchanged(etag: str | None, current: str) -> None:
+    """Raise 409 ABORTED if a request has an etag, and another client has written since that etag was read."""
+    if etag and not same_etag(etag, current):
+        text = (
+            "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
+        )
+        raise ApiError(409, text, "ABORTED")
 
 
-def concurrent_change() -> ApiError:
-    """409 ABORTED: somebody else has written since the etag was read."""
-    text = "There were concurrent policy changes. Please retry the whole read-modify-write with exponential backoff."
-    return ApiError(409, text, "ABORTED")
+def _of_account(call: ApiCall) -> tuple[IamPolicy, str]:
+    account = account_of(call)
+    return account.policy, account.name
 
 
-def _of_account(call: Call) -> _Place:
-    account = found(call)
-    return _Place(account.policy, account.name)
-
-
-def _of_project(call: Call) -> _Place:
+def _of_project(call: ApiCall) -> tuple[IamPolicy, str]:
     project = call.names["project"]
-    return _Place(call.store.iam.policy(project), f"projects/{project}")
+    return call.store.iam.policy(project), f"projects/{project}"
 
 
-def _handlers(find: Callable[[Call], _Place]) -> Mapping[str, Handler]:
-    def get(call: Call) -> Reply:
+def _handlers(find: Callable[[ApiCall], tuple[IamPolicy, str]]) -> Mapping[str, Handler]:
+    """Return the handlers, by method name, for the policy that `find` returns with the name of its resource."""
+
+    def get(call: ApiCall) -> HttpResponse:
         call.body()
-        place = find(call)
-        call.store.iam.check_seen(place.name)
-        return place.reply()
+        policy, name = find(call)
+        call.store.iam.check_seen(name)
+        return _response(policy)
 
-    def set_(call: Call) -> Reply:
-        place, body = find(call), call.body()
+    def set_(call: ApiCall) -> HttpResponse:
+        (policy, name), body = find(call), call.body()
         if "policy" not in body:
             raise ApiError(400, "The request has no policy.")
-        given = mapping(body, "policy")
-        etag = optional_text(given, "etag")
-        bindings = items(given, "bindings")
+        wanted = mapping(body, "policy")
+        etag, bindings = optional_text(wanted, "etag"), items(wanted, "bindings")
         for binding in bindings:
             text(binding, "role")
             texts(binding, "members")
-        # Without an etag the policy is overwritten blindly, as at the service.
-        if etag and not same_etag(etag, place.policy.etag):
-            raise concurrent_change()
-        policy: JsonObject = {"version": given.get("version", 1), "bindings": bindings}
-        if "auditConfigs" in given:
-            policy["auditConfigs"] = items(given, "auditConfigs")
-        place.policy.body = policy
-        place.policy.revision += 1
-        call.committed(place.name)
-        return place.reply()
+        # As at the service, a request without an etag overwrites any policy.
+        check_unchanged(etag, policy.etag)
+        written: JsonObject = {"version": wanted.get("version", 1), "bindings": bindings}
+        if "auditConfigs" in wanted:
+            written["auditConfigs"] = items(wanted, "auditConfigs")
+        policy.write(written)
+        call.committed(name)
+        return _response(policy)
 
-    def test(call: Call) -> Reply:
+    def test(call: ApiCall) -> HttpResponse:
         find(call)
-        return json_reply({"permissions": texts(call.body(), "permissions")})
+        return json_response({"permissions": texts(call.body(), "permissions")})
 
     return {"getIamPolicy": get, "setIamPolicy": set_, "testIamPermissions": test}
+
+
+def _response(policy: IamPolicy) -> HttpResponse:
+    return json_response({**policy.body, "etag": policy.etag})
 
 
 ACCOUNT = _handlers(_of_account)

@@ -1,23 +1,24 @@
-"""Custom roles of a project: create, list, get, patch, delete and undelete, guarded by an etag where one is given."""
+"""Custom roles of a project: create, list, get, patch, delete and undelete, guarded by an etag if there is one."""
 
 import re
 from collections.abc import Mapping
 
-from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import Json, JsonObject, Reply, json_reply
-from forbear.testing.cloud.iam.policies import concurrent_change
-from forbear.testing.cloud.storage.conditions import same_etag
-from forbear.testing.cloud.storage.fields import mapping, one_of, optional_text, page, query_flag, text, texts
+from forbear.testing.cloud.call import ApiCall
+from forbear.testing.cloud.http.errors import already_exists, failed_precondition, invalid
+from forbear.testing.cloud.http.messages import HttpResponse, Json, JsonObject, json_response
+from forbear.testing.cloud.iam.policies import check_unchanged
+from forbear.testing.cloud.storage.fields import enum_name, mapping, optional_text, query_flag, text, texts, update_mask
 from forbear.testing.cloud.storage.iam_state import Role
+from forbear.testing.cloud.storage.resources import google_page
 
 _ID = re.compile(r"[a-zA-Z0-9_.]{3,64}")
-_STAGES = ("ALPHA", "BETA", "GA", "DEPRECATED", "DISABLED", "EAP")
+_STAGES = {0: "ALPHA", 1: "BETA", 2: "GA", 4: "DEPRECATED", 5: "DISABLED", 6: "EAP"}
+_VIEWS = {0: "BASIC", 1: "FULL"}
 _WRITABLE = ("title", "description", "includedPermissions", "stage")
 
 
-def create(call: Call) -> Reply:
-    """Make a role; 409 ALREADY_EXISTS when the project has one of that id, 400 when it has a deleted one."""
+def create(call: ApiCall) -> HttpResponse:
+    """Create a role; respond 409 ALREADY_EXISTS if the project has one with this id, 400 if that one is deleted."""
     body = call.body()
     project, role_id, fields = call.names["project"], text(body, "roleId"), _fields(mapping(body, "role"))
     if not _ID.fullmatch(role_id):
@@ -25,103 +26,90 @@ def create(call: Call) -> Reply:
     roles = call.store.iam.roles
     before = roles.get((project, role_id))
     if before is not None and before.deleted:
-        raise ApiError(
-            400, f"The role {before.name} is deleted: undelete it, or take another id.", "FAILED_PRECONDITION"
-        )
+        raise failed_precondition(f"The role {before.name} is deleted: undelete it, or take another id.")
     if before is not None:
-        raise ApiError(409, f"A role named {role_id} in projects/{project} already exists.", "ALREADY_EXISTS")
+        raise already_exists(f"A role named {role_id} in projects/{project} already exists.")
     role = roles[project, role_id] = Role(project, role_id, fields)
     call.committed(role.name)
-    return _reply(role)
+    return json_response(role_resource(role))
 
 
-def list_(call: Call) -> Reply:
-    """List the roles by id; deleted ones with showDeleted, permissions with view=FULL."""
-    full = one_of(call.query, "view", ("BASIC", "FULL", "ROLE_VIEW_UNSPECIFIED")) == "FULL"
+def list_(call: ApiCall) -> HttpResponse:
+    """List the roles by id; with showDeleted=true also deleted ones, with view=FULL their permissions too."""
+    full = enum_name(call.query, "view", _VIEWS) == "FULL"
     deleted = query_flag(call.query, "showDeleted")
     roles = {
         role.id: role
         for role in call.store.iam.roles.values()
         if role.project == call.names["project"] and (deleted or not role.deleted)
     }
-    shown, token = page(sorted(roles), call.query, "pageSize", usual=300, most=1000)
-    listed: JsonObject = {"roles": [role_resource(roles[role_id], full=full) for role_id in shown]}
-    return json_reply(listed if token is None else {**listed, "nextPageToken": token})
+    return google_page("roles", roles, lambda role: role_resource(role, full=full), call.query, default=300)
 
 
-def get(call: Call) -> Reply:
-    """Read a role, deleted ones included."""
+def get(call: ApiCall) -> HttpResponse:
+    """Read a role, which may be deleted."""
     role = _role(call)
     call.store.iam.check_seen(role.name)
-    return _reply(role)
+    return json_response(role_resource(role))
 
 
-def patch(call: Call) -> Reply:
-    """Change the fields that updateMask names, or all that are given; 409 ABORTED when the etag is an old one."""
+def patch(call: ApiCall) -> HttpResponse:
+    """Change the fields that updateMask names, by default those in the body; respond 409 ABORTED for an old etag."""
     role, body = _role(call), call.body()
-    fields = _fields(body)
-    mask = call.query.get("updateMask")
-    names = fields.keys() if not mask else {name.strip() for name in mask.split(",")}
-    if unknown := sorted(names - set(_WRITABLE)):
-        raise invalid(f"Invalid value for updateMask: '{unknown[0][:80]}'. It may name {', '.join(_WRITABLE)}.")
-    _check_etag(role, optional_text(body, "etag"))
+    fields, mask = _fields(body), call.query.get("updateMask")
+    names = update_mask(mask, _WRITABLE) if mask else list(fields)
+    check_unchanged(optional_text(body, "etag"), role.etag)
     if role.deleted:
-        raise ApiError(400, f"The role {role.name} is deleted.", "FAILED_PRECONDITION")
+        raise failed_precondition(f"The role {role.name} is deleted.")
     kept = {name: value for name, value in role.fields.items() if name not in names}
     role.fields = {**kept, **{name: fields[name] for name in names if name in fields}}
     return _changed(call, role)
 
 
-def delete(call: Call) -> Reply:
-    """Delete a role, until it is restored; 409 ABORTED when the query's etag is an old one."""
+def delete(call: ApiCall) -> HttpResponse:
+    """Delete a role, which can be restored; respond 409 ABORTED if the etag in the query is an old one."""
     role = _role(call)
-    _check_etag(role, call.query.get("etag"))
+    check_unchanged(call.query.get("etag"), role.etag)
     if role.deleted:
-        raise ApiError(400, f"The role {role.name} is deleted already.", "FAILED_PRECONDITION")
+        raise failed_precondition(f"The role {role.name} is deleted already.")
     role.deleted = True
     return _changed(call, role)
 
 
-def undelete(call: Call) -> Reply:
-    """Restore a deleted role; 409 ABORTED when the body's etag is an old one."""
+def undelete(call: ApiCall) -> HttpResponse:
+    """Restore a deleted role; respond 409 ABORTED if the etag in the body is an old one."""
     role = _role(call)
-    _check_etag(role, optional_text(call.body(), "etag"))
+    check_unchanged(optional_text(call.body(), "etag"), role.etag)
     if not role.deleted:
-        raise ApiError(400, f"The role {role.name} is not deleted.", "FAILED_PRECONDITION")
+        raise failed_precondition(f"The role {role.name} is not deleted.")
     role.deleted = False
     return _changed(call, role)
 
 
-def _role(call: Call) -> Role:
-    return call.store.iam.role(call.names["project"], call.names["role"])
-
-
-def _check_etag(role: Role, etag: str | None) -> None:
-    if etag and not same_etag(etag, role.etag):
-        raise concurrent_change()
-
-
-def _fields(given: Mapping[str, Json]) -> JsonObject:
-    fields: JsonObject = {name: optional_text(given, name) for name in ("title", "description") if name in given}
-    if "includedPermissions" in given:
-        fields["includedPermissions"] = texts(given, "includedPermissions")
-    if "stage" in given:
-        fields["stage"] = one_of(given, "stage", _STAGES)
-    return fields
-
-
-def _changed(call: Call, role: Role) -> Reply:
-    role.revision += 1
-    call.committed(role.name)
-    return _reply(role)
-
-
 def role_resource(role: Role, *, full: bool = True) -> JsonObject:
-    """A role as clients see it; its permissions only when `full`."""
+    """Return the resource of a role, with its permissions if `full`."""
     fields = {name: value for name, value in role.fields.items() if full or name != "includedPermissions"}
     resource: JsonObject = {"name": role.name, **fields, "etag": role.etag}
     return {**resource, "deleted": True} if role.deleted else resource
 
 
-def _reply(role: Role) -> Reply:
-    return json_reply(role_resource(role))
+def _role(call: ApiCall) -> Role:
+    """Return the role of the path, deleted or not; raise 404 if it does not exist."""
+    return call.store.iam.role(call.names["project"], call.names["role"])
+
+
+def _fields(body: Mapping[str, Json]) -> JsonObject:
+    """Return the writable fields in the body; raise 400 for a wrong type or an unknown stage."""
+    fields: JsonObject = {name: optional_text(body, name) for name in ("title", "description") if name in body}
+    if "includedPermissions" in body:
+        fields["includedPermissions"] = texts(body, "includedPermissions")
+    if "stage" in body:
+        fields["stage"] = enum_name(body, "stage", _STAGES)
+    return fields
+
+
+def _changed(call: ApiCall, role: Role) -> HttpResponse:
+    """Count and log a change of the role, and respond with its resource."""
+    role.revision += 1
+    call.committed(role.name)
+    return json_response(role_resource(role))

@@ -1,63 +1,57 @@
-"""operations: get, list, cancel and delete; looking at a running one moves it on."""
+"""Long-running operations of Memorystore: get, list, cancel and delete; each get counts as one poll."""
 
-from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.http.messages import JsonObject, Reply, json_reply
-from forbear.testing.cloud.storage.fields import page
+from forbear.testing.cloud.call import ApiCall
+from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
 from forbear.testing.cloud.storage.memorystore_state import CANCELLED, Job
-from forbear.testing.cloud.storage.resources import moment
+from forbear.testing.cloud.storage.resources import google_page, moment
 
 _TYPES = "type.googleapis.com/google.cloud.redis"
 
 
-def get(call: Call) -> Reply:
-    """Look at a job, which is a poll."""
+def get(call: ApiCall) -> HttpResponse:
+    """Read a job, which counts as a poll."""
     job = _job(call)
     call.store.memorystore.poll(job)
-    return job_reply(job)
+    return json_response(job_resource(job))
 
 
-def list_(call: Call) -> Reply:
-    """List the jobs of a location; no poll."""
-    parent = f"projects/{call.names['project']}/locations/{call.names['location']}/operations/"
+def list_(call: ApiCall) -> HttpResponse:
+    """List the jobs of a location; this does not count as a poll."""
+    parent = _parent(call)
     jobs = call.store.memorystore.jobs
-    names = sorted(name for name, job in jobs.items() if name.startswith(parent) and not job.forgotten)
-    shown, token = page(names, call.query, "pageSize")
-    listed: JsonObject = {"operations": [job_resource(jobs[name]) for name in shown]}
-    return json_reply(listed if token is None else {**listed, "nextPageToken": token})
+    shown = {name: job for name, job in jobs.items() if name.startswith(parent) and not job.forgotten}
+    return google_page("operations", shown, job_resource, call.query)
 
 
-def cancel(call: Call) -> Reply:
-    """Stop a job; one that is done stays as it is."""
+def cancel(call: ApiCall) -> HttpResponse:
+    """Cancel a job; one that has ended stays as it is."""
     job = _job(call)
     if job.ended is None:
         job.cancelled, job.error = True, CANCELLED
         call.store.memorystore.end(job)
         call.committed(job.name)
-    return json_reply({})
+    return json_response({})
 
 
-def delete(call: Call) -> Reply:
-    """Forget a job, which goes on all the same."""
+def delete(call: ApiCall) -> HttpResponse:
+    """Forget a job, so that it can no longer be read; a running job continues."""
     job = _job(call)
     job.forgotten = True
     call.committed(job.name)
-    return json_reply({})
+    return json_response({})
 
 
-def job_reply(job: Job) -> Reply:
-    """A job as the reply of what started it, and of a poll."""
-    return json_reply(job_resource(job))
+def _parent(call: ApiCall) -> str:
+    return f"projects/{call.names['project']}/locations/{call.names['location']}/operations/"
 
 
-def _job(call: Call) -> Job:
-    names = call.names
-    return call.store.memorystore.job(
-        f"projects/{names['project']}/locations/{names['location']}/operations/{names['operation']}"
-    )
+def _job(call: ApiCall) -> Job:
+    """Return the job of the path; raise 404 if it does not exist."""
+    return call.store.memorystore.job(_parent(call) + call.names["operation"])
 
 
 def job_resource(job: Job) -> JsonObject:
-    """A job as clients see it."""
+    """Return the JSON resource of a job; once it has ended, with its response or its error."""
     cluster = job.resource.name.split("/")[4] == "clusters"
     package = f"{_TYPES}.cluster.v1" if cluster else f"{_TYPES}.v1"
     metadata: JsonObject = {

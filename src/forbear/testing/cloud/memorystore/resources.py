@@ -1,56 +1,68 @@
-"""instances and clusters: create, get, list, patch, delete, failover and upgrade; changes are jobs of some polls."""
+"""Instances and clusters: create, get, list, patch, delete, failover and upgrade; each change starts a job."""
 
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
-from forbear.testing.cloud.call import Call, Handler
-from forbear.testing.cloud.http.errors import ApiError, invalid, required
-from forbear.testing.cloud.http.messages import Json, JsonObject, Reply, json_reply
-from forbear.testing.cloud.memorystore.jobs import job_reply
-from forbear.testing.cloud.storage.fields import integer, one_of, page, text
-from forbear.testing.cloud.storage.memorystore_state import Job, Resource
-from forbear.testing.cloud.storage.resources import moment
+from forbear.testing.cloud.call import ApiCall, Handler
+from forbear.testing.cloud.http.errors import failed_precondition, invalid, required
+from forbear.testing.cloud.http.messages import HttpResponse, Json, JsonObject, json_response
+from forbear.testing.cloud.memorystore.jobs import job_resource
+from forbear.testing.cloud.storage.fields import enum_name, integer, text, update_mask
+from forbear.testing.cloud.storage.memorystore_state import Job, RedisResource
+from forbear.testing.cloud.storage.resources import google_page, moment
 
 _ID = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
 _VERSION = re.compile(r"REDIS_(\d+)_(\d+|X)")
 
+_TIERS = {1: "BASIC", 3: "STANDARD_HA"}
+_DATA_PROTECTION_MODES = {0: "DATA_PROTECTION_MODE_UNSPECIFIED", 1: "LIMITED_DATA_LOSS", 2: "FORCE_DATA_LOSS"}
+
 
 @dataclass(frozen=True, slots=True)
-class Kind:
-    """What instances and clusters differ in; only the API of `keyed` resources takes a request id."""
+class ResourceKind:
+    """What differs between instances and clusters.
+
+    `id_parameter` is the query parameter with the id of a new resource, and `ready` the state without a job.
+    `has_request_ids` says whether the API accepts request ids. `writable` are the fields that a patch can change.
+    `checked` returns the fields to store, or raises 400.
+    """
 
     collection: str
     id_parameter: str
     ready: str
-    keyed: bool
+    has_request_ids: bool
     writable: frozenset[str]
-    check: Callable[[JsonObject], JsonObject]
+    checked: Callable[[JsonObject], JsonObject]
 
 
 def _instance(body: JsonObject) -> JsonObject:
-    size = integer(body.get("memorySizeGb"), "memorySizeGb")
-    if size < 1:
-        raise invalid("Invalid value for memorySizeGb: it must be at least 1.")
-    fixed: JsonObject = {"tier": one_of(body, "tier", ("BASIC", "STANDARD_HA")), "memorySizeGb": size}
-    return {"redisVersion": "REDIS_7_2", "host": "10.0.0.3", "port": 6379, **body, **fixed}
+    fields: JsonObject = {
+        "tier": enum_name(body, "tier", _TIERS),
+        "memorySizeGb": _positive(body, "memorySizeGb"),
+    }
+    return {"redisVersion": "REDIS_7_2", "host": "10.0.0.3", "port": 6379, **body, **fields}
 
 
 def _cluster(body: JsonObject) -> JsonObject:
-    shards = integer(body.get("shardCount"), "shardCount")
-    if shards < 1:
-        raise invalid("Invalid value for shardCount: it must be at least 1.")
-    return {"nodeType": "REDIS_HIGHMEM_MEDIUM", **body, "shardCount": shards}
+    return {"nodeType": "REDIS_HIGHMEM_MEDIUM", **body, "shardCount": _positive(body, "shardCount")}
 
 
-INSTANCES = Kind(
+def _positive(body: JsonObject, name: str) -> int:
+    value = integer(body.get(name), name)
+    if value < 1:
+        raise invalid(f"Invalid value for {name}: it must be at least 1.")
+    return value
+
+
+INSTANCES = ResourceKind(
     "instances", "instanceId", "READY", False,
     frozenset({"displayName", "labels", "memorySizeGb", "redisConfigs", "replicaCount", "readReplicasMode",
                "maintenancePolicy", "persistenceConfig"}),
     _instance,
 )  # fmt: skip
-CLUSTERS = Kind(
+CLUSTERS = ResourceKind(
     "clusters", "clusterId", "ACTIVE", True,
     frozenset({"labels", "shardCount", "replicaCount", "redisConfigs", "persistenceConfig", "maintenancePolicy",
                "deletionProtectionEnabled", "nodeType"}),
@@ -58,56 +70,47 @@ CLUSTERS = Kind(
 )  # fmt: skip
 
 
-def handlers(kind: Kind) -> Mapping[str, Handler]:
-    """The operations of one kind of resource."""
+def handlers(kind: ResourceKind) -> Mapping[str, Handler]:
+    """Return the handlers of one kind of resource, by method name."""
 
-    def create(call: Call) -> Reply:
-        resource_id = call.query.get(kind.id_parameter)
-        if not resource_id:
-            raise required(kind.id_parameter)
+    def create(call: ApiCall) -> HttpResponse:
+        resource_id = text(call.query, kind.id_parameter)
         if not _ID.fullmatch(resource_id):
             raise invalid(
                 f"Invalid value for {kind.id_parameter}: it must be 1 to 40 lower-case letters, digits and hyphens."
             )
-        fields = kind.check({name: value for name, value in call.body().items() if name not in {"name", "state"}})
+        fields = kind.checked({name: value for name, value in call.body().items() if name not in {"name", "state"}})
         name = f"{_parent(call)}/{kind.collection}/{resource_id}"
         return _once(call, kind, name, lambda: call.store.memorystore.create(name, kind.ready, fields))
 
-    def get(call: Call) -> Reply:
-        resource = _found(call, kind)
+    def get(call: ApiCall) -> HttpResponse:
+        resource = _find(call, kind)
         if resource.job is not None:
             call.store.memorystore.poll(resource.job)
-            resource = _found(call, kind)
-        return json_reply(resource_json(resource))
+            resource = _find(call, kind)  # the end of its job may have deleted it
+        return json_response(resource_json(resource))
 
-    def list_(call: Call) -> Reply:
+    def list_(call: ApiCall) -> HttpResponse:
         start, location = f"projects/{call.names['project']}/locations/", call.names["location"]
-        names = sorted(
-            name
-            for name in call.store.memorystore.resources
+        shown = {
+            name: resource
+            for name, resource in call.store.memorystore.resources.items()
             if name.startswith(start if location == "-" else f"{start}{location}/")
             and name.split("/")[4] == kind.collection
-        )
-        shown, token = page(names, call.query, "pageSize")
-        listed: JsonObject = {
-            kind.collection: [resource_json(call.store.memorystore.resources[name]) for name in shown]
         }
-        return json_reply(listed if token is None else {**listed, "nextPageToken": token})
+        return google_page(kind.collection, shown, resource_json, call.query)
 
-    def patch(call: Call) -> Reply:
-        resource, body = _found(call, kind), call.body()
-        mask = [path.strip().partition(".")[0] for path in call.query.get("updateMask", "").split(",") if path.strip()]
-        if not mask:
+    def patch(call: ApiCall) -> HttpResponse:
+        resource, body = _find(call, kind), call.body()
+        # A path into a field, such as `labels.env`, changes the whole field.
+        paths = [path.partition(".")[0] for path in call.query.get("updateMask", "").split(",") if path.strip()]
+        if not paths:
             raise required("updateMask")
-        if unknown := [name for name in mask if name not in kind.writable]:
-            raise invalid(f"Invalid value for updateMask: '{unknown[0][:80]}' cannot be changed.")
-        changes: dict[str, Json] = {name: body.get(name) for name in mask}
-        fields = kind.check(
-            {name: value for name, value in {**resource.fields, **changes}.items() if value is not None}
-        )
-        return _start(call, kind, resource, "update", "UPDATING", fields)
+        changes: dict[str, Json] = {name: body.get(name) for name in update_mask(",".join(paths), kind.writable)}
+        changed = {name: value for name, value in {**resource.fields, **changes}.items() if value is not None}
+        return _change(call, kind, resource, "update", "UPDATING", kind.checked(changed))
 
-    def delete(call: Call) -> Reply:
+    def delete(call: ApiCall) -> HttpResponse:
         name = _name(call, kind)
         memorystore = call.store.memorystore
         return _once(call, kind, name, lambda: memorystore.change(memorystore.find(name), "delete", "DELETING", None))
@@ -115,29 +118,26 @@ def handlers(kind: Kind) -> Mapping[str, Handler]:
     return {"create": create, "get": get, "list": list_, "patch": patch, "delete": delete}
 
 
-def failover(call: Call) -> Reply:
-    """Make the replica of an instance its primary; only the standard tier has one."""
-    resource = _found(call, INSTANCES)
-    one_of(
-        call.body(), "dataProtectionMode", ("DATA_PROTECTION_MODE_UNSPECIFIED", "LIMITED_DATA_LOSS", "FORCE_DATA_LOSS")
-    )
+def failover(call: ApiCall) -> HttpResponse:
+    """Make the replica of an instance its primary; respond 400 for the basic tier, which has no replica."""
+    resource = _find(call, INSTANCES)
+    enum_name(call.body(), "dataProtectionMode", _DATA_PROTECTION_MODES)
     if resource.fields.get("tier") == "BASIC":
-        raise ApiError(
-            400, "Only an instance of the standard tier has a replica to fail over to.", "FAILED_PRECONDITION"
-        )
-    return _start(call, INSTANCES, resource, "failover", "FAILING_OVER", resource.fields)
+        raise failed_precondition("Only an instance of the standard tier has a replica to fail over to.")
+    return _change(call, INSTANCES, resource, "failover", "FAILING_OVER", resource.fields)
 
 
-def upgrade(call: Call) -> Reply:
-    """Move an instance to another version of Redis."""
-    resource, version = _found(call, INSTANCES), text(call.body(), "redisVersion")
+def upgrade(call: ApiCall) -> HttpResponse:
+    """Upgrade an instance to another version of Redis."""
+    resource, version = _find(call, INSTANCES), text(call.body(), "redisVersion")
     if not _VERSION.fullmatch(version):
         raise invalid(f"Invalid value for redisVersion: '{version[:80]}'. It must be such as REDIS_7_2.")
-    return _start(call, INSTANCES, resource, "upgrade", "UPDATING", {**resource.fields, "redisVersion": version})
+    fields: JsonObject = {**resource.fields, "redisVersion": version}
+    return _change(call, INSTANCES, resource, "upgrade", "UPDATING", fields)
 
 
-def resource_json(resource: Resource) -> JsonObject:
-    """An instance or a cluster as clients see it."""
+def resource_json(resource: RedisResource) -> JsonObject:
+    """Return the JSON resource of an instance or a cluster."""
     return {
         "name": resource.name,
         **resource.fields,
@@ -146,44 +146,48 @@ def resource_json(resource: Resource) -> JsonObject:
     }
 
 
-def _parent(call: Call) -> str:
+def _parent(call: ApiCall) -> str:
     return f"projects/{call.names['project']}/locations/{call.names['location']}"
 
 
-def _name(call: Call, kind: Kind) -> str:
+def _name(call: ApiCall, kind: ResourceKind) -> str:
     return f"{_parent(call)}/{kind.collection}/{call.names['resource']}"
 
 
-def _found(call: Call, kind: Kind) -> Resource:
+def _find(call: ApiCall, kind: ResourceKind) -> RedisResource:
     return call.store.memorystore.find(_name(call, kind))
 
 
-def _start(call: Call, kind: Kind, resource: Resource, verb: str, state: str, fields: JsonObject) -> Reply:
+def _change(
+    call: ApiCall, kind: ResourceKind, resource: RedisResource, verb: str, state: str, fields: JsonObject
+) -> HttpResponse:
+    """Start a job that gives the resource these fields; `state` is its state during the job."""
     memorystore = call.store.memorystore
     return _once(call, kind, resource.name, lambda: memorystore.change(resource, verb, state, fields))
 
 
-def _once(call: Call, kind: Kind, name: str, start: Callable[[], Job]) -> Reply:
-    """Start a job, unless the API takes request ids and has started one under this id before."""
+def _once(call: ApiCall, kind: ResourceKind, name: str, start: Callable[[], Job]) -> HttpResponse:
+    """Start a job and log the change; if an earlier request had the same request id, respond with its job instead."""
     key = (call.operation, name, _request_id(call, kind))
-    answered = call.store.memorystore.answered
-    job = answered.get(key)
+    by_request = call.store.memorystore.by_request
+    job = by_request.get(key)
     if job is None:
         job = start()
         if key[2]:
-            answered[key] = job
+            by_request[key] = job
         call.committed(name)
-    return job_reply(job)
+    return json_response(job_resource(job))
 
 
-def _request_id(call: Call, kind: Kind) -> str:
-    given = call.query.get("requestId")
-    if not given or not kind.keyed:
+def _request_id(call: ApiCall, kind: ResourceKind) -> str:
+    """Return the request id in canonical form, "" if it is absent or the API has none; raise 400 if it is no UUID."""
+    value = call.query.get("requestId")
+    if not value or not kind.has_request_ids:
         return ""
     try:
-        found = UUID(given)
+        request_id = UUID(value)
     except ValueError:
-        found = UUID(int=0)
-    if not found.int:
+        request_id = UUID(int=0)
+    if not request_id.int:
         raise invalid("Invalid value for requestId: it must be a UUID other than 00000000-0000-0000-0000-000000000000.")
-    return str(found)
+    return str(request_id)

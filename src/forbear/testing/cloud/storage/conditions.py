@@ -1,4 +1,4 @@
-"""Preconditions: what a request demands of the resource before it may act; pure, and knows neither HTTP nor storage."""
+"""Preconditions: check the generation, metageneration and entity tag that a request demands of a resource."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -17,9 +17,19 @@ class Versioned(Protocol):
     def metageneration(self) -> int: ...
 
 
+class Tagged(Versioned, Protocol):
+    """Anything versioned that also has an entity tag."""
+
+    @property
+    def etag(self) -> str: ...
+
+
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """The four numeric preconditions; None means not given, and 0 is a value: generation 0 is "no live object"."""
+    """The four numeric preconditions of a request; None means absent.
+
+    0 is a value: `generation_match=0` demands that no live object exists.
+    """
 
     generation_match: int | None = None
     generation_not_match: int | None = None
@@ -27,13 +37,13 @@ class Conditions:
     metageneration_not_match: int | None = None
 
     def check_write(self, current: Versioned | None) -> None:
-        """Raise 412 unless every condition holds for `current` (None: there is no live object)."""
+        """Raise 412 unless `current` meets every condition; None means that there is no live object."""
         failed = self._failed_match(current) or self._failed_not_match(current)
         if failed:
             raise condition_not_met(failed)
 
     def check_read(self, current: Versioned) -> None:
-        """Raise 412 for a failed Match and 304 for a failed NotMatch: the reader already has this version."""
+        """Raise 412 if a Match fails, and 304 if a NotMatch fails: the reader already has this version."""
         if failed := self._failed_match(current):
             raise condition_not_met(failed)
         if self._failed_not_match(current):
@@ -48,7 +58,7 @@ class Conditions:
         return None
 
     def _failed_not_match(self, current: Versioned | None) -> str | None:
-        # Without a live object a NotMatch fails too: the service documents it so, and 0 is then the current generation.
+        # As documented, a NotMatch fails without a live object, whose generation counts as 0.
         generation, metageneration = _numbers(current)
         if self.generation_not_match is not None and (current is None or self.generation_not_match == generation):
             return "ifGenerationNotMatch"
@@ -64,7 +74,7 @@ def _numbers(current: Versioned | None) -> tuple[int, int]:
 
 
 def read_conditions(query: Mapping[str, str], prefix: str = "if") -> Conditions:
-    """The conditions of a query: prefix "if" for the target, "ifSource" for the source of a copy."""
+    """Read the preconditions of a query: prefix "if" for the target, "ifSource" for the source of a copy."""
     if not any(name.startswith("if") for name in query):
         return _NONE
     return Conditions(
@@ -79,7 +89,7 @@ _NONE = Conditions()
 
 
 def check_etag(headers: Mapping[str, str], etag: str) -> None:
-    """Enforce If-Match (412) and If-None-Match (304) on a read."""
+    """Check the entity tag for a read: raise 412 if If-Match fails, and 304 if If-None-Match does."""
     wanted = headers.get("if-match")
     if wanted is not None and not _lists(wanted, etag):
         raise condition_not_met("If-Match")
@@ -89,10 +99,10 @@ def check_etag(headers: Mapping[str, str], etag: str) -> None:
 
 
 def check_match(headers: Mapping[str, str], etag: str) -> None:
-    """Enforce If-Match on a write to a resource that exists: 412 unless it lists the current tag or is `*`.
+    """Check the entity tag for a write: raise 412 unless If-Match is absent, is `*` or lists the current tag.
 
-    So says RFC 9110 (§13.1.1), which compares strongly: a weak tag never matches. Whether the real service heeds the
-    header on writes is not documented.
+    RFC 9110, section 13.1.1, demands a strong comparison: a weak tag never matches. It is not documented whether the
+    real service checks the header on writes.
     """
     wanted = headers.get("if-match")
     if wanted is None:
@@ -103,7 +113,7 @@ def check_match(headers: Mapping[str, str], etag: str) -> None:
 
 
 def same_etag(text: str, etag: str) -> bool:
-    """Whether two spellings mean one tag: with quotes or without, weak mark or none."""
+    """Return whether `text` names the tag, with or without quotes and the weak mark `W/`."""
     return text.strip().removeprefix("W/").strip('"') == etag
 
 

@@ -1,4 +1,7 @@
-"""Customer-supplied encryption keys: bytes that were written with a key are read with that key only; none is kept."""
+"""Customer-supplied encryption keys: an object written with a key can only be read with that key.
+
+The cloud keeps the hash of a key, and stores the bytes without encryption.
+"""
 
 import base64
 import binascii
@@ -14,7 +17,7 @@ _PREFIX, _SOURCE_PREFIX = "x-goog-encryption-", "x-goog-copy-source-encryption-"
 
 
 def read_key(headers: Mapping[str, str], prefix: str = _PREFIX) -> str | None:
-    """Return the hash of the key in the headers, None where there is no key; 400 for one that is not complete."""
+    """Return the hash of the key in the headers, or None without a key; raise 400 if the key is not complete."""
     algorithm, key = headers.get(prefix + "algorithm"), headers.get(prefix + "key")
     digest = headers.get(prefix + "key-sha256")
     if algorithm is None and key is None and digest is None:
@@ -39,7 +42,7 @@ def read_key(headers: Mapping[str, str], prefix: str = _PREFIX) -> str | None:
 
 
 def check_key(item: StoredObject, headers: Mapping[str, str], prefix: str = _PREFIX) -> None:
-    """Raise 400 unless the headers have the key of the object, or none for an object without one."""
+    """Raise 400 unless the headers contain the key of the object, or no key for an object without one."""
     key = read_key(headers, prefix)
     if key == item.key_sha256:
         return
@@ -49,22 +52,26 @@ def check_key(item: StoredObject, headers: Mapping[str, str], prefix: str = _PRE
     if item.key_sha256 is None:
         text = "The target object is not encrypted by a customer-supplied encryption key."
         raise ApiError(400, text, "resourceNotEncryptedWithCustomerEncryptionKey")
-    text = "The provided encryption key is not the one that the target object was written with."
-    raise ApiError(400, text, "customerEncryptionKeyIsIncorrect")
+    raise wrong_key("The provided encryption key is not the one that the target object was written with.")
+
+
+def wrong_key(message: str) -> ApiError:
+    """Return a 400 for a key that differs from the one used before."""
+    return ApiError(400, message, "customerEncryptionKeyIsIncorrect")
 
 
 def check_source_key(item: StoredObject, headers: Mapping[str, str]) -> None:
-    """Raise 400 unless the headers have the key of the source of a copy."""
+    """Raise 400 unless the headers contain the key of the source of a copy."""
     check_key(item, headers, _SOURCE_PREFIX)
 
 
 def is_readable(item: StoredObject, headers: Mapping[str, str]) -> bool:
-    """Return whether the headers have the key of the object: without it, its hashes are not shown."""
+    """Return whether the object has no key, or the headers contain it; otherwise its hashes are not shown."""
     return item.key_sha256 is None or read_key(headers) == item.key_sha256
 
 
 def encryption_headers(item: StoredObject) -> Headers:
-    """Return what a download tells of the key."""
+    """Return the response headers that describe the key of a downloaded object."""
     if item.key_sha256 is None:
         return ()
     return ((_PREFIX + "algorithm", _ALGORITHM), (_PREFIX + "key-sha256", item.key_sha256))

@@ -1,49 +1,61 @@
-"""Reads typed values out of queries and JSON bodies, answering 400 for what does not fit; knows no resource."""
+"""Read typed values from queries and JSON bodies, and cut sorted listings into pages.
+
+A value that is wrong or missing raises a 400 that names it.
+"""
 
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
-from typing import cast
+from collections.abc import Callable, Collection, Iterable, Mapping
+from datetime import datetime
+from typing import TypeVar, cast
 
 from forbear.testing.cloud.http.errors import ApiError, invalid, required
 from forbear.testing.cloud.http.messages import Json, JsonObject
 
 _INT64 = 2**63
-_DEEPEST = 100
-_LARGEST = 262_144
+_MAX_DEPTH = 100
+_MAX_SIZE = 262_144
+_MAX_PAGE = 1000
+
+_Entry = TypeVar("_Entry")
 
 
-def _no_constant(text: str) -> float:
-    raise ValueError(text)
+def json_value(body: bytes, largest: int = _MAX_SIZE) -> Json:
+    """Parse JSON of any type; raise 413 for more than `largest` bytes and 400 for invalid or very deep JSON.
 
-
-def json_value(body: bytes, largest: int = _LARGEST) -> Json:
-    """Parse JSON of any kind, of at most `largest` bytes: as values it takes many times as much memory."""
+    The limit on the size is low because parsed values take many times the memory of their text.
+    """
     if len(body) > largest:
         raise ApiError(413, f"The JSON of a request must have at most {largest} bytes, got {len(body)}.")
     try:
-        value = cast("Json", json.loads(body, parse_constant=_no_constant))
+        value = cast("Json", json.loads(body, parse_constant=_refuse_constant))
     except (ValueError, RecursionError):
         raise ApiError(400, "Parse Error: the request body is not valid JSON.", "parseError") from None
-    if _too_deep(value):
-        raise ApiError(400, f"Parse Error: the request body is nested more than {_DEEPEST} levels deep.", "parseError")
+    if _is_too_deep(value):
+        text = f"Parse Error: the request body is nested more than {_MAX_DEPTH} levels deep."
+        raise ApiError(400, text, "parseError")
     return value
 
 
-def _too_deep(value: Json) -> bool:
-    """Whether handling the value could exhaust the stack, on the way in or when it is written out again."""
+def _refuse_constant(text: str) -> float:
+    """Refuse NaN and Infinity, which Python's parser accepts although JSON has no such values."""
+    raise ValueError(text)
+
+
+def _is_too_deep(value: Json) -> bool:
+    """Return whether the value is nested so deeply that reading or writing it could exhaust the stack."""
     level = [value]
-    for _ in range(_DEEPEST):
-        nested = [each for each in level if isinstance(each, list | dict)]
-        level = [child for each in nested for child in (each.values() if isinstance(each, dict) else each)]
+    for _ in range(_MAX_DEPTH):
+        containers = [each for each in level if isinstance(each, list | dict)]
+        level = [child for each in containers for child in (each.values() if isinstance(each, dict) else each)]
         if not level:
             return False
     return True
 
 
 def json_object(body: bytes) -> JsonObject:
-    """Parse a JSON object; an empty body and null are an empty object, as clients in Go send them."""
+    """Parse a JSON object; an empty body and null, which Go clients send, count as an empty object."""
     value = json_value(body) if body else None
     if value is None:
         return {}
@@ -53,119 +65,147 @@ def json_object(body: bytes) -> JsonObject:
 
 
 def integer(value: Json, name: str) -> int:
-    """A 64-bit integer; the API writes them as strings, and takes both."""
+    """Return a 64-bit integer, from a number or from a string of digits, as the API accepts both.
+
+    `name` is the field that the error names.
+    """
     if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit() and len(value) < 21:
         try:
             value = int(value)
         except ValueError:
             raise invalid(f"Invalid value for {name}: '{value}'. It must be an integer.") from None
     if isinstance(value, bool) or not isinstance(value, int) or not -_INT64 <= value < _INT64:
-        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be an integer.")
+        raise _invalid(name, value, "an integer")
     return value
 
 
 def query_integer(query: Mapping[str, str], name: str) -> int | None:
-    """An integer query parameter, None when absent."""
-    text = query.get(name)
-    return None if text is None else integer(text, name)
+    """Return an integer query parameter, or None if it is absent."""
+    value = query.get(name)
+    return None if value is None else integer(value, name)
+
+
+def required_integer(query: Mapping[str, str], name: str) -> int:
+    """Return an integer query parameter; raise 400 if it is absent."""
+    return integer(text(query, name), name)
 
 
 def query_flag(query: Mapping[str, str], name: str) -> bool:
-    """A boolean query parameter, False when absent."""
-    text = query.get(name, "false").lower()
-    if text not in {"true", "false"}:
-        raise invalid(f"Invalid value for {name}: {_shown(text)}. It must be true or false.")
-    return text == "true"
+    """Return a boolean query parameter, False if it is absent."""
+    value = query.get(name, "false").lower()
+    if value not in {"true", "false"}:
+        raise _invalid(name, value, "true or false")
+    return value == "true"
 
 
 def text(body: Mapping[str, Json], name: str) -> str:
-    """A string that must be there and not be empty."""
-    value = body.get(name)
-    if value is None or value == "":
+    """Return a string; raise 400 if it is absent or empty."""
+    value = optional_text(body, name)
+    if not value:
         raise required(name)
-    if not isinstance(value, str):
-        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a string.")
     return value
 
 
 def optional_text(body: Mapping[str, Json], name: str) -> str | None:
-    """A string, None when absent."""
+    """Return a string, or None if it is absent."""
     value = body.get(name)
     if value is not None and not isinstance(value, str):
-        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a string.")
+        raise _invalid(name, value, "a string")
     return value
 
 
-def one_of(body: Mapping[str, Json], name: str, allowed: Sequence[str]) -> str:
-    """One of a few words; the first of them when absent."""
-    value = optional_text(body, name) or allowed[0]
-    if value not in allowed:
-        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be one of {', '.join(allowed)}.")
-    return value
+def enum_name(body: Mapping[str, Json], name: str, enum: Mapping[int, str]) -> str:
+    """Return the name of an enum value; `enum` has the allowed names by number.
 
-
-def texts(body: Mapping[str, Json], name: str) -> list[str]:
-    """A list of strings, empty when absent."""
+    Return the first name if the field is absent or empty.
+    """
     value = body.get(name)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a list of strings.")
-    found: list[str] = []
-    for entry in value:
-        if not isinstance(entry, str):
-            raise invalid(f"Invalid value in {name}: {_shown(entry)}. It must be a string.")
-        found.append(entry)
-    return found
+    if value is None or value == "":
+        return next(iter(enum.values()))
+    for label in enum.values():
+        if value == label:
+            return label
+    raise _invalid(name, value, f"one of {', '.join(enum.values())}")
+
+
+def update_mask(mask: str, writable: Collection[str]) -> list[str]:
+    """Return the field names in an `updateMask`, a comma-separated list; raise 400 unless all are `writable`."""
+    names = [name.strip() for name in mask.split(",")]
+    unknown = next((name for name in names if name not in writable), None)
+    if unknown is not None:
+        allowed = ", ".join(sorted(writable))
+        raise invalid(f"Invalid value for updateMask: '{unknown[:80]}' cannot be changed. It may name {allowed}.")
+    return names
+
+
+def instant(value: str, name: str) -> datetime:
+    """Parse a time with a UTC offset, such as 2026-01-31T12:00:00Z; `name` is the field that the error names."""
+    try:
+        parsed = datetime.fromisoformat(value)
+    except ValueError:
+        parsed = None
+    if parsed is None or parsed.tzinfo is None:
+        raise invalid(f"Invalid value for {name}: '{value[:80]}'. It must be a time such as 2026-01-31T12:00:00Z.")
+    return parsed
 
 
 def mapping(body: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    """A nested object, empty when absent."""
+    """Return a nested object, empty if the field is absent."""
     value = body.get(name)
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be an object.")
+        raise _invalid(name, value, "an object")
     return value
 
 
+def texts(body: Mapping[str, Json], name: str) -> list[str]:
+    """Return a list of strings, empty if the field is absent."""
+    return _entries(body, name, lambda entry: entry if isinstance(entry, str) else None, "string")
+
+
 def items(body: Mapping[str, Json], name: str) -> list[Mapping[str, Json]]:
-    """A list of objects, empty when absent."""
-    value = body.get(name)
-    if value is None:
+    """Return a list of objects, empty if the field is absent."""
+    return _entries(body, name, lambda entry: entry if isinstance(entry, Mapping) else None, "object")
+
+
+def _entries(body: Mapping[str, Json], name: str, checked: Callable[[Json], _Entry | None], word: str) -> list[_Entry]:
+    """Return the entries of a list; `checked` returns None for an entry of the wrong type, which raises 400."""
+    values = body.get(name)
+    if values is None:
         return []
-    if not isinstance(value, list):
-        raise invalid(f"Invalid value for {name}: {_shown(value)}. It must be a list of objects.")
-    found: list[Mapping[str, Json]] = []
-    for entry in value:
-        if not isinstance(entry, Mapping):
-            raise invalid(f"Invalid value in {name}: {_shown(entry)}. It must be an object.")
-        found.append(entry)
-    return found
+    if not isinstance(values, list):
+        raise _invalid(name, values, f"a list of {word}s")
+    entries: list[_Entry] = []
+    for value in values:
+        entry = checked(value)
+        if entry is None:
+            raise invalid(f"Invalid value in {name}: {json.dumps(value)[:80]}. Each entry must be of type {word}.")
+        entries.append(entry)
+    return entries
 
 
-def _shown(value: Json) -> str:
-    return json.dumps(value)[:80]
+def _invalid(name: str, value: Json, rule: str) -> ApiError:
+    return invalid(f"Invalid value for {name}: {json.dumps(value)[:80]}. It must be {rule}.")
 
 
-_MOST = 1000
+def page_size(
+    query: Mapping[str, str], name: str = "maxResults", *, default: int = _MAX_PAGE, maximum: int = _MAX_PAGE
+) -> int:
+    """Return how many entries a page has: the query parameter `name`, at most `maximum`; 0 means `default`."""
+    size = query_integer(query, name)
+    if size is not None and size < 0:
+        raise invalid(f"Invalid value for {name}: {size}. It must not be negative.")
+    return min(size or default, maximum)
 
 
-def page_size(query: Mapping[str, str], name: str = "maxResults", *, usual: int = _MOST, most: int = _MOST) -> int:
-    """How many entries the query asks for: `usual` where it does not say, and at most `most`."""
-    wanted = query_integer(query, name)
-    if wanted is not None and wanted < 0:
-        raise invalid(f"Invalid value for {name}: {wanted}. It must not be negative.")
-    return min(wanted or usual, most)
-
-
-def token_after(key: str) -> str:
-    """The token of the page that begins after `key`."""
+def page_token(key: str) -> str:
+    """Return the token of the page that begins after `key`."""
     return base64.urlsafe_b64encode(key.encode()).decode()
 
 
-def key_before(query: Mapping[str, str]) -> str | None:
-    """The key that the query's page token stands for, None on the first page."""
+def page_start(query: Mapping[str, str]) -> str | None:
+    """Return the key after which the page begins, from the query's `pageToken`; None on the first page."""
     token = query.get("pageToken")
     if not token:
         return None
@@ -176,14 +216,14 @@ def key_before(query: Mapping[str, str]) -> str | None:
 
 
 def page(
-    names: Sequence[str],
+    keys: Iterable[str],
     query: Mapping[str, str],
     size_name: str = "maxResults",
     *,
-    usual: int = _MOST,
-    most: int = _MOST,
-) -> tuple[Sequence[str], str | None]:
-    """One page of sorted names, and the token of the next one if there is more."""
-    before, size = key_before(query), page_size(query, size_name, usual=usual, most=most)
-    left = names if before is None else [name for name in names if name > before]
-    return left[:size], token_after(left[size - 1]) if len(left) > size else None
+    default: int = _MAX_PAGE,
+    maximum: int = _MAX_PAGE,
+) -> tuple[list[str], str | None]:
+    """Sort the keys and return one page of them, with the token of the next page (None: this is the last one)."""
+    start, size = page_start(query), page_size(query, size_name, default=default, maximum=maximum)
+    rest = sorted(key for key in keys if start is None or key > start)
+    return rest[:size], page_token(rest[size - 1]) if len(rest) > size else None

@@ -1,25 +1,34 @@
-"""What IAM keeps: service accounts, keys, custom roles and project policies as plain data, and how they are found."""
+"""The state of IAM: service accounts with their keys, custom roles and project policies."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.errors import ApiError, already_exists
 from forbear.testing.cloud.http.messages import JsonObject
-from forbear.testing.cloud.storage.model import Policy, etag_of
+from forbear.testing.cloud.storage.model import IamPolicy, etag_of
 
 
 @dataclass(slots=True)
-class Key:
-    """A key of a service account; `fields` is what a listing shows of it."""
+class AccountKey:
+    """A key of a service account; `fields` has what a listing shows of it besides its name."""
 
+    account: str
     id: str
     fields: JsonObject
     disabled: bool = False
 
+    @property
+    def name(self) -> str:
+        """The resource name."""
+        return f"{self.account}/keys/{self.id}"
+
 
 @dataclass(slots=True)
 class ServiceAccount:
-    """A service account; a deleted one can be restored by its `unique_id`, and others may have its email by then."""
+    """A service account.
+
+    A deleted one can be restored by its `unique_id`, unless another account has taken its email.
+    """
 
     project: str
     email: str
@@ -28,18 +37,18 @@ class ServiceAccount:
     description: str = ""
     disabled: bool = False
     deleted: bool = False
-    keys: dict[str, Key] = field(default_factory=dict[str, Key])
-    policy: Policy = field(default_factory=Policy)
+    keys: dict[str, AccountKey] = field(default_factory=dict[str, AccountKey])
+    policy: IamPolicy = field(default_factory=IamPolicy)
 
     @property
     def name(self) -> str:
-        """Its resource name."""
+        """The resource name."""
         return f"projects/{self.project}/serviceAccounts/{self.email}"
 
 
 @dataclass(slots=True)
 class Role:
-    """A custom role of a project; a deleted one keeps its name until it is restored."""
+    """A custom role of a project; a deleted one keeps its id and can be restored."""
 
     project: str
     id: str
@@ -49,69 +58,71 @@ class Role:
 
     @property
     def name(self) -> str:
-        """Its resource name."""
+        """The resource name."""
         return f"projects/{self.project}/roles/{self.id}"
 
     @property
     def etag(self) -> str:
-        """Changes with every write."""
+        """The entity tag, which changes with every write."""
         return etag_of(self.revision)
 
 
-class Iam:
-    """All accounts, roles and policies; a project is there as soon as it is named."""
+class IamState:
+    """All accounts, roles and policies; every project exists."""
 
     def __init__(self, next_id: Callable[[], int]) -> None:
         self.accounts: dict[str, ServiceAccount] = {}
-        """By unique id."""
+        """Service accounts by unique id."""
         self.roles: dict[tuple[str, str], Role] = {}
-        """By project and id."""
-        self.policies: dict[str, Policy] = {}
-        """By project."""
+        """Custom roles by project and id."""
+        self.policies: dict[str, IamPolicy] = {}
+        """Policies by project."""
         self.unseen: dict[str, int] = {}
-        """How many reads of a resource, by its name, will not find it yet."""
+        """How many further reads of a new resource fail with 404, by its name."""
         self._next_id = next_id
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Delete everything."""
         for table in (self.accounts, self.roles, self.policies, self.unseen):
             table.clear()
 
     def create_account(self, project: str, account_id: str) -> ServiceAccount:
-        """Make a service account; 409 when the project has one of that id."""
+        """Create a service account; raise 409 if the project has one with this id."""
         domain, _, short = project.rpartition(":")
         email = f"{account_id}@{short}.{domain + '.' if domain else ''}iam.gserviceaccount.com"
         if self.by_email(email) is not None:
-            text = f"Service account {account_id} already exists within project projects/{project}."
-            raise ApiError(409, text, "ALREADY_EXISTS")
+            raise already_exists(f"Service account {account_id} already exists within project projects/{project}.")
         account = ServiceAccount(project, email, str(10**20 + self._next_id()))
         self.accounts[account.unique_id] = account
         return account
 
     def account(self, project: str, name: str) -> ServiceAccount:
-        """The service account of an email or a unique id, "-" for whatever project; 404 when there is none."""
+        """Return the service account with this email or unique id; raise 404 if it does not exist.
+
+        The project "-" stands for any project.
+        """
         account = self.by_email(name) or self.accounts.get(name)
         if account is None or account.deleted or project not in {"-", account.project}:
             raise ApiError(404, "Unknown service account")
         return account
 
     def by_email(self, email: str) -> ServiceAccount | None:
-        """The service account that has an email now."""
+        """Return the service account that has this email and is not deleted, or None."""
         return next((each for each in self.accounts.values() if each.email == email and not each.deleted), None)
 
     def role(self, project: str, name: str) -> Role:
-        """A custom role, deleted or not; 404 when there is none."""
+        """Return a custom role, deleted or not; raise 404 if it does not exist."""
         role = self.roles.get((project, name))
         if role is None:
             raise ApiError(404, f"The role named projects/{project}/roles/{name} was not found.")
         return role
 
-    def policy(self, project: str) -> Policy:
-        """The policy of a project."""
-        return self.policies.setdefault(project, Policy())
+    def policy(self, project: str) -> IamPolicy:
+        """Return the policy of a project."""
+        return self.policies.setdefault(project, IamPolicy())
 
     def check_seen(self, name: str) -> None:
-        """404 while a resource that has been made is not visible yet; every read brings it closer."""
+        """Raise 404 while a new resource is not visible yet; every call counts as one read of it."""
         left = self.unseen.get(name, 0)
         if left:
             self.unseen[name] = left - 1

@@ -1,4 +1,4 @@
-"""Listing the objects of a bucket: order, prefix, delimiter and pages; pure, and knows no JSON."""
+"""List the objects of a bucket: order, prefix, delimiter, glob patterns and pages."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
@@ -8,49 +8,55 @@ from operator import itemgetter
 from typing import TypeAlias
 
 from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.storage.fields import key_before, page_size, query_flag, token_after
+from forbear.testing.cloud.storage.fields import page_size, page_start, page_token, query_flag
 from forbear.testing.cloud.storage.model import Bucket, StoredObject
+
+_MAX_GLOB = 1024
+_MAX_DEPTH = 20
+
+_Entry: TypeAlias = "tuple[str, int, StoredObject | None]"
+"""A name, its generation and its object; a folder has the generation -1 and no object."""
 
 
 @dataclass(slots=True)
-class Listed:
-    """One page: objects, the prefixes that stand for those behind a delimiter, and the token of the next page."""
+class ObjectPage:
+    """One page of a listing; `token` is that of the next page, None on the last one.
+
+    A prefix stands for all names that continue after the delimiter.
+    """
 
     items: list[StoredObject] = field(default_factory=list[StoredObject])
     prefixes: list[str] = field(default_factory=list[str])
     token: str | None = None
 
 
-def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Listed:
-    """One page of the bucket's live objects, or of all versions."""
+def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> ObjectPage:
+    """Return one page of the bucket's live objects, or of all versions."""
     prefix, delimiter, size = query.get("prefix", ""), query.get("delimiter", ""), page_size(query)
     after, generation, folded = _position(query)
     trailing = query_flag(query, "includeTrailingDelimiter") and bool(delimiter)
-    found, last = Listed(), ""
+    page, last = ObjectPage(), ""
     for name, number, item in _in_range(bucket, query, versions=versions):
         if (name, number) <= (after, generation) or (folded and name.startswith(folded)):
             continue
         cut = name.find(delimiter, len(prefix)) if delimiter else -1
         fold = name[: cut + len(delimiter)] if cut >= 0 else ""
-        new = not (fold and found.prefixes and found.prefixes[-1] == fold)
-        if new and len(found.items) + len(found.prefixes) >= size:
-            found.token = token_after(last)
+        new = not (fold and page.prefixes and page.prefixes[-1] == fold)
+        if new and len(page.items) + len(page.prefixes) >= size:
+            page.token = page_token(last)
             break
         if new:
             last = f"p{fold}" if fold else f"{number}:{name}"
         if fold and new:
-            found.prefixes.append(fold)
-        # The object that stands for a folder is shown beside its prefix where the client wants it.
+            page.prefixes.append(fold)
+        # With includeTrailingDelimiter an object whose name is the prefix is listed beside it.
         if item is not None and (not fold or (trailing and name == fold)):
-            found.items.append(item)
-    return found
-
-
-_Entry: TypeAlias = "tuple[str, int, StoredObject | None]"
+            page.items.append(item)
+    return page
 
 
 def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[_Entry]:
-    """Yield names with their generations and objects in order; folders, where they are wanted, have neither."""
+    """Yield the entries that match the prefix, the offsets and the glob pattern of the query, in order."""
     prefix, start, end = query.get("prefix", ""), query.get("startOffset", ""), query.get("endOffset", "")
     glob = Glob(query["matchGlob"]) if query.get("matchGlob") else None
     if glob is not None and query.get("delimiter") not in (None, "", "/"):
@@ -64,6 +70,7 @@ def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> It
 
 
 def _entries(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[_Entry]:
+    """Yield the soft-deleted objects if the query asks for them; otherwise the objects, and folders if it does."""
     if query_flag(query, "softDeleted"):
         if versions:
             raise invalid("softDeleted and versions exclude each other.")
@@ -76,8 +83,8 @@ def _entries(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Ite
 
 
 def _position(query: Mapping[str, str]) -> tuple[str, int, str]:
-    """Where the page begins: after a name and generation, or after everything under a folded prefix."""
-    key = key_before(query)
+    """Return the name and generation after which the page begins, and the prefix to skip ("" for none)."""
+    key = page_start(query)
     if key is None:
         return "", -1, ""
     if key.startswith("p"):
@@ -88,13 +95,13 @@ def _position(query: Mapping[str, str]) -> tuple[str, int, str]:
     return name, int(generation), ""
 
 
-_LONGEST = 1024
-_DEEPEST = 20
-
-
 @dataclass(frozen=True, slots=True)
 class _Name:
-    """A name to match: the places before each character, those before any but a slash, and all of them."""
+    """A name to match, with sets of positions in it.
+
+    A set of positions is one integer: bit i is the position before character i. `before` has the positions before
+    each character, `inner` those before any character but a slash, and `every` all of them.
+    """
 
     text: str
     before: dict[str, int]
@@ -103,50 +110,58 @@ class _Name:
 
 
 _Step: TypeAlias = Callable[[_Name, int], int]
+"""One part of a pattern: takes the positions reached so far and returns those reached after it.
+
+A step costs the same however many positions there are, so matching never backtracks.
+"""
 
 
 class Glob:
-    """A pattern to match whole names with; 400 for one whose brackets, braces or escapes do not end."""
+    """A glob pattern for whole names: `*` and `?` do not match a slash, `**` does.
+
+    Raise 400 for a pattern that is too long or too deep, or whose brackets, braces or escapes do not end.
+    """
 
     def __init__(self, glob: str) -> None:
-        if len(glob) > _LONGEST:
-            raise invalid(f"Invalid value for matchGlob: it must have at most {_LONGEST} characters, got {len(glob)}.")
-        reader = _Reader(glob)
+        if len(glob) > _MAX_GLOB:
+            raise invalid(f"Invalid value for matchGlob: it must have at most {_MAX_GLOB} characters, got {len(glob)}.")
+        reader = _GlobReader(glob)
         self._steps = reader.alternatives(0)
-        if reader.place < len(glob):
+        if reader.position < len(glob):
             raise reader.unended()
 
     def matches(self, text: str) -> bool:
-        """Return whether the pattern stands for the whole of a name."""
+        """Return whether the pattern matches the whole name."""
         before: dict[str, int] = {}
-        for place, char in enumerate(text):
-            before[char] = before.get(char, 0) | 1 << place
+        for position, char in enumerate(text):
+            before[char] = before.get(char, 0) | 1 << position
         every = (1 << len(text) + 1) - 1
         name = _Name(text, before, every >> 1 & ~before.get("/", 0), every)
         return bool(self._steps(name, 1) >> len(text))
 
 
-class _Reader:
-    """Reads a pattern from left to right."""
+class _GlobReader:
+    """Parses a glob pattern from left to right into steps."""
 
     def __init__(self, glob: str) -> None:
         self._glob = glob
-        self.place = 0
+        self.position = 0
 
     def unended(self) -> ApiError:
+        """Return a 400 for a part of the pattern that does not end, or a range that runs backwards."""
         text = f"Invalid value for matchGlob: '{self._glob[:80]}'. A bracket, brace, range or escape in it has no end."
         return invalid(text)
 
     def alternatives(self, depth: int) -> _Step:
-        """Read up to the brace that ends the alternatives, or to the end of the pattern outside of braces."""
-        if depth > _DEEPEST:
-            raise invalid(f"Invalid value for matchGlob: its braces are nested more than {_DEEPEST} deep.")
+        """Parse alternatives up to their closing brace, or at depth 0 up to the end of the pattern."""
+        if depth > _MAX_DEPTH:
+            raise invalid(f"Invalid value for matchGlob: its braces are nested more than {_MAX_DEPTH} deep.")
         ways: list[list[_Step]] = [[]]
-        while self.place < len(self._glob):
-            char = self._glob[self.place]
+        while self.position < len(self._glob):
+            char = self._glob[self.position]
             if depth and char == "}":
                 return _any_of(ways)
-            self.place += 1
+            self.position += 1
             if depth and char == ",":
                 ways.append([])
             else:
@@ -158,8 +173,8 @@ class _Reader:
     def _step(self, char: str, depth: int) -> _Step:
         match char:
             case "*":
-                deep = self._glob.startswith("*", self.place)
-                self.place += deep
+                deep = self._glob.startswith("*", self.position)
+                self.position += deep
                 return _anything if deep else _anything_inside
             case "?":
                 return _one_inside
@@ -167,53 +182,54 @@ class _Reader:
                 return self._class()
             case "{":
                 step = self.alternatives(depth + 1)
-                self.place += 1
+                self.position += 1
                 return step
             case "\\":
-                self.place += 1
-                if self.place > len(self._glob):
+                self.position += 1
+                if self.position > len(self._glob):
                     raise self.unended()
-                return _one(self._glob[self.place - 1])
+                return _one(self._glob[self.position - 1])
             case _:
                 return _one(char)
 
     def _class(self) -> _Step:
-        """Read a class such as [a-z] after its bracket; [^a-z] is all but those, and a slash is never in it."""
-        end = self._glob.find("]", self.place + 1)
-        inside = self._glob[self.place : end] if end > 0 else ""
+        """Parse a class such as [a-z] or [^a-z] after its opening bracket; no class matches a slash."""
+        end = self._glob.find("]", self.position + 1)
+        inside = self._glob[self.position : end] if end > 0 else ""
         negated = inside.startswith("^")
-        starts, ends = _merged(self._ranges(inside[negated:]))
-        self.place = end + 1
+        starts, ends = _joined_ranges(self._ranges(inside[negated:]))
+        self.position = end + 1
 
-        def step(name: _Name, places: int) -> int:
+        def step(name: _Name, positions: int) -> int:
             wanted = 0
             for char, before in name.before.items():
                 index = bisect_right(starts, char) - 1
                 if (index >= 0 and char <= ends[index]) is not negated:
                     wanted |= before
-            return (places & wanted & name.inner) << 1
+            return (positions & wanted & name.inner) << 1
 
         return step
 
     def _ranges(self, inside: str) -> list[tuple[str, str]]:
+        """Parse the inside of a class into pairs of the first and the last character."""
         if not inside:
             raise self.unended()
         ranges: list[tuple[str, str]] = []
-        place = 0
-        while place < len(inside):
-            low = high = inside[place]
-            if inside[place + 1 : place + 2] == "-" and place + 2 < len(inside):
-                high = inside[place + 2]
-                place += 2
+        position = 0
+        while position < len(inside):
+            low = high = inside[position]
+            if inside[position + 1 : position + 2] == "-" and position + 2 < len(inside):
+                high = inside[position + 2]
+                position += 2
             if low > high:
                 raise self.unended()
             ranges.append((low, high))
-            place += 1
+            position += 1
         return ranges
 
 
-def _merged(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Return the first and the last characters of ranges that do not overlap, in order."""
+def _joined_ranges(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
+    """Join overlapping ranges; return the first and the last characters of each, in order."""
     starts: list[str] = []
     ends: list[str] = []
     for low, high in sorted(ranges):
@@ -226,10 +242,12 @@ def _merged(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
 
 
 def _any_of(ways: list[list[_Step]]) -> _Step:
-    def step(name: _Name, places: int) -> int:
+    """Return a step that matches any of the alternatives."""
+
+    def step(name: _Name, positions: int) -> int:
         reached = 0
         for steps in ways:
-            here = places
+            here = positions
             for each in steps:
                 here = each(name, here)
             reached |= here
@@ -239,20 +257,23 @@ def _any_of(ways: list[list[_Step]]) -> _Step:
 
 
 def _one(char: str) -> _Step:
-    return lambda name, places: (places & name.before.get(char, 0)) << 1
+    return lambda name, positions: (positions & name.before.get(char, 0)) << 1
 
 
-def _one_inside(name: _Name, places: int) -> int:
-    return (places & name.inner) << 1
+def _one_inside(name: _Name, positions: int) -> int:
+    return (positions & name.inner) << 1
 
 
-def _anything(name: _Name, places: int) -> int:
-    """Every place from the first one on."""
-    first = places & -places
+def _anything(name: _Name, positions: int) -> int:
+    """Match `**`: every position from the first one on."""
+    first = positions & -positions
     return name.every & -first if first else 0
 
 
-def _anything_inside(name: _Name, places: int) -> int:
-    """Every place from one of these on, up to the next slash: adding carries a bit to the end of a run of ones."""
-    inner = places & name.inner
-    return places | (name.inner + inner ^ name.inner)
+def _anything_inside(name: _Name, positions: int) -> int:
+    """Match `*`: every position from one of these up to the next slash.
+
+    The addition carries a bit to the end of its run of ones.
+    """
+    inner = positions & name.inner
+    return positions | (name.inner + inner ^ name.inner)

@@ -1,18 +1,21 @@
-"""What Memorystore keeps: instances, clusters and jobs (long-running operations); polls move a job on, not time."""
+"""The state of Memorystore for Redis: instances, clusters and jobs (long-running operations).
+
+A job makes progress when a client polls it, not with time.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.errors import ApiError, already_exists, failed_precondition
 from forbear.testing.cloud.http.messages import JsonObject
 
 CANCELLED = 1
-"""The code of a job that was cancelled, as google.rpc counts."""
+"""The google.rpc code of a cancelled job."""
 
 
 @dataclass(slots=True)
-class Resource:
-    """An instance or a cluster: `ready` is its state when no `job` (long-running operation) is under way."""
+class RedisResource:
+    """An instance or a cluster; `ready` is its state while no `job` changes it."""
 
     name: str
     fields: JsonObject
@@ -24,15 +27,15 @@ class Resource:
 
 @dataclass(slots=True)
 class Job:
-    """A long-running operation, done at the poll after which `polls` is 0.
+    """A long-running operation that ends after `polls` more polls.
 
-    `fields` are what the resource has then; None deletes it. With an `error` (a code of google.rpc) nothing changes,
-    and a resource that was to be made is not.
+    `fields` are the resource's fields after the job; None deletes the resource. A job with an `error`, a google.rpc
+    code, changes nothing, and a resource that it was to create is removed.
     """
 
     name: str
     verb: str
-    resource: Resource
+    resource: RedisResource
     fields: "JsonObject | None"
     created: float
     polls: int
@@ -42,46 +45,50 @@ class Job:
     forgotten: bool = False
 
 
-class Memorystore:
-    """All resources and jobs. `polls` (2 by default) is how many polls a new job takes."""
+class MemorystoreState:
+    """All instances, clusters and jobs; a new job takes `polls` polls (2 by default)."""
 
     def __init__(self, now: Callable[[], float], next_id: Callable[[], int]) -> None:
         self.polls = 2
-        self.resources: dict[str, Resource] = {}
+        self.resources: dict[str, RedisResource] = {}
         self.jobs: dict[str, Job] = {}
-        self.answered: dict[tuple[str, str, str], Job] = {}
-        """The jobs that were started under a request id, by operation, target and id."""
+        self.by_request: dict[tuple[str, str, str], Job] = {}
+        """The jobs of requests that had a request id, by operation, resource name and request id."""
         self._now = now
         self._next_id = next_id
 
     def clear(self) -> None:
-        """Forget everything but `polls`."""
-        for table in (self.resources, self.jobs, self.answered):
+        """Delete everything, but keep `polls`."""
+        for table in (self.resources, self.jobs, self.by_request):
             table.clear()
 
-    def find(self, name: str) -> Resource:
-        """An instance or a cluster; 404 when there is none."""
+    def find(self, name: str) -> RedisResource:
+        """Return an instance or a cluster; raise 404 if it does not exist."""
         resource = self.resources.get(name)
         if resource is None:
             raise ApiError(404, f"Resource '{name}' was not found")
         return resource
 
     def create(self, name: str, ready: str, fields: JsonObject) -> Job:
-        """Start to make a resource; 409 when there is one."""
+        """Start a job that creates a resource; raise 409 if the resource exists."""
         if name in self.resources:
-            raise ApiError(409, f"Resource '{name}' already exists", "ALREADY_EXISTS")
-        resource = self.resources[name] = Resource(name, {}, "CREATING", ready, self._now())
+            raise already_exists(f"Resource '{name}' already exists")
+        resource = self.resources[name] = RedisResource(name, {}, "CREATING", ready, self._now())
         return self._start(resource, "create", fields)
 
-    def change(self, resource: Resource, verb: str, state: str, fields: "JsonObject | None") -> Job:
-        """Start to change a resource, or (None) to delete it; 400 while another job is under way."""
+    def change(self, resource: RedisResource, verb: str, state: str, fields: "JsonObject | None") -> Job:
+        """Start a job that changes a resource (None: deletes it); raise 400 while another job is running.
+
+        `state` is the state of the resource during the job.
+        """
         if resource.job is not None:
-            text = f"Unable to {verb} '{resource.name}' while another operation is under way: wait until that is done."
-            raise ApiError(400, text, "FAILED_PRECONDITION")
+            raise failed_precondition(
+                f"Unable to {verb} '{resource.name}' while another operation is under way: wait until that is done."
+            )
         resource.state = state
         return self._start(resource, verb, fields)
 
-    def _start(self, resource: Resource, verb: str, fields: "JsonObject | None") -> Job:
+    def _start(self, resource: RedisResource, verb: str, fields: "JsonObject | None") -> Job:
         parent = resource.name.rsplit("/", 2)[0]
         name = f"{parent}/operations/operation-{self._next_id()}"
         job = self.jobs[name] = Job(name, verb, resource, fields, self._now(), self.polls)
@@ -89,21 +96,21 @@ class Memorystore:
         return job
 
     def job(self, name: str) -> Job:
-        """A job, running or done; 404 when there is none."""
+        """Return a job, running or ended; raise 404 if it does not exist."""
         job = self.jobs.get(name)
         if job is None or job.forgotten:
             raise ApiError(404, f"Operation '{name}' was not found")
         return job
 
     def poll(self, job: Job) -> None:
-        """Move a job on by one poll."""
+        """Count one poll of a job, and end the job at the last one."""
         if job.ended is None:
             job.polls -= 1
             if job.polls <= 0:
                 self.end(job)
 
     def end(self, job: Job) -> None:
-        """End a job, well or with its error."""
+        """End a job: apply its change, or leave the resource as it was if the job has an error."""
         resource = job.resource
         resource.job, job.ended = None, self._now()
         resource.state = resource.ready

@@ -1,4 +1,4 @@
-"""What the cloud keeps: buckets, object versions, policies and keys as plain data; knows no HTTP."""
+"""The stored resources as plain data: buckets, object versions, folders, IAM policies and HMAC keys."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -9,31 +9,36 @@ from forbear.testing.cloud.http.messages import Json, JsonObject
 
 
 def crc32c_of(data: bytes) -> str:
-    """CRC32C as the API writes it: base64 of the big-endian bytes."""
+    """Return the CRC32C of `data` as the API writes it: base64 of the four big-endian bytes."""
     return content_of(data).crc32c
 
 
 def etag_of(*numbers: int) -> str:
-    """An entity tag that changes whenever one of the numbers does."""
+    """Return an entity tag (ETag) that changes whenever one of the numbers does."""
     return base64.b64encode("/".join(map(str, numbers)).encode()).decode()
 
 
 @dataclass(slots=True)
-class Policy:
-    """An IAM policy and how often it was written; the count makes its etag."""
+class IamPolicy:
+    """An IAM policy; `revision` counts how often it was written."""
 
     body: JsonObject = field(default_factory=lambda: {"version": 1, "bindings": []})
     revision: int = 1
 
     @property
     def etag(self) -> str:
-        """Changes with every write."""
+        """The entity tag, which changes with every write."""
         return etag_of(self.revision)
+
+    def write(self, body: JsonObject) -> None:
+        """Replace the policy."""
+        self.body = body
+        self.revision += 1
 
 
 @dataclass(slots=True)
 class StoredObject:
-    """One version of an object; `fields` holds what clients may write, `components` counts a composite's parts."""
+    """One version of an object; `fields` holds the metadata that clients may write."""
 
     bucket: str
     name: str
@@ -46,65 +51,71 @@ class StoredObject:
     metageneration: int = 1
     deleted: float | None = None
     components: int | None = None
-    policy: Policy = field(default_factory=Policy)
+    """The number of objects that a composite object was joined from; None for any other object."""
+    policy: IamPolicy = field(default_factory=IamPolicy)
     key_sha256: str | None = None
-    """The hash of the customer's key that it was written with."""
+    """The hash of the customer-supplied key that the object is encrypted with."""
     released: float | None = None
-    """When its event-based hold was released."""
+    """The time at which its event-based hold was released."""
     soft_deleted: tuple[float, float] | None = None
-    """When it was deleted, and until when it can be restored."""
+    """The time of its deletion, and the time until which it can be restored."""
 
     @property
     def data(self) -> bytes:
-        """The content in one piece: joined each time, which costs with a large object."""
+        """The content as one bytes object; each access joins the pieces, which copies a large object."""
         return bytes(self.content)
 
     @property
     def crc32c(self) -> str:
-        """CRC32C as the API writes it: base64 of the big-endian bytes."""
+        """The CRC32C as the API writes it: base64 of the four big-endian bytes."""
         return self.content.crc32c
 
     @property
     def md5(self) -> str | None:
-        """MD5 as the API writes it: base64; a composite has none."""
+        """The MD5 as the API writes it, in base64; None for a composite object."""
         return self.content.md5 if self.components is None else None
 
     @property
+    def hashes(self) -> str:
+        """The value of the x-goog-hash header."""
+        return f"crc32c={self.crc32c}" + (f",md5={self.md5}" if self.md5 is not None else "")
+
+    @property
     def etag(self) -> str:
-        """Changes with every generation and metageneration."""
+        """The entity tag, which changes with every generation and metageneration."""
         return etag_of(self.generation, self.metageneration)
 
     @property
     def resource(self) -> str:
-        """How the journal names it."""
+        """The object's name in the journal: bucket/name."""
         return f"{self.bucket}/{self.name}"
 
     def string(self, name: str) -> str | None:
-        """A writable field, if it is a string that is not empty."""
+        """Return a writable field if it is a non-empty string, otherwise None."""
         value = self.fields.get(name)
         return value if isinstance(value, str) and value else None
 
 
 @dataclass(slots=True)
 class Folder:
-    """A folder, of a bucket with a hierarchical namespace or a managed one; its name ends with a slash."""
+    """A managed folder, or a folder of a bucket with a hierarchical namespace; its name ends with a slash."""
 
     name: str
     created: float
     updated: float
     metageneration: int = 1
-    policy: Policy = field(default_factory=Policy)
+    policy: IamPolicy = field(default_factory=IamPolicy)
     generation: int = 0
 
     @property
     def etag(self) -> str:
-        """Changes with every metageneration."""
+        """The entity tag, which changes with every metageneration."""
         return etag_of(int(self.created * 1_000_000), self.metageneration)
 
 
 @dataclass(slots=True)
 class Bucket:
-    """A bucket with the versions of its objects, oldest version first."""
+    """A bucket with all versions of its objects, the oldest version first."""
 
     name: str
     project: str
@@ -115,59 +126,64 @@ class Bucket:
     acl: dict[str, str]
     default_acl: dict[str, str]
     metageneration: int = 1
-    policy: Policy = field(default_factory=Policy)
+    policy: IamPolicy = field(default_factory=IamPolicy)
     notifications: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
     objects: dict[str, list[StoredObject]] = field(default_factory=dict[str, list[StoredObject]])
     deleted_objects: list[StoredObject] = field(default_factory=list[StoredObject])
-    """Those that can be restored, oldest deletion first."""
+    """The soft-deleted objects that can be restored, the oldest deletion first."""
     soft_deleted: tuple[float, float] | None = None
-    """When it was deleted, and until when it can be restored."""
+    """The time of its deletion, and the time until which it can be restored."""
     folders: dict[str, Folder] = field(default_factory=dict[str, Folder])
     managed_folders: dict[str, Folder] = field(default_factory=dict[str, Folder])
     operations: dict[str, JsonObject] = field(default_factory=dict[str, JsonObject])
-    """Long-running operations by id; here they are always done."""
+    """Long-running operations by id; the cloud finishes each one before it responds."""
+
+    @property
+    def resource(self) -> str:
+        """The bucket's name in the journal."""
+        return self.name
 
     @property
     def etag(self) -> str:
-        """Changes with every metageneration."""
+        """The entity tag, which changes with every metageneration."""
         return etag_of(self.generation, self.metageneration)
 
     @property
     def versioned(self) -> bool:
-        """Whether overwritten and deleted versions stay."""
+        """Return whether the bucket keeps overwritten and deleted versions."""
         return nested(self.fields, "versioning").get("enabled") is True
 
     @property
     def hierarchical(self) -> bool:
-        """Return whether it has folders that are resources of their own."""
+        """Return whether the bucket has a hierarchical namespace, in which folders are resources."""
         return nested(self.fields, "hierarchicalNamespace").get("enabled") is True
 
     @property
     def soft_delete_seconds(self) -> int:
-        """Seconds for which deleted objects can be restored."""
+        """Return for how many seconds deleted objects can be restored; 0 if soft delete is off."""
         seconds = nested(self.fields, "softDeletePolicy").get("retentionDurationSeconds", 0)
         return int(seconds) if isinstance(seconds, str | int) else 0
 
     def live(self, name: str) -> StoredObject | None:
-        """The current version of an object, if there is one."""
+        """Return the current version of an object, or None if it has none."""
         versions = self.objects.get(name)
         return versions[-1] if versions and versions[-1].deleted is None else None
 
     def find(self, name: str, generation: int | None) -> StoredObject | None:
-        """One version by its generation, or the live one."""
+        """Return the version with this generation, or the live version for None; None if it does not exist."""
         if generation is None:
             return self.live(name)
-        return next((v for v in self.objects.get(name, ()) if v.generation == generation), None)
+        return next((version for version in self.objects.get(name, ()) if version.generation == generation), None)
 
     def versions(self) -> Iterator[StoredObject]:
-        """All versions of all objects, by name, then by age."""
+        """Yield all versions of all objects, by name, then by age."""
         for name in sorted(self.objects):
             yield from self.objects[name]
 
 
 @dataclass(slots=True)
 class HmacKey:
-    """An HMAC key; the secret is told once, at creation."""
+    """An HMAC key; only the response that creates it contains the secret."""
 
     access_id: str
     secret: str
@@ -180,11 +196,11 @@ class HmacKey:
 
     @property
     def etag(self) -> str:
-        """Changes with every update."""
+        """The entity tag, which changes with every update."""
         return etag_of(self.revision)
 
 
 def nested(fields: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    """A field that is an object; empty when it is absent or something else."""
+    """Return the object in a field; empty if the field is absent or has another type."""
     value = fields.get(name)
     return value if isinstance(value, Mapping) else {}

@@ -1,22 +1,26 @@
-"""How stored things look as JSON resources; reads the model, changes nothing."""
+"""Write stored things as the JSON resources of the Cloud Storage API, and pages of them as responses."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
+from typing import TypeVar
 from urllib.parse import quote
 
-from forbear.testing.cloud.http.messages import Json, JsonObject
+from forbear.testing.cloud.http.messages import HttpResponse, Json, JsonObject, json_response
+from forbear.testing.cloud.storage.fields import page
 from forbear.testing.cloud.storage.model import Bucket, Folder, HmacKey, StoredObject, etag_of
+
+_Item = TypeVar("_Item")
 
 
 @lru_cache(1024)
 def moment(seconds: float) -> str:
-    """A time as RFC 3339 with milliseconds."""
+    """Return a time in seconds since the epoch as RFC 3339 text in UTC with milliseconds."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
 def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
-    """A bucket; access controls only when `full`."""
+    """Return the resource of a bucket, with access control lists if `full`; `base` is the URL of the cloud."""
     resource: JsonObject = {
         "location": "US",
         "storageClass": "STANDARD",
@@ -35,15 +39,16 @@ def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
     if bucket.soft_deleted is not None:
         resource["softDeleteTime"], resource["hardDeleteTime"] = map(moment, bucket.soft_deleted)
     if full:
-        resource["acl"] = acl_resources("bucketAccessControl", bucket.acl, bucket.metageneration, bucket.name)
-        resource["defaultObjectAcl"] = acl_resources(
-            "objectAccessControl", bucket.default_acl, bucket.metageneration, bucket.name
-        )
+        resource["acl"] = acl_resources("bucketAccessControl", bucket, bucket.acl)
+        resource["defaultObjectAcl"] = acl_resources("objectAccessControl", bucket, bucket.default_acl)
     return resource
 
 
 def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes: bool = True) -> JsonObject:
-    """One version of an object; access controls only when `full`, and hashes unless somebody else has the key."""
+    """Return the resource of an object version, with its access control list if `full`.
+
+    `hashes=False` leaves out the hashes, as for a reader without the object's encryption key.
+    """
     name = quote(item.name, safe="")
     link = f"storage/v1/b/{item.bucket}/o/{name}"
     resource: JsonObject = {
@@ -75,14 +80,12 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes
     if item.deleted is not None:
         resource["timeDeleted"] = moment(item.deleted)
     if full:
-        resource["acl"] = acl_resources(
-            "objectAccessControl", item.acl, item.metageneration, item.bucket, item.name, item.generation
-        )
+        resource["acl"] = acl_resources("objectAccessControl", item, item.acl)
     return resource
 
 
 def folder_resource(kind: str, bucket: str, folder: Folder, base: str) -> JsonObject:
-    """A folder or a managed folder."""
+    """Return the resource of a folder; `kind` is "folder" or "managedFolder"."""
     return {
         "kind": f"storage#{kind}",
         "id": f"{bucket}/{folder.name}",
@@ -95,46 +98,24 @@ def folder_resource(kind: str, bucket: str, folder: Folder, base: str) -> JsonOb
     }
 
 
-def acl_resource(
-    kind: str,
-    entity: str,
-    role: str,
-    revision: int,
-    bucket: str,
-    name: str | None = None,
-    generation: int | None = None,
-) -> JsonObject:
-    """One access control entry."""
-    place = "/".join(part for part in (bucket, name, generation and str(generation)) if part)
-    entry: JsonObject = {
-        "kind": f"storage#{kind}",
-        "id": f"{place}/{entity}",
-        "entity": entity,
-        "role": role,
-        "bucket": bucket,
-        "etag": etag_of(revision),
-    }
-    if name is not None:
-        entry["object"] = name
-    if generation is not None:
-        entry["generation"] = str(generation)
-    return entry
+def acl_resource(kind: str, owner: Bucket | StoredObject, entity: str, role: str) -> JsonObject:
+    """Return the resource of one access control entry: the `role` that an `entity` has on its owner."""
+    entry: JsonObject = {"kind": f"storage#{kind}", "entity": entity, "role": role}
+    if isinstance(owner, StoredObject):
+        place = f"{owner.resource}/{owner.generation}"
+        entry |= {"bucket": owner.bucket, "object": owner.name, "generation": str(owner.generation)}
+    else:
+        place = entry["bucket"] = owner.name
+    return {**entry, "id": f"{place}/{entity}", "etag": etag_of(owner.metageneration)}
 
 
-def acl_resources(
-    kind: str,
-    acl: Mapping[str, str],
-    revision: int,
-    bucket: str,
-    name: str | None = None,
-    generation: int | None = None,
-) -> list[JsonObject]:
-    """A whole access control list."""
-    return [acl_resource(kind, entity, role, revision, bucket, name, generation) for entity, role in acl.items()]
+def acl_resources(kind: str, owner: Bucket | StoredObject, acl: Mapping[str, str]) -> list[JsonObject]:
+    """Return the resources of all entries of an access control list."""
+    return [acl_resource(kind, owner, entity, role) for entity, role in acl.items()]
 
 
 def hmac_resource(key: HmacKey, base: str) -> JsonObject:
-    """The metadata of a key, without its secret."""
+    """Return the metadata of an HMAC key, without its secret."""
     return {
         "kind": "storage#hmacKeyMetadata",
         "id": f"{key.project}/{key.access_id}",
@@ -150,10 +131,40 @@ def hmac_resource(key: HmacKey, base: str) -> JsonObject:
 
 
 def listing(kind: str, items: list[JsonObject], token: str | None = None, **more: Json) -> JsonObject:
-    """A page of results; empty lists are left out, as the service does."""
-    page: JsonObject = {"kind": f"storage#{kind}", **{name: value for name, value in more.items() if value}}
+    """Return one page of a Cloud Storage listing; like the service, leave out empty lists."""
+    result: JsonObject = {"kind": f"storage#{kind}", **{name: value for name, value in more.items() if value}}
     if items:
-        page["items"] = items
+        result["items"] = items
     if token is not None:
-        page["nextPageToken"] = token
-    return page
+        result["nextPageToken"] = token
+    return result
+
+
+def storage_page(
+    kind: str,
+    items: Mapping[str, _Item],
+    resource: Callable[[_Item], JsonObject],
+    query: Mapping[str, str],
+    size_name: str = "maxResults",
+) -> HttpResponse:
+    """Return one page of the items in Cloud Storage's form, sorted by their keys."""
+    keys, token = page(items, query, size_name)
+    return json_response(listing(kind, [resource(items[key]) for key in keys], token))
+
+
+def google_page(
+    collection: str,
+    items: Mapping[str, _Item],
+    resource: Callable[[_Item], JsonObject],
+    query: Mapping[str, str],
+    *,
+    default: int = 1000,
+    maximum: int = 1000,
+) -> HttpResponse:
+    """Return one page of the items in the form of Google's newer APIs, sorted by their keys.
+
+    `default` and `maximum` are the page sizes of the API.
+    """
+    keys, token = page(items, query, "pageSize", default=default, maximum=maximum)
+    result: JsonObject = {collection: [resource(items[key]) for key in keys]}
+    return json_response(result if token is None else {**result, "nextPageToken": token})

@@ -1,20 +1,21 @@
-"""Holds and retention: what may not be deleted or overwritten yet, and which settings may not be weakened."""
+"""Retention: which versions cannot be deleted yet, and which protective settings cannot be weakened."""
 
 from collections.abc import Mapping
-from datetime import datetime
 
 from forbear.testing.cloud.http.errors import ApiError, invalid
 from forbear.testing.cloud.http.messages import Json, JsonObject
-from forbear.testing.cloud.storage.fields import integer
+from forbear.testing.cloud.storage.fields import instant, integer
 from forbear.testing.cloud.storage.model import Bucket, StoredObject, nested
 from forbear.testing.cloud.storage.resources import moment
 
-_LONGEST = 100 * 365 * 24 * 60 * 60
+_DAY = 86_400
+_MAX_PERIOD = 100 * 365 * _DAY
+_MIN_SOFT_DELETE, _MAX_SOFT_DELETE = 7 * _DAY, 90 * _DAY
 _MODES = ("Unlocked", "Locked")
 
 
 def check_no_hold(item: StoredObject) -> None:
-    """Raise 403 while a version is on hold, which keeps it live too where noncurrent versions are kept."""
+    """Raise 403 while a version is on hold; such a version cannot even become noncurrent."""
     for field, kind in (("temporaryHold", "Temporary"), ("eventBasedHold", "Event-Based")):
         if item.fields.get(field) is True:
             raise ApiError(
@@ -26,7 +27,7 @@ def check_no_hold(item: StoredObject) -> None:
 
 
 def check_unprotected(bucket: Bucket, item: StoredObject, now: float) -> None:
-    """Raise 403 while a hold or a retention period keeps a version from being deleted for good."""
+    """Raise 403 while a hold or a retention period prevents the permanent deletion of a version."""
     check_no_hold(item)
     end = expiration(bucket, item)
     if end is not None and now < end:
@@ -39,7 +40,10 @@ def check_unprotected(bucket: Bucket, item: StoredObject, now: float) -> None:
 
 
 def expiration(bucket: Bucket, item: StoredObject) -> float | None:
-    """Return when the retention of an object ends, in seconds; None for no retention, or none while it is on hold."""
+    """Return when the retention of an object ends, in seconds since the epoch.
+
+    Return None without a retention. The bucket's period does not count while an event-based hold delays its start.
+    """
     ends: list[float] = []
     period = nested(bucket.fields, "retentionPolicy").get("retentionPeriod")
     if period is not None and item.fields.get("eventBasedHold") is not True:
@@ -51,11 +55,14 @@ def expiration(bucket: Bucket, item: StoredObject) -> float | None:
 
 
 def check_policy(old: Mapping[str, Json], new: JsonObject, now: float) -> None:
-    """Complete the retention policy of a bucket; 400 for a wrong period, 403 to weaken a policy that is locked."""
+    """Check the retention policy in the new fields of a bucket, and add the fields that the service sets.
+
+    Raise 400 for an invalid period, and 403 for a change that weakens a locked policy.
+    """
     before, after = nested(old, "retentionPolicy"), nested(new, "retentionPolicy")
     if after:
         period = integer(after.get("retentionPeriod"), "retentionPolicy.retentionPeriod")
-        if not 0 < period < _LONGEST:
+        if not 0 < period < _MAX_PERIOD:
             raise invalid(f"Invalid value for retentionPolicy.retentionPeriod: {period}. It must be 1 s to 100 years.")
         since = before.get("effectiveTime") if before else None
         new["retentionPolicy"] = {
@@ -68,8 +75,25 @@ def check_policy(old: Mapping[str, Json], new: JsonObject, now: float) -> None:
         raise ApiError(403, "Cannot remove or reduce a retention policy that is locked.", "forbidden")
 
 
-def check_object_retention(bucket: Bucket, old: Mapping[str, Json], new: Mapping[str, Json], *, override: bool) -> None:
-    """400 for a wrong retention of an object, 403 to weaken one: a locked one never, others with an override."""
+def check_soft_delete(fields: JsonObject) -> None:
+    """Check the soft delete policy of a bucket: 400 unless it is 0 (off) or from 7 to 90 days, in seconds."""
+    policy = nested(fields, "softDeletePolicy")
+    if "retentionDurationSeconds" not in policy:
+        return
+    seconds = integer(policy["retentionDurationSeconds"], "softDeletePolicy.retentionDurationSeconds")
+    if seconds and not _MIN_SOFT_DELETE <= seconds <= _MAX_SOFT_DELETE:
+        text = f"It must be 0 (off) or from {_MIN_SOFT_DELETE} to {_MAX_SOFT_DELETE}."
+        raise invalid(f"Invalid value for softDeletePolicy.retentionDurationSeconds: {seconds}. {text}")
+    fields["softDeletePolicy"] = {**policy, "retentionDurationSeconds": str(seconds)}
+
+
+def check_object_retention(
+    bucket: Bucket, old: Mapping[str, Json], new: Mapping[str, Json], *, override: bool = False
+) -> None:
+    """Check a change of an object's own retention: raise 400 if it is invalid, and 403 if it weakens the old one.
+
+    A locked retention can only be extended. An unlocked one can be weakened with `override`.
+    """
     before, after = nested(old, "retention"), nested(new, "retention")
     if before == after:
         return
@@ -78,7 +102,7 @@ def check_object_retention(bucket: Bucket, old: Mapping[str, Json], new: Mapping
             raise invalid("Object retention is not enabled for this bucket: create it with enableObjectRetention=true.")
         until = after.get("retainUntilTime")
         if after.get("mode") not in _MODES or not isinstance(until, str):
-            raise invalid("Invalid value for retention: it has a mode, Unlocked or Locked, and a retainUntilTime.")
+            raise invalid("Invalid value for retention: it needs a mode (Unlocked or Locked) and a retainUntilTime.")
         _seconds(until)
     if not before:
         return
@@ -92,12 +116,4 @@ def check_object_retention(bucket: Bucket, old: Mapping[str, Json], new: Mapping
 
 
 def _seconds(text: str) -> float:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        time = None
-    if time is None or time.tzinfo is None:
-        raise invalid(
-            f"Invalid value for retainUntilTime: '{text[:80]}'. It must be a time such as 2026-01-31T12:00:00Z."
-        )
-    return time.timestamp()
+    return instant(text, "retainUntilTime").timestamp()

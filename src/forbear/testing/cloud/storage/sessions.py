@@ -1,4 +1,4 @@
-"""A resumable upload: which bytes have arrived and which may follow; pure, and knows neither HTTP nor the store."""
+"""Unfinished work: resumable upload sessions, multipart uploads and rewrites, as data without HTTP."""
 
 from dataclasses import dataclass, field
 
@@ -9,31 +9,54 @@ from forbear.testing.cloud.storage.conditions import Conditions
 from forbear.testing.cloud.storage.model import StoredObject
 
 CHUNK = 262_144
+"""The size in bytes of which every chunk but the last must be a multiple: 256 KiB."""
 
 
-@dataclass(slots=True)
-class Session:
-    """An upload begun but perhaps not finished; everything but the bytes is fixed when it starts."""
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An object that an upload is to create: everything but its bytes.
 
-    id: str
+    `fields` may contain the hashes that the client claims, and `acl` is None for the bucket's default.
+    """
+
     bucket: str
     name: str
     fields: JsonObject
+    acl: dict[str, str] | None
     conditions: Conditions
+    key_sha256: str | None
+
+
+@dataclass(slots=True)
+class UploadSession:
+    """A resumable upload; `total` is the size in bytes, None while the client has not said it."""
+
+    id: str
+    draft: Draft
     total: int | None
-    acl: dict[str, str] | None = None
-    key_sha256: str | None = None
     data: Growing = field(default_factory=Growing)
     finished: StoredObject | None = None
+    """The object that the upload has created, without its bytes."""
     gone: int | None = None
+    """The status of every further response, once the session has expired or is cancelled."""
 
     @property
     def complete(self) -> bool:
-        """Whether every byte is here, and only the commit is missing."""
+        """Return whether every byte has arrived, so that the object can be created."""
         return self.total is not None and len(self.data) == self.total
 
+    def end(self, status: int) -> None:
+        """Drop the bytes; every further request gets this status."""
+        self.gone = status
+        self.data = Growing()
+
+    def finish(self, item: StoredObject) -> None:
+        """Record the created object, and drop the received bytes."""
+        self.finished = item
+        self.data = Growing()
+
     def set_total(self, total: int) -> None:
-        """Learn the final size; 400 when it contradicts what is known."""
+        """Set the total size in bytes; raise 400 if it contradicts the size or the bytes received before."""
         if self.total is not None and self.total != total:
             raise invalid(f"The total size {total} differs from {self.total}, the size given before.")
         if total < len(self.data):
@@ -41,7 +64,11 @@ class Session:
         self.total = total
 
     def receive(self, offset: int, body: Content, *, enforce: bool = True) -> None:
-        """Add a chunk at `offset`, skipping what is already here; `enforce=False` is a chunk that broke off."""
+        """Add a chunk that starts at `offset`, and skip the bytes that have arrived before.
+
+        Raise 400 for a gap, for bytes after the total size, and (unless `enforce` is False, for a chunk whose
+        connection broke) for a chunk other than the last whose size is not a multiple of 256 KiB.
+        """
         have = len(self.data)
         end = offset + len(body)
         if offset > have:
@@ -58,12 +85,19 @@ class Session:
 
 
 @dataclass(slots=True)
-class Upload:
-    """A multipart upload begun but not complete."""
+class MultipartUpload:
+    """A multipart upload of the XML API that is not complete; `parts` has their content by number."""
 
-    bucket: str
-    name: str
-    fields: JsonObject
-    acl: dict[str, str] | None
-    key_sha256: str | None = None
+    draft: Draft
     parts: dict[int, Content] = field(default_factory=dict[int, Content])
+
+
+@dataclass(frozen=True, slots=True)
+class Rewrite:
+    """A rewrite that takes several calls: `copied` bytes of an object so far.
+
+    `plan` identifies it: the source, its generation, the destination bucket and the destination name.
+    """
+
+    plan: tuple[str, int, str, str]
+    copied: int

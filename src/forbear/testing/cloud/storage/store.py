@@ -1,39 +1,37 @@
-"""The state of the cloud and how it changes; no HTTP, no I/O. Safe to use from any thread."""
+"""The state of the cloud and every change to it, without HTTP; safe to use from any thread."""
 
 import base64
 import hashlib
 import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from forbear.testing.cloud.http.content import Content, content_of
-from forbear.testing.cloud.http.errors import conflict, invalid, not_found
+from forbear.testing.cloud.http.content import Content, content_of, joined
+from forbear.testing.cloud.http.errors import conflict, not_found
 from forbear.testing.cloud.http.memory import Space, weigh
 from forbear.testing.cloud.http.messages import Json, JsonObject
-from forbear.testing.cloud.storage.iam_state import Iam
-from forbear.testing.cloud.storage.memorystore_state import Memorystore
+from forbear.testing.cloud.storage.iam_state import IamState
+from forbear.testing.cloud.storage.memorystore_state import MemorystoreState
 from forbear.testing.cloud.storage.model import Bucket, Folder, HmacKey, StoredObject
 from forbear.testing.cloud.storage.retention import check_no_hold, check_unprotected
-from forbear.testing.cloud.storage.sessions import Session, Upload
+from forbear.testing.cloud.storage.sessions import MultipartUpload, Rewrite, UploadSession
+from forbear.testing.cloud.storage.writable import check_object_name, parent_folders
 
-_RESERVED = ".well-known/acme-challenge/"
 _GIBIBYTE = 1024**3
-_MOST_TICKETS = 10_000
+_MAX_UNFINISHED = 10_000
 
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """How far a rewrite in several calls has come: what goes where, and how many bytes of it."""
-
-    plan: tuple[str, int, str, str]
-    copied: int
+_Deleted = TypeVar("_Deleted", Bucket, StoredObject)
+_Entry = TypeVar("_Entry")
 
 
 class Store:
-    """Buckets, objects, upload sessions, keys and what other APIs keep; hold `lock` to see several of them at once."""
+    """Buckets, objects, uploads, keys, and the state of IAM and Memorystore.
+
+    Hold `lock` to read several of them in one consistent state. `clock` returns seconds since the epoch, and
+    `memory_limit` is in bytes.
+    """
 
     def __init__(self, clock: Callable[[], float] = time.time, *, memory_limit: int = _GIBIBYTE) -> None:
         self.lock = threading.RLock()
@@ -41,18 +39,18 @@ class Store:
         self.now = clock
         self.buckets: dict[str, Bucket] = {}
         self.deleted_buckets: list[Bucket] = []
-        """Those that can be restored, oldest deletion first."""
-        self.sessions: dict[str, Session] = {}
+        """The soft-deleted buckets, the oldest deletion first."""
+        self.sessions: dict[str, UploadSession] = {}
         self.rewrites: dict[str, Rewrite] = {}
         self.hmac_keys: dict[str, HmacKey] = {}
-        self.multiparts: dict[str, Upload] = {}
+        self.multiparts: dict[str, MultipartUpload] = {}
         self._last_generation = 0
         self._last_id = 0
-        self.iam = Iam(self.next_id)
-        self.memorystore = Memorystore(clock, self.next_id)
+        self.iam = IamState(self.next_id)
+        self.memorystore = MemorystoreState(clock, self.next_id)
 
     def clear(self) -> None:
-        """Forget everything; generations go on rising all the same."""
+        """Delete everything; generations and ids keep rising."""
         with self.lock:
             for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys, self.multiparts):
                 table.clear()
@@ -62,17 +60,17 @@ class Store:
             self.space.changed()
 
     def next_generation(self) -> int:
-        """A number larger than any before: microseconds of the clock, as at the service."""
+        """Return a number greater than any before; like at the service, it is the time in microseconds."""
         self._last_generation = max(self._last_generation + 1, int(self.now() * 1_000_000))
         return self._last_generation
 
     def next_id(self) -> int:
-        """1, 2, 3 and so on, for names that the cloud gives out."""
+        """Return 1, 2, 3 and so on, for the names that the cloud chooses."""
         self._last_id += 1
         return self._last_id
 
     def create_bucket(self, name: str, project: str = "p", fields: Mapping[str, Json] | None = None) -> Bucket:
-        """Make a bucket; 409 when the name is taken."""
+        """Create a bucket; raise 409 if the name is taken."""
         with self.lock:
             if name in self.buckets:
                 raise conflict("Your previous request to create the named bucket succeeded and you already own it.")
@@ -84,14 +82,14 @@ class Store:
             return bucket
 
     def bucket(self, name: str) -> Bucket:
-        """The bucket of that name; 404 when there is none."""
+        """Return the bucket of this name; raise 404 if it does not exist."""
         bucket = self.buckets.get(name)
         if bucket is None:
             raise not_found(f"The specified bucket {name}")
         return bucket
 
     def delete_bucket(self, bucket: Bucket) -> None:
-        """Delete an empty bucket; 409 while it holds any version of any object."""
+        """Delete a bucket; raise 409 if it contains any version of an object."""
         with self.lock:
             if bucket.objects:
                 raise conflict("The bucket you tried to delete is not empty.")
@@ -103,11 +101,11 @@ class Store:
             self.space.changed()
 
     def object(self, bucket: str, name: str, generation: int | None = None) -> StoredObject:
-        """The live version of an object or the one of a generation; 404 when there is none."""
-        found = self.bucket(bucket).find(name, generation)
-        if found is None:
+        """Return a version of an object, by default the live one; raise 404 if it does not exist."""
+        item = self.bucket(bucket).find(name, generation)
+        if item is None:
             raise not_found(f"No such object: {bucket}/{name}; it")
-        return found
+        return item
 
     def put(
         self,
@@ -120,9 +118,10 @@ class Store:
         components: int | None = None,
         key_sha256: str | None = None,
     ) -> StoredObject:
-        """Write an object: a new generation becomes live, the one before stays only in a versioned bucket.
+        """Write an object as a new live generation, and return it.
 
-        403 while a hold or a retention period protects the one before.
+        The live version before becomes noncurrent in a versioned bucket, and is deleted in any other. Raise 403 while
+        a hold or a retention period protects it.
         """
         check_object_name(name)
         with self.lock:
@@ -140,10 +139,41 @@ class Store:
                 self.create_folders(home, name)
             return item
 
-    def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
-        """Delete a version: for good, or (versioned bucket) by making it noncurrent.
+    def copy(
+        self,
+        source: StoredObject,
+        bucket: str,
+        name: str,
+        fields: Mapping[str, Json],
+        acl: Mapping[str, str] | None,
+        key_sha256: str | None,
+    ) -> StoredObject:
+        """Write a copy of an object, as `put` does; raise 413 if it does not fit into the memory limit."""
+        self.claim([source.content])
+        return self.put(
+            bucket, name, source.content, fields, acl=acl, components=source.components, key_sha256=key_sha256
+        )
 
-        403 while a hold or a retention period protects it.
+    def compose(
+        self,
+        sources: Iterable[StoredObject],
+        bucket: str,
+        name: str,
+        fields: Mapping[str, Json],
+        acl: Mapping[str, str] | None,
+        key_sha256: str | None,
+    ) -> StoredObject:
+        """Write the sources joined into one object, as `put` does; raise 413 if it exceeds the memory limit."""
+        sources = list(sources)
+        contents = [source.content for source in sources]
+        self.claim(contents)
+        count = sum(source.components or 1 for source in sources)
+        return self.put(bucket, name, joined(contents), fields, acl=acl, components=count, key_sha256=key_sha256)
+
+    def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
+        """Delete a version: for good, or in a versioned bucket by making it noncurrent.
+
+        Raise 403 while a hold or a retention period protects it.
         """
         with self.lock:
             home = self.bucket(item.bucket)
@@ -153,38 +183,63 @@ class Store:
             else:
                 self._retire(home, item.name)
 
+    def deleted_objects(self, bucket: Bucket) -> list[StoredObject]:
+        """Return the soft-deleted objects of a bucket; forget those that can no longer be restored."""
+        return _drop_expired(bucket.deleted_objects, self.now())
+
+    def deleted_object(self, bucket: Bucket, name: str, generation: int) -> StoredObject:
+        """Return a soft-deleted version; raise 404 if it does not exist."""
+        for item in self.deleted_objects(bucket):
+            if (item.name, item.generation) == (name, generation):
+                return item
+        raise not_found(f"No such soft-deleted object: {bucket.name}/{name}#{generation}; it")
+
+    def restorable_buckets(self) -> list[Bucket]:
+        """Return the soft-deleted buckets; forget those that can no longer be restored."""
+        return _drop_expired(self.deleted_buckets, self.now())
+
+    def deleted_bucket(self, name: str, generation: int) -> Bucket:
+        """Return a soft-deleted bucket; raise 404 if it does not exist."""
+        for bucket in self.restorable_buckets():
+            if (bucket.name, bucket.generation) == (name, generation):
+                return bucket
+        raise not_found(f"The soft-deleted bucket {name}#{generation}")
+
     def claim(self, contents: Iterable[Content]) -> None:
-        """Count the bytes of a copy; 413 where they do not fit. Copies share their bytes, and count all the same."""
+        """Count copied bytes as used memory; raise 413 if they exceed the limit.
+
+        Copies count in full although they share their bytes in memory.
+        """
         self.space.claim(sum(map(weigh, contents)))
 
-    def open_session(self, session: Session) -> None:
-        """Keep an upload session; of very many, the oldest that are over are forgotten."""
+    def open_session(self, session: UploadSession) -> None:
+        """Keep an upload session; from 10 000 sessions on, forget an old one that is over."""
         _make_room(self.sessions, lambda old: old.finished is not None or old.gone is not None)
         self.sessions[session.id] = session
 
     def keep_rewrite(self, token: str, rewrite: Rewrite) -> None:
-        """Keep how far a rewrite has come; of very many, the oldest are forgotten."""
-        _make_room(self.rewrites, lambda _: True)
+        """Keep the progress of a rewrite; from 10 000 rewrites on, forget the oldest."""
+        _make_room(self.rewrites)
         self.rewrites[token] = rewrite
 
     def create_folders(self, bucket: Bucket, name: str) -> None:
-        """Make the folders that a name leads through, as far as they are missing."""
-        for parent in parents(name):
+        """Create the missing folders among those that contain the name."""
+        for parent in parent_folders(name):
             if parent not in bucket.folders:
                 bucket.folders[parent] = Folder(parent, self.now(), self.now())
 
     def keep_operation(self, bucket: Bucket, number: str, operation: JsonObject) -> None:
-        """Keep an operation that is done; of very many, the oldest are forgotten."""
-        _make_room(bucket.operations, lambda _: True)
+        """Keep a finished operation; from 10 000 operations on, forget the oldest."""
+        _make_room(bucket.operations)
         bucket.operations[number] = operation
 
     def touch(self, thing: Bucket | StoredObject | Folder) -> None:
-        """Note that metadata has changed."""
+        """Count a change of metadata: raise the metageneration and set the time of the update."""
         thing.metageneration += 1
         thing.updated = self.now()
 
     def create_hmac_key(self, project: str, email: str) -> HmacKey:
-        """Make an active HMAC key."""
+        """Create an active HMAC key."""
         with self.lock:
             number, now = self.next_id(), self.now()
             digest = hashlib.sha256(f"{project}/{email}/{number}".encode()).digest()
@@ -194,6 +249,7 @@ class Store:
             return key
 
     def _retire(self, home: Bucket, name: str) -> None:
+        """Make the live version noncurrent, or delete it in a bucket without versioning."""
         live = home.live(name)
         if live is None:
             return
@@ -204,7 +260,7 @@ class Store:
         self._drop(home, live)
 
     def _drop(self, home: Bucket, item: StoredObject) -> None:
-        """Delete a version; it can be restored for as long as the bucket says."""
+        """Delete a version; it can be restored for as long as the bucket's soft delete policy says."""
         now = self.now()
         check_unprotected(home, item, now)
         versions = home.objects[item.name]
@@ -217,48 +273,27 @@ class Store:
             home.deleted_objects.append(item)
 
     def _weigh(self) -> int:
-        """Return how much memory all of it takes."""
+        """Return the memory that everything takes, in bytes."""
         with self.lock:
-            buckets = [*self.buckets.values(), *self.deleted_buckets]
-            items = [item for bucket in buckets for item in (*bucket.versions(), *bucket.deleted_objects)]
-            metadata = [
-                (bucket.name, bucket.fields, bucket.acl, bucket.default_acl, bucket.policy, bucket.notifications)
-                for bucket in buckets
-            ] + [(bucket.folders, bucket.managed_folders, bucket.operations) for bucket in buckets]
-            uploads = [
-                (session.id, session.name, session.fields, session.acl, session.data)
-                for session in self.sessions.values()
-            ]
+            # A finished session has an object without its bytes, which must not count once more.
+            sessions = [(session.id, session.draft, session.data) for session in self.sessions.values()]
             iam = (self.iam.accounts, self.iam.roles, self.iam.policies, self.iam.unseen)
-            fields = [resource.fields for resource in self.memorystore.resources.values()]
+            # Resources and jobs refer to each other, so their parts are counted.
+            resources = [resource.fields for resource in self.memorystore.resources.values()]
             jobs = [(job.name, job.fields) for job in self.memorystore.jobs.values()]
-            kept = (items, metadata, uploads, self.rewrites, self.hmac_keys, self.multiparts)
-            return weigh(kept) + weigh((iam, fields, jobs))
+            storage = (self.buckets, self.deleted_buckets, self.rewrites, self.hmac_keys, self.multiparts)
+            return weigh((storage, sessions, iam, resources, jobs))
 
 
-_Ticket = TypeVar("_Ticket")
+def _drop_expired(things: list[_Deleted], now: float) -> list[_Deleted]:
+    """Remove the soft-deleted things that can no longer be restored; return the list."""
+    things[:] = [thing for thing in things if thing.soft_deleted is not None and thing.soft_deleted[1] > now]
+    return things
 
 
-def _make_room(tickets: dict[str, _Ticket], over: Callable[[_Ticket], bool]) -> None:
-    """Forget the oldest of very many tickets, if it is over."""
-    if len(tickets) >= _MOST_TICKETS:
-        oldest = next((name for name, ticket in islice(tickets.items(), 100) if over(ticket)), None)
+def _make_room(entries: dict[str, _Entry], over: Callable[[_Entry], bool] = lambda _: True) -> None:
+    """At the limit of 10 000 entries, remove the first of the oldest 100 that is over; if none is, remove none."""
+    if len(entries) >= _MAX_UNFINISHED:
+        oldest = next((name for name, entry in islice(entries.items(), 100) if over(entry)), None)
         if oldest is not None:
-            del tickets[oldest]
-
-
-def parents(name: str) -> list[str]:
-    """Return the folders that a name lies in, outermost first."""
-    return [name[: place + 1] for place, char in enumerate(name) if char == "/" and place]
-
-
-def check_object_name(name: str) -> None:
-    """400 unless the name is 1 to 1024 bytes of UTF-8 without line ends, and none of the few that are reserved."""
-    try:
-        size = len(name.encode())
-    except UnicodeEncodeError:
-        raise invalid("Invalid object name: it must be valid UTF-8.") from None
-    if not 1 <= size <= 1024 or name in {".", ".."} or "\r" in name or "\n" in name:
-        raise invalid("Invalid object name: it must be 1 to 1024 bytes long, without line ends, and not '.' or '..'.")
-    if name.startswith(_RESERVED):
-        raise invalid(f"Invalid object name: it must not begin with '{_RESERVED}'.")
+            del entries[oldest]

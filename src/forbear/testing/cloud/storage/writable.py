@@ -1,132 +1,154 @@
-"""Which fields clients may write, of what type, and how a patch merges into them; knows no storage."""
+"""Check what clients write: names, metadata fields and access control lists; and merge patches."""
 
-from collections.abc import Iterable, Mapping
-from datetime import datetime
+import re
+from collections.abc import Mapping
 
 from forbear.testing.cloud.http.errors import invalid
 from forbear.testing.cloud.http.messages import Json, JsonObject
-from forbear.testing.cloud.storage.fields import items, text
+from forbear.testing.cloud.storage.fields import instant, items, text
+from forbear.testing.cloud.storage.model import nested
 
-_BUCKET: Mapping[str, type] = {
+_BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
+_RESERVED_PREFIX = ".well-known/acme-challenge/"
+_MAX_METADATA = 8192
+
+_BUCKET_FIELDS: Mapping[str, type] = {
     **dict.fromkeys(("location", "storageClass", "rpo"), str),
-    **dict.fromkeys(("cors",), list),
-    **dict.fromkeys(("defaultEventBasedHold",), bool),
+    "cors": list,
+    "defaultEventBasedHold": bool,
     **dict.fromkeys(
         (
-            "labels",
-            "versioning",
-            "lifecycle",
-            "iamConfiguration",
-            "retentionPolicy",
-            "website",
-            "logging",
-            "billing",
-            "encryption",
-            "autoclass",
-            "softDeletePolicy",
-            "hierarchicalNamespace",
-            "customPlacementConfig",
+            "labels", "versioning", "lifecycle", "iamConfiguration", "retentionPolicy", "website", "logging",
+            "billing", "encryption", "autoclass", "softDeletePolicy", "hierarchicalNamespace", "customPlacementConfig",
         ),
         dict,
     ),
-}
-_OBJECT: Mapping[str, type] = {
+}  # fmt: skip
+_OBJECT_FIELDS: Mapping[str, type] = {
     **dict.fromkeys(
         (
-            "contentType",
-            "contentEncoding",
-            "contentDisposition",
-            "contentLanguage",
-            "cacheControl",
-            "storageClass",
+            "contentType", "contentEncoding", "contentDisposition", "contentLanguage", "cacheControl", "storageClass",
             "customTime",
         ),
         str,
     ),
     **dict.fromkeys(("temporaryHold", "eventBasedHold"), bool),
     **dict.fromkeys(("metadata", "retention"), dict),
-}
+}  # fmt: skip
 _STRING_MAPS = ("labels", "metadata")
-_LARGEST_METADATA = 8192
-_WORDS = {str: "a string", list: "a list", bool: "true or false", dict: "an object"}
+_TYPE_NAMES = {str: "a string", list: "a list", bool: "true or false", dict: "an object"}
+
+_PREDEFINED_ACLS: Mapping[str, Mapping[str, str]] = {
+    "private": {},
+    "publicRead": {"allUsers": "READER"},
+    "publicReadWrite": {"allUsers": "WRITER"},
+    "authenticatedRead": {"allAuthenticatedUsers": "READER"},
+    "bucketOwnerRead": {"project-owners-{project}": "READER"},
+    "bucketOwnerFullControl": {"project-owners-{project}": "OWNER"},
+    "projectPrivate": {"project-editors-{project}": "OWNER", "project-viewers-{project}": "READER"},
+}
+
+
+def check_bucket_name(name: str) -> None:
+    """Raise 400 unless the name is 3 to 222 lower-case letters, digits, dots, dashes and underscores."""
+    if not _BUCKET_NAME.fullmatch(name):
+        raise invalid(f"Invalid bucket name: '{name[:80]}'.")
+
+
+def check_object_name(name: str) -> None:
+    """Raise 400 unless the name is 1 to 1024 bytes of UTF-8, without line ends, and not reserved."""
+    try:
+        size = len(name.encode())
+    except UnicodeEncodeError:
+        raise invalid("Invalid object name: it must be valid UTF-8.") from None
+    if not 1 <= size <= 1024 or name in {".", ".."} or "\r" in name or "\n" in name:
+        raise invalid("Invalid object name: it must be 1 to 1024 bytes long, without line ends, and not '.' or '..'.")
+    if name.startswith(_RESERVED_PREFIX):
+        raise invalid(f"Invalid object name: it must not begin with '{_RESERVED_PREFIX}'.")
+
+
+def parent_folders(name: str) -> list[str]:
+    """Return the folders that contain the name, outermost first: `a/` and `a/b/` for `a/b/c`."""
+    return [name[: index + 1] for index, char in enumerate(name) if char == "/" and index]
 
 
 def bucket_fields(body: Mapping[str, Json]) -> JsonObject:
-    """The writable fields of a bucket; others are ignored, wrong types are refused."""
-    return _known(body, _BUCKET)
+    """Return the writable fields of a bucket; ignore unknown fields, and raise 400 for a wrong type."""
+    return _checked(body, _BUCKET_FIELDS)
 
 
 def object_fields(body: Mapping[str, Json]) -> JsonObject:
-    """The writable fields of an object; others are ignored, wrong types are refused."""
-    found = _known(body, _OBJECT)
-    custom = found.get("customTime")
+    """Return the writable fields of an object; ignore unknown fields, and raise 400 for a wrong type or value."""
+    fields = _checked(body, _OBJECT_FIELDS)
+    custom = fields.get("customTime")
     if isinstance(custom, str):
-        _instant(custom)
-    check_metadata(found)
-    return found
+        instant(custom, "customTime")
+    check_metadata(fields)
+    return fields
+
+
+def _checked(body: Mapping[str, Json], types: Mapping[str, type]) -> JsonObject:
+    fields: JsonObject = {}
+    for name in types.keys() & body.keys():
+        value = body[name]
+        if value is not None and not isinstance(value, types[name]):
+            raise invalid(f"Invalid value for {name}: it must be {_TYPE_NAMES[types[name]]}.")
+        if name in _STRING_MAPS:
+            for key, entry in nested(body, name).items():
+                if entry is not None and not isinstance(entry, str):
+                    raise invalid(f"Invalid value for {name}.{key}: it must be a string.")
+        fields[name] = value
+    return fields
 
 
 def check_metadata(fields: Mapping[str, Json]) -> None:
-    """400 when the custom metadata of an object is larger than the 8 KiB of the service."""
-    custom = fields.get("metadata")
-    size = sum(len(f"{key}{value}".encode(errors="replace")) for key, value in _pairs(custom))
-    if size > _LARGEST_METADATA:
-        raise invalid(f"The custom metadata of an object must have at most {_LARGEST_METADATA} bytes, got {size}.")
-
-
-def _pairs(custom: Json) -> Iterable[tuple[str, Json]]:
-    return custom.items() if isinstance(custom, Mapping) else ()
+    """Raise 400 if the custom metadata of an object exceeds the service's limit of 8 KiB."""
+    custom = nested(fields, "metadata")
+    size = sum(len(f"{key}{value}".encode(errors="replace")) for key, value in custom.items())
+    if size > _MAX_METADATA:
+        raise invalid(f"The custom metadata of an object must have at most {_MAX_METADATA} bytes, got {size}.")
 
 
 def check_custom_time(old: Mapping[str, Json], patch: Mapping[str, Json]) -> None:
-    """400 when a patch would remove an object's custom time, or move it back."""
+    """Raise 400 if a patch removes an object's `customTime` or moves it to an earlier time."""
     before, after = old.get("customTime"), patch.get("customTime", "")
     if not isinstance(before, str) or after == "":
         return
-    if not isinstance(after, str) or _instant(after) < _instant(before):
+    if not isinstance(after, str) or instant(after, "customTime") < instant(before, "customTime"):
         raise invalid(f"Invalid value for customTime: it is {before}, and can be neither removed nor made earlier.")
 
 
-def _instant(text: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise invalid(f"Invalid value for customTime: '{text[:80]}'. It must be a time such as 2026-01-31T12:00:00Z.")
-    return found
-
-
-def _known(body: Mapping[str, Json], schema: Mapping[str, type]) -> JsonObject:
-    found: JsonObject = {}
-    for name in schema.keys() & body.keys():
-        value = body[name]
-        if value is not None and not isinstance(value, schema[name]):
-            raise invalid(f"Invalid value for {name}: it must be {_WORDS[schema[name]]}.")
-        if name in _STRING_MAPS and isinstance(value, Mapping):
-            for key, entry in value.items():
-                if entry is not None and not isinstance(entry, str):
-                    raise invalid(f"Invalid value for {name}.{key}: it must be a string.")
-        found[name] = value
-    return found
-
-
 def merged(old: Mapping[str, Json], patch: Mapping[str, Json]) -> JsonObject:
-    """`old` after a patch: null removes a field, objects merge, everything else replaces."""
+    """Return `old` with a patch applied: null removes a field, objects are merged, other values are replaced."""
     result = dict(old)
     for name, value in patch.items():
         if value is None:
             result.pop(name, None)
         elif isinstance(value, Mapping):
-            before = result.get(name)
-            result[name] = merged(before if isinstance(before, Mapping) else {}, value)
+            result[name] = merged(nested(result, name), value)
         else:
             result[name] = value
     return result
 
 
 def acl_field(body: Mapping[str, Json], name: str) -> dict[str, str] | None:
-    """An access control list as entity -> role; None when the field is absent."""
+    """Return an access control list as a map from entity to role, or None if the field is absent."""
     if body.get(name) is None:
         return None
     return {text(entry, "entity"): text(entry, "role") for entry in items(body, name)}
+
+
+def predefined_acl(query: Mapping[str, str], name: str, project: str) -> dict[str, str] | None:
+    """Return the access control list that a query parameter such as `predefinedAcl=publicRead` stands for.
+
+    `name` is the parameter. Return None if it is absent, and raise 400 if its value is not a predefined list.
+    """
+    value = query.get(name)
+    if value is None:
+        return None
+    if value not in _PREDEFINED_ACLS:
+        raise invalid(f"Invalid value for {name}: '{value}'. It must be one of {', '.join(_PREDEFINED_ACLS)}.")
+    acl = {f"project-owners-{project}": "OWNER"}
+    for entity, role in _PREDEFINED_ACLS[value].items():
+        acl.setdefault(entity.format(project=project), role)
+    return acl

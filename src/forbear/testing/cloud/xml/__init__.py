@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 
+from forbear.testing.cloud.api.resumable import cancel
 from forbear.testing.cloud.call import Handler
 from forbear.testing.cloud.operations import XML_CANCEL, XML_GET, XML_PART, XML_PUT, XML_SESSION, XML_STATUS
 from forbear.testing.cloud.xml import buckets, multipart, objects
@@ -29,5 +30,5 @@ HANDLERS: Mapping[str, Handler] = {
     "xml.object.post.uploadId": multipart.complete,
     "xml.object.delete": objects.delete,
     "xml.object.delete.uploadId": multipart.abort,
-    XML_CANCEL: objects.cancel_session,
+    XML_CANCEL: cancel,
 }

@@ -1,91 +1,91 @@
-"""The service and its buckets: list buckets, list objects, create, check and delete."""
+"""Buckets of the XML API: list buckets, list the objects of one, create, check and delete it."""
 
-from forbear.testing.cloud.api.buckets import check_bucket_name
-from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import NO_CONTENT, JsonObject, Reply
-from forbear.testing.cloud.storage.fields import token_after
-from forbear.testing.cloud.storage.listing import Listed, list_objects
+from forbear.testing.cloud.http.messages import NO_CONTENT, Headers, HttpResponse, JsonObject
+from forbear.testing.cloud.storage.fields import page_token
+from forbear.testing.cloud.storage.listing import ObjectPage, list_objects
 from forbear.testing.cloud.storage.model import Bucket
 from forbear.testing.cloud.storage.resources import moment
+from forbear.testing.cloud.storage.writable import check_bucket_name
 from forbear.testing.cloud.xml import headers
-from forbear.testing.cloud.xml.document import Element, leaf, no_such_bucket, read, xml_reply
-from forbear.testing.cloud.xml.headers import etag_of
+from forbear.testing.cloud.xml.document import Element, leaf, no_such_bucket, node, read, xml_response
+from forbear.testing.cloud.xml.headers import etag_of, quoted
 
-_LATEST = 2**63 - 1
-"""After every generation."""
+_LAST_GENERATION = 2**63 - 1
+"""A number greater than every generation."""
 
 
-def list_buckets(call: Call) -> Reply:
-    """List the buckets of the project that the headers name, or of all."""
+def list_buckets(call: ApiCall) -> HttpResponse:
+    """List the buckets of the project in x-goog-project-id, or of every project without that header."""
     project = headers.goog(call.request.headers, "project-id")
-    buckets = sorted(call.store.buckets.values(), key=lambda bucket: bucket.name)
     shown = [
-        Element("Bucket", "", [leaf("Name", bucket.name), leaf("CreationDate", moment(bucket.created))])
-        for bucket in buckets
+        node("Bucket", leaf("Name", bucket.name), leaf("CreationDate", moment(bucket.created)))
+        for bucket in sorted(call.store.buckets.values(), key=lambda bucket: bucket.name)
         if project in {None, bucket.project}
     ]
-    owner = Element("Owner", "", [leaf("ID", "forbear-cloud")])
-    return xml_reply(Element("ListAllMyBucketsResult", "", [owner, Element("Buckets", "", shown)]))
+    owner = node("Owner", leaf("ID", "forbear-cloud"))
+    return xml_response(node("ListAllMyBucketsResult", owner, node("Buckets", *shown)))
 
 
-def get(call: Call) -> Reply:
-    """List the objects of a bucket by name, folded at a delimiter; `list-type=2` has other names for the pages."""
-    query, store = call.query, found(call)
+def get(call: ApiCall) -> HttpResponse:
+    """List the objects of a bucket by name, grouped at a delimiter; `list-type=2` selects version 2 of the format."""
+    query, bucket = call.query, find_bucket(call)
     second = query.get("list-type") == "2"
     prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
     after = query.get("start-after" if second else "marker", "")
-    asked = {"prefix": prefix, "delimiter": delimiter, "maxResults": query.get("max-keys", "1000")}
+    arguments = {"prefix": prefix, "delimiter": delimiter, "maxResults": query.get("max-keys", "1000")}
     if second and query.get("continuation-token"):
-        asked["pageToken"] = query["continuation-token"]
+        arguments["pageToken"] = query["continuation-token"]
     elif after:
         folded = delimiter and after.startswith(prefix) and after.endswith(delimiter) and after != prefix
-        asked["pageToken"] = token_after(f"p{after}" if folded else f"{_LATEST}:{after}")
-    listed = list_objects(store, asked, versions="versions" in query)
-    last = max([item.name for item in listed.items] + listed.prefixes, default="")
-    root = Element("ListBucketResult", "", [leaf("Name", store.name), leaf("Prefix", prefix)])
+        arguments["pageToken"] = page_token(f"p{after}" if folded else f"{_LAST_GENERATION}:{after}")
+    page = list_objects(bucket, arguments, versions="versions" in query)
+    last = max([item.name for item in page.items] + page.prefixes, default="")
+    root = node("ListBucketResult", leaf("Name", bucket.name), leaf("Prefix", prefix))
     if delimiter:
         root.children.append(leaf("Delimiter", delimiter))
     if second:
-        root.children.append(leaf("KeyCount", len(listed.items) + len(listed.prefixes)))
+        root.children.append(leaf("KeyCount", len(page.items) + len(page.prefixes)))
     else:
         root.children.append(leaf("Marker", after))
-    root.children.append(leaf("IsTruncated", "false" if listed.token is None else "true"))
-    if listed.token is not None:
-        root.children.append(leaf("NextContinuationToken", listed.token) if second else leaf("NextMarker", last))
-    return xml_reply(Element(root.name, "", [*root.children, *_entries(listed)]))
+    root.children.append(leaf("IsTruncated", "false" if page.token is None else "true"))
+    if page.token is not None:
+        root.children.append(leaf("NextContinuationToken", page.token) if second else leaf("NextMarker", last))
+    root.children += _entries(page)
+    return xml_response(root)
 
 
-def head(call: Call) -> Reply:
-    """Check that a bucket is there."""
-    bucket = found(call)
+def head(call: ApiCall) -> HttpResponse:
+    """Check that a bucket exists."""
+    bucket = find_bucket(call)
     headers.conditions(call.request.headers).check_read(bucket)
-    return Reply(200, (("Content-Type", "application/xml; charset=UTF-8"), *_version(bucket)))
+    return HttpResponse(200, (("Content-Type", "application/xml; charset=UTF-8"), *_version(bucket)))
 
 
-def put(call: Call) -> Reply:
-    """Create a bucket; 409 when it is there."""
-    name, given = call.names["bucket"], call.request.headers
+def put(call: ApiCall) -> HttpResponse:
+    """Create a bucket; respond 409 if it exists."""
+    name = call.names["bucket"]
     check_bucket_name(name)
     fields: JsonObject = {}
     if call.request.body.strip():
-        wanted = read(call.request.body, "CreateBucketConfiguration")
+        configuration = read(call.request.body, "CreateBucketConfiguration")
         for tag, field in (("LocationConstraint", "location"), ("StorageClass", "storageClass")):
-            if value := wanted.value(tag):
+            if value := configuration.value(tag):
                 fields[field] = value
-    project = headers.goog(given, "project-id") or "p"
-    acl = headers.acl(given, project)
+    project = headers.goog(call.request.headers, "project-id") or "p"
+    acl = headers.acl(call.request.headers, project)
     if name in call.store.buckets:
         raise ApiError(409, "You already own this bucket. Please select another name.", "BucketAlreadyOwnedByYou")
     bucket = call.store.create_bucket(name, project, fields)
     bucket.acl = acl or bucket.acl
     call.committed(name, bucket.generation)
-    return Reply(200, _version(bucket))
+    return HttpResponse(200, _version(bucket))
 
 
-def delete(call: Call) -> Reply:
+def delete(call: ApiCall) -> HttpResponse:
     """Delete an empty bucket."""
-    bucket = found(call)
+    bucket = find_bucket(call)
     headers.conditions(call.request.headers).check_write(bucket)
     if bucket.objects:
         raise ApiError(409, "The bucket you tried to delete is not empty.", "BucketNotEmpty")
@@ -94,28 +94,30 @@ def delete(call: Call) -> Reply:
     return NO_CONTENT
 
 
-def found(call: Call) -> Bucket:
-    """The bucket that the request names."""
+def find_bucket(call: ApiCall) -> Bucket:
+    """Return the bucket that the request names; raise 404 if it does not exist."""
     bucket = call.store.buckets.get(call.names["bucket"])
     if bucket is None:
         raise no_such_bucket()
     return bucket
 
 
-def _version(bucket: Bucket) -> tuple[tuple[str, str], ...]:
+def _version(bucket: Bucket) -> Headers:
     return (("x-goog-metageneration", str(bucket.metageneration)),)
 
 
-def _entries(listed: Listed) -> list[Element]:
+def _entries(page: ObjectPage) -> list[Element]:
+    """Return the objects and the common prefixes of a page as elements."""
     contents = [
-        Element("Contents", "", [
+        node(
+            "Contents",
             leaf("Key", item.name),
             leaf("Generation", item.generation),
             leaf("MetaGeneration", item.metageneration),
             leaf("LastModified", moment(item.updated)),
-            leaf("ETag", f'"{etag_of(item)}"'),
+            leaf("ETag", quoted(etag_of(item))),
             leaf("Size", len(item.content)),
-        ])
-        for item in listed.items
-    ]  # fmt: skip
-    return contents + [Element("CommonPrefixes", "", [leaf("Prefix", prefix)]) for prefix in listed.prefixes]
+        )
+        for item in page.items
+    ]
+    return contents + [node("CommonPrefixes", leaf("Prefix", prefix)) for prefix in page.prefixes]

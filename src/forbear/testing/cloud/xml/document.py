@@ -1,4 +1,7 @@
-"""XML documents, in and out: a small tree of names, texts and children; entities and document types are refused."""
+"""Parse and write XML documents as trees of elements, and write errors in the form of the XML API.
+
+The parser refuses entities and document types, and limits size, depth and the number of elements.
+"""
 
 import re
 from collections.abc import Iterator
@@ -7,18 +10,18 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape
 
 from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import Headers, Reply
+from forbear.testing.cloud.http.messages import Headers, HttpResponse
 
-_DEEPEST = 20
-_MOST_ELEMENTS = 50_000
-_LARGEST = 4 * 1024 * 1024
+_MAX_DEPTH = 20
+_MAX_ELEMENTS = 50_000
+_MAX_SIZE = 4 * 1024 * 1024
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 LISTING = "http://doc.s3.amazonaws.com/2006-03-01"
 """The namespace of most documents."""
 
 MULTIPART = "http://s3.amazonaws.com/doc/2006-03-01/"
-"""The namespace of those about multipart uploads."""
+"""The namespace of documents about multipart uploads."""
 
 
 @dataclass(slots=True)
@@ -30,26 +33,26 @@ class Element:
     children: list["Element"] = field(default_factory=list["Element"])
 
     def all(self, name: str) -> Iterator["Element"]:
-        """The children of a name."""
+        """Return the children with this name."""
         return (child for child in self.children if child.name == name)
 
     def value(self, name: str) -> str | None:
-        """The text of the first child of a name, None when there is none."""
+        """Return the text of the first child with this name, or None if there is none."""
         return next((child.text.strip() for child in self.all(name)), None)
 
 
 def read(body: bytes, root: str) -> Element:
-    """Parse a body; 400 unless its root has this name, 413 for one that is too large."""
-    if len(body) > _LARGEST:
-        raise ApiError(413, f"The XML of a request must have at most {_LARGEST} bytes, got {len(body)}.")
+    """Parse a body; raise 400 unless it is XML whose root has this name, and 413 if it is larger than 4 MiB."""
+    if len(body) > _MAX_SIZE:
+        raise ApiError(413, f"The XML of a request must have at most {_MAX_SIZE} bytes, got {len(body)}.")
     stack = [Element("")]
     texts: list[list[str]] = [[]]
-    left = _MOST_ELEMENTS
+    left = _MAX_ELEMENTS
 
     def start(name: str, _: dict[str, str]) -> None:
         nonlocal left
         left -= 1
-        if len(stack) > _DEEPEST or left < 0:
+        if len(stack) > _MAX_DEPTH or left < 0:
             raise _malformed()
         element = Element(name.rpartition(":")[2])
         stack[-1].children.append(element)
@@ -74,30 +77,37 @@ def read(body: bytes, root: str) -> Element:
         parser.Parse(body, True)
     except (expat.ExpatError, ValueError, LookupError):
         raise _malformed() from None
-    found = stack[0].children[0]
-    if found.name != root:
+    element = stack[0].children[0]
+    if element.name != root:
         raise _malformed()
-    return found
+    return element
 
 
-def written(element: Element) -> str:
-    """An element as XML."""
-    content = escape(_UNWRITABLE.sub("\ufffd", element.text)) + "".join(map(written, element.children))
+def _written(element: Element) -> str:
+    """Return an element as XML text."""
+    content = escape(_UNWRITABLE.sub("\ufffd", element.text)) + "".join(map(_written, element.children))
     return f"<{element.name}>{content}</{element.name}>"
 
 
 def leaf(name: str, value: object) -> Element:
-    """An element with a text."""
+    """Return an element that contains text."""
     return Element(name, str(value))
 
 
-def xml_reply(root: Element, status: int = 200, headers: Headers = (), *, namespace: str | None = LISTING) -> Reply:
-    """A reply whose body is XML."""
-    text = written(root)
+def node(name: str, *children: Element) -> Element:
+    """Return an element that contains other elements."""
+    return Element(name, "", list(children))
+
+
+def xml_response(
+    root: Element, status: int = 200, headers: Headers = (), *, namespace: str | None = LISTING
+) -> HttpResponse:
+    """Return a response whose body is XML."""
+    text = _written(root)
     if namespace is not None:
         text = text.replace(f"<{root.name}>", f"<{root.name} xmlns='{namespace}'>", 1)
     body = f"<?xml version='1.0' encoding='UTF-8'?>{text}".encode()
-    return Reply(status, (("Content-Type", "application/xml; charset=UTF-8"), *headers), body)
+    return HttpResponse(status, (("Content-Type", "application/xml; charset=UTF-8"), *headers), body)
 
 
 def _malformed() -> ApiError:
@@ -125,21 +135,24 @@ _CODES = {
 }
 
 
-def xml_error(error: ApiError) -> Reply:
-    """An error as a document; words of other forms give way to the API's own, and 304 has no body."""
+def xml_error(error: ApiError) -> HttpResponse:
+    """Write an error as an XML document; a 304 has no body.
+
+    A reason in the form of another API is replaced by the XML API's code for the status.
+    """
     if error.status == 304:
-        return Reply(304, error.headers)
+        return HttpResponse(304, error.headers)
     known = error.reason is not None and error.reason[:1].isupper() and not error.reason.isupper()
     code = error.reason if known else _CODES.get(error.status, "InternalError")
-    root = Element("Error", "", [leaf("Code", code), leaf("Message", error.message)])
-    return xml_reply(root, error.status, error.headers, namespace=None)
+    root = node("Error", leaf("Code", code), leaf("Message", error.message))
+    return xml_response(root, error.status, error.headers, namespace=None)
 
 
 def no_such_bucket() -> ApiError:
-    """404 for a bucket."""
+    """Return a 404 for a bucket that does not exist."""
     return ApiError(404, "The specified bucket does not exist.", "NoSuchBucket")
 
 
 def no_such_upload() -> ApiError:
-    """404 for a multipart upload, which may be finished or aborted."""
+    """Return a 404 for a multipart upload that does not exist, as it may be complete or aborted."""
     return ApiError(404, "The requested upload was not found.", "NoSuchUpload")

@@ -1,10 +1,10 @@
-"""Which operation of the XML API a request is: by its method, what it names, its query and a few headers."""
+"""Find the operation of the XML API that a request means, from its method, path, query and headers."""
 
 from collections.abc import Mapping
 from urllib.parse import unquote
 
-from forbear.testing.cloud.api.resumable import asks
-from forbear.testing.cloud.http.messages import Request
+from forbear.testing.cloud.api.resumable import is_status_query
+from forbear.testing.cloud.http.messages import HttpRequest
 from forbear.testing.cloud.xml.headers import goog
 
 _HOSTS = (".storage.googleapis.com", ".localhost")
@@ -16,40 +16,41 @@ _SUBRESOURCES = (
 )  # fmt: skip
 
 
-def in_host(request: Request) -> bool:
-    """Whether the host names a bucket, as it does in this API only."""
+def in_host(request: HttpRequest) -> bool:
+    """Return whether the host names a bucket, which is so in the XML API only."""
     return _host_bucket(request) is not None
 
 
-def in_path(request: Request) -> bool:
-    """Whether the path begins with a bucket, and not with the name of another API of Cloud Storage."""
+def in_path(request: HttpRequest) -> bool:
+    """Return whether the path begins with a bucket, not with the prefix of the JSON API."""
     return request.path.startswith("/") and not f"{request.path}/".startswith(_JSON)
 
 
-def find(request: Request) -> tuple[str, dict[str, str]]:
-    """The operation, served or not, and the bucket and object that are named."""
+def find(request: HttpRequest) -> tuple[str, dict[str, str]]:
+    """Return the operation id, which the cloud may not serve, and the names of the bucket and the object."""
     bucket, path = _host_bucket(request), request.path.removeprefix("/")
     if bucket is None:
         bucket, _, path = path.partition("/")
-    place = "object" if path else "bucket" if bucket else "service"
+    level = "object" if path else "bucket" if bucket else "service"
     names = {"bucket": _decoded(bucket), "object": _decoded(path)}
     kind = _kind(request, names)
-    return f"xml.{place}.{request.method.lower()}{kind and '.' + kind}", names
+    return f"xml.{level}.{request.method.lower()}{kind and '.' + kind}", names
 
 
 def source(headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """The bucket and the object that are to be copied."""
-    given = goog(headers, "copy-source")
-    if given is None:
+    """Return the bucket and the object that a request is to copy, or None if it is not a copy."""
+    value = goog(headers, "copy-source")
+    if value is None:
         return None
-    bucket, _, name = given.removeprefix("/").partition("/")
+    bucket, _, name = value.removeprefix("/").partition("/")
     return _decoded(bucket), _decoded(name)
 
 
-def _kind(request: Request, names: Mapping[str, str]) -> str:
+def _kind(request: HttpRequest, names: Mapping[str, str]) -> str:
+    """Return the last part of the operation id: what the query and the headers ask for, "" for nothing special."""
     query, copied = request.query, source(request.headers) if request.method == "PUT" else None
     if "upload_id" in query:
-        return "session.status" if request.method == "PUT" and asks(request) else "session"
+        return "session.status" if request.method == "PUT" and is_status_query(request) else "session"
     if "uploadId" in query:
         if request.method != "PUT":
             return "uploadId"
@@ -65,11 +66,15 @@ def _kind(request: Request, names: Mapping[str, str]) -> str:
     return "metadata" if replaces and copied == (names["bucket"], names["object"]) else "copy"
 
 
-def _host_bucket(request: Request) -> str | None:
+def _host_bucket(request: HttpRequest) -> str | None:
+    """Return the bucket that the host names, or None."""
     host = request.host.lower().partition(":")[0]
     return next((host.removesuffix(end) for end in _HOSTS if host.endswith(end)), None)
 
 
 def _decoded(text: str) -> str:
-    """Undecodable bytes become lone surrogates, which no stored name contains and no new one may."""
+    """Decode a percent-encoded name.
+
+    Invalid UTF-8 becomes lone surrogates, which no stored name contains.
+    """
     return unquote(text, errors="surrogateescape")

@@ -1,87 +1,83 @@
-"""Multipart uploads: start, parts, list, complete and abort; nobody sees an object before it is complete."""
+"""Multipart uploads of the XML API: start, parts, list, complete and abort; only `complete` creates an object."""
 
 import re
 
-from forbear.testing.cloud.call import Call
+from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content, joined
 from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import NO_CONTENT, Reply
-from forbear.testing.cloud.storage.encryption import check_source_key, read_key
+from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse
+from forbear.testing.cloud.storage.encryption import check_source_key, read_key, wrong_key
 from forbear.testing.cloud.storage.fields import integer
-from forbear.testing.cloud.storage.sessions import Upload
-from forbear.testing.cloud.storage.store import check_object_name
-from forbear.testing.cloud.xml import buckets, headers
-from forbear.testing.cloud.xml.document import MULTIPART, Element, leaf, no_such_upload, read, xml_reply
-from forbear.testing.cloud.xml.headers import etag_of, etag_of_part
-from forbear.testing.cloud.xml.objects import copied
+from forbear.testing.cloud.storage.sessions import MultipartUpload
+from forbear.testing.cloud.xml import headers
+from forbear.testing.cloud.xml.buckets import find_bucket
+from forbear.testing.cloud.xml.document import MULTIPART, Element, leaf, no_such_upload, node, read, xml_response
+from forbear.testing.cloud.xml.headers import etag_of, etag_of_part, quoted
+from forbear.testing.cloud.xml.objects import source_of
 
-_SMALLEST = 5 * 1024 * 1024
-_MOST_PARTS = 10_000
+_MIN_SIZE = 5 * 1024 * 1024
+_MAX_PARTS = 10_000
 _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{1,18})")
 
 
-def start(call: Call) -> Reply:
-    """Begin an upload; a lost reply leaves one that nobody knows, and that is paid for until it is aborted."""
-    bucket, name, given = buckets.found(call), call.names["object"], call.request.headers
-    check_object_name(name)
+def start(call: ApiCall) -> HttpResponse:
+    """Begin an upload, and respond with its id.
+
+    If the response is lost, nobody knows the id, and at the service the upload costs money until it is aborted.
+    """
+    draft = headers.draft(call.request.headers, find_bucket(call), call.names["object"])
     upload_id = f"multipart-{call.store.next_id()}"
-    acl = headers.acl(given, bucket.project)
-    call.store.multiparts[upload_id] = Upload(bucket.name, name, headers.fields(given), acl, read_key(given))
-    call.committed(f"{bucket.name}/{name}")
-    return xml_reply(Element("InitiateMultipartUploadResult", "", _names(call, upload_id)), namespace=MULTIPART)
+    call.store.multiparts[upload_id] = MultipartUpload(draft)
+    call.committed(f"{draft.bucket}/{draft.name}")
+    return xml_response(node("InitiateMultipartUploadResult", *_names(call, upload_id)), namespace=MULTIPART)
 
 
-def put_part(call: Call) -> Reply:
-    """Store a part; one of the same number gives way."""
+def put_part(call: ApiCall) -> HttpResponse:
+    """Store a part, in place of any part with the same number."""
     body = call.request.content
     etag = _store(call, body)
-    return Reply(200, (("ETag", f'"{etag}"'), ("x-goog-hash", f"crc32c={body.crc32c},md5={body.md5}")))
+    return HttpResponse(200, (("ETag", quoted(etag)), ("x-goog-hash", f"crc32c={body.crc32c},md5={body.md5}")))
 
 
-def copy_part(call: Call) -> Reply:
-    """Store a part that is copied from an object, or from a range of one."""
-    item = copied(call)
+def copy_part(call: ApiCall) -> HttpResponse:
+    """Store a part that is copied from an object, or from a range of its bytes."""
+    item = source_of(call)
     check_source_key(item, call.request.headers)
     data, wanted = item.content, headers.goog(call.request.headers, "copy-source-range")
     if wanted is not None:
-        found = _RANGE.fullmatch(wanted.strip())
-        if found is None or not int(found[1]) <= int(found[2]) < len(data):
+        match = _RANGE.fullmatch(wanted.strip())
+        if match is None or not int(match[1]) <= int(match[2]) < len(data):
             raise ApiError(416, "The range of the source is not satisfiable.")
-        data = data.cut(int(found[1]), int(found[2]) + 1)
+        data = data.cut(int(match[1]), int(match[2]) + 1)
     call.store.claim([data])
-    return xml_reply(Element("CopyPartResult", "", [leaf("ETag", f'"{_store(call, data)}"')]), namespace=MULTIPART)
+    return xml_response(node("CopyPartResult", leaf("ETag", quoted(_store(call, data)))), namespace=MULTIPART)
 
 
-def list_parts(call: Call) -> Reply:
-    """List the parts of an upload."""
+def list_parts(call: ApiCall) -> HttpResponse:
+    """List the parts of an upload by number."""
     upload = _upload(call)
     parts = [
-        Element("Part", "", [
-            leaf("PartNumber", number), leaf("ETag", f'"{etag_of_part(data)}"'), leaf("Size", len(data))
-        ])
+        node("Part", leaf("PartNumber", number), leaf("ETag", quoted(etag_of_part(data))), leaf("Size", len(data)))
         for number, data in sorted(upload.parts.items())
-    ]  # fmt: skip
-    return xml_reply(
-        Element("ListPartsResult", "", [*_names(call, call.query["uploadId"]), *parts]), namespace=MULTIPART
-    )
-
-
-def list_uploads(call: Call) -> Reply:
-    """List the uploads to a bucket that are not complete."""
-    bucket = buckets.found(call)
-    uploads = [
-        Element("Upload", "", [leaf("Key", upload.name), leaf("UploadId", upload_id)])
-        for upload_id, upload in call.store.multiparts.items()
-        if upload.bucket == bucket.name
     ]
-    return xml_reply(
-        Element("ListMultipartUploadsResult", "", [leaf("Bucket", bucket.name), *uploads]), namespace=MULTIPART
-    )
+    return xml_response(node("ListPartsResult", *_names(call, call.query["uploadId"]), *parts), namespace=MULTIPART)
 
 
-def complete(call: Call) -> Reply:
-    """Join the parts named into an object; no precondition is documented here, and none is heeded."""
+def list_uploads(call: ApiCall) -> HttpResponse:
+    """List the uploads to a bucket that are neither complete nor aborted."""
+    bucket = find_bucket(call)
+    uploads = [
+        node("Upload", leaf("Key", upload.draft.name), leaf("UploadId", upload_id))
+        for upload_id, upload in call.store.multiparts.items()
+        if upload.draft.bucket == bucket.name
+    ]
+    return xml_response(node("ListMultipartUploadsResult", leaf("Bucket", bucket.name), *uploads), namespace=MULTIPART)
+
+
+def complete(call: ApiCall) -> HttpResponse:
+    """Join the parts that the body names into an object; preconditions, which are not documented, have no effect."""
     upload = _upload(call)
+    draft = upload.draft
     wanted = [
         (integer(part.value("PartNumber"), "PartNumber"), part.value("ETag") or "")
         for part in read(call.request.body, "CompleteMultipartUpload").all("Part")
@@ -92,59 +88,62 @@ def complete(call: Call) -> Reply:
     if numbers != sorted(set(numbers)):
         raise ApiError(400, "The list of parts was not in ascending order.", "InvalidPartOrder")
     data = [_part(upload, number, etag) for number, etag in wanted]
-    if any(len(each) < _SMALLEST for each in data[:-1]):
-        raise ApiError(400, f"A part other than the last must have at least {_SMALLEST} bytes.", "EntityTooSmall")
+    if any(len(part) < _MIN_SIZE for part in data[:-1]):
+        raise ApiError(400, f"A part other than the last must have at least {_MIN_SIZE} bytes.", "EntityTooSmall")
     item = call.store.put(
-        upload.bucket,
-        upload.name,
+        draft.bucket,
+        draft.name,
         joined(data),
-        upload.fields,
-        acl=upload.acl,
+        draft.fields,
+        acl=draft.acl,
         components=len(data),
-        key_sha256=upload.key_sha256,
+        key_sha256=draft.key_sha256,
     )
     del call.store.multiparts[call.query["uploadId"]]
     call.committed(item.resource, item.generation)
-    result = [leaf("Bucket", item.bucket), leaf("Key", item.name), leaf("ETag", f'"{etag_of(item)}"')]
-    root = Element("CompleteMultipartUploadResult", "", result)
-    return xml_reply(root, headers=headers.version(item)[1:], namespace=MULTIPART)
+    result = (leaf("Bucket", item.bucket), leaf("Key", item.name), leaf("ETag", quoted(etag_of(item))))
+    root = node("CompleteMultipartUploadResult", *result)
+    return xml_response(root, headers=headers.generation(item), namespace=MULTIPART)
 
 
-def abort(call: Call) -> Reply:
-    """Drop an upload with its parts."""
-    upload = _upload(call)
+def abort(call: ApiCall) -> HttpResponse:
+    """Delete an upload with its parts."""
+    draft = _upload(call).draft
     del call.store.multiparts[call.query["uploadId"]]
-    call.committed(f"{upload.bucket}/{upload.name}")
+    call.committed(f"{draft.bucket}/{draft.name}")
     return NO_CONTENT
 
 
-def _part(upload: Upload, number: int, etag: str) -> Content:
+def _part(upload: MultipartUpload, number: int, etag: str) -> Content:
+    """Return the content of a part; raise 400 unless it exists and has this entity tag."""
     data = upload.parts.get(number)
     if data is None or etag.strip('"') != etag_of_part(data):
         raise ApiError(400, f"Part {number} could not be found, or its ETag did not match.", "InvalidPart")
     return data
 
 
-def _store(call: Call, data: Content) -> str:
+def _store(call: ApiCall, data: Content) -> str:
+    """Store the part whose number is in the query, and return its entity tag."""
     upload = _upload(call)
     number = integer(call.query.get("partNumber"), "partNumber")
-    if not 1 <= number <= _MOST_PARTS:
-        raise invalid(f"Invalid value for partNumber: it must be from 1 to {_MOST_PARTS}, got {number}.")
-    if read_key(call.request.headers) != upload.key_sha256:
-        text = "A part needs the encryption key that its upload began with."
-        raise ApiError(400, text, "customerEncryptionKeyIsIncorrect")
+    if not 1 <= number <= _MAX_PARTS:
+        raise invalid(f"Invalid value for partNumber: it must be from 1 to {_MAX_PARTS}, got {number}.")
+    if read_key(call.request.headers) != upload.draft.key_sha256:
+        raise wrong_key("A part needs the encryption key that its upload began with.")
     upload.parts[number] = data
-    call.committed(f"{upload.bucket}/{upload.name}?partNumber={number}")
+    call.committed(f"{upload.draft.bucket}/{upload.draft.name}?partNumber={number}")
     return etag_of_part(data)
 
 
-def _upload(call: Call) -> Upload:
-    buckets.found(call)
+def _upload(call: ApiCall) -> MultipartUpload:
+    """Return the upload of the query; raise 404 unless it exists and belongs to the object of the path."""
+    find_bucket(call)
     upload = call.store.multiparts.get(call.query["uploadId"])
-    if upload is None or (upload.bucket, upload.name) != (call.names["bucket"], call.names["object"]):
+    names = (call.names["bucket"], call.names["object"])
+    if upload is None or (upload.draft.bucket, upload.draft.name) != names:
         raise no_such_upload()
     return upload
 
 
-def _names(call: Call, upload_id: str) -> list[Element]:
+def _names(call: ApiCall, upload_id: str) -> list[Element]:
     return [leaf("Bucket", call.names["bucket"]), leaf("Key", call.names["object"]), leaf("UploadId", upload_id)]

@@ -1,101 +1,89 @@
-"""Objects: GET, HEAD, PUT, DELETE, copies and compositions, each under the conditions in its headers."""
+"""Objects of the XML API: read, write, delete, copy and compose them, and upload them in resumable sessions."""
 
 from dataclasses import replace
 
 from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.api.downloads import media
-from forbear.testing.cloud.api.resumable import commit
-from forbear.testing.cloud.call import Call
-from forbear.testing.cloud.http.content import joined
+from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import NO_CONTENT, Reply
+from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse
+from forbear.testing.cloud.operations import XML_PUT
 from forbear.testing.cloud.storage.conditions import check_etag
-from forbear.testing.cloud.storage.encryption import check_key, check_source_key, read_key
+from forbear.testing.cloud.storage.encryption import check_key, check_source_key
 from forbear.testing.cloud.storage.fields import integer, query_integer
 from forbear.testing.cloud.storage.model import StoredObject
 from forbear.testing.cloud.storage.resources import moment
-from forbear.testing.cloud.storage.store import check_object_name
-from forbear.testing.cloud.xml import buckets, headers
-from forbear.testing.cloud.xml.document import Element, leaf, no_such_bucket, read, xml_reply
+from forbear.testing.cloud.xml import headers
+from forbear.testing.cloud.xml.buckets import find_bucket
+from forbear.testing.cloud.xml.document import Element, leaf, no_such_bucket, node, read, xml_response
 from forbear.testing.cloud.xml.find import source
-from forbear.testing.cloud.xml.headers import etag_of
+from forbear.testing.cloud.xml.headers import etag_of, quoted
 
-_MOST_COMPONENTS = 32
+_MAX_COMPONENTS = 32
 
 
-def get(call: Call) -> Reply:
-    """Read an object; for HEAD only the headers are sent."""
-    item = _found(call)
+def get(call: ApiCall) -> HttpResponse:
+    """Read an object; the server leaves out the body for HEAD."""
+    item = _item(call)
     headers.check_read(call.request.headers, item)
-    reply = media(item, call.request, etag_of(item))
-    quoted = tuple((name, f'"{value}"' if name == "ETag" else value) for name, value in reply.headers)
-    return replace(reply, headers=(*quoted, *headers.custom_metadata(item)))
+    response = media(item, call.request, etag_of(item))
+    tagged = tuple((name, quoted(value) if name == "ETag" else value) for name, value in response.headers)
+    return replace(response, headers=(*tagged, *headers.custom_metadata(item)))
 
 
-def put(call: Call) -> Reply:
+def put(call: ApiCall) -> HttpResponse:
     """Write an object in one request."""
-    given, body, name = call.request.headers, call.request.content, call.names["object"]
-    bucket = buckets.found(call)
-    check_object_name(name)
-    md5 = given.get("content-md5")
+    draft, body = headers.draft(call.request.headers, find_bucket(call), call.names["object"]), call.request.content
+    md5 = call.request.headers.get("content-md5")
     if md5 is not None and md5 != body.md5:
         raise ApiError(400, "The Content-MD5 you specified did not match what we received.", "BadDigest")
-    conditions, acl = headers.conditions(given), headers.acl(given, bucket.project)
-    item = commit(
-        call, bucket.name, name, body, headers.fields(given), conditions, acl, call.operation, read_key(given)
-    )
-    return Reply(200, headers.version(item))
+    return HttpResponse(200, headers.version(resumable.commit(call, draft, body, call.operation)))
 
 
-def delete(call: Call) -> Reply:
+def delete(call: ApiCall) -> HttpResponse:
     """Delete the live version (in a versioned bucket it becomes noncurrent), or one generation for good."""
-    item = _found(call)
+    item = _item(call)
     headers.conditions(call.request.headers).check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
     call.committed(item.resource, item.generation)
     return NO_CONTENT
 
 
-def copy(call: Call) -> Reply:
-    """Copy an object; its metadata comes along, or is replaced by that in the headers."""
-    given, name, bucket = call.request.headers, call.names["object"], buckets.found(call)
-    original = copied(call)
-    check_source_key(original, given)
-    check_object_name(name)
-    headers.conditions(given).check_write(bucket.live(name))
-    replaces = (headers.goog(given, "metadata-directive") or "COPY").upper() == "REPLACE"
-    fields = headers.fields(given) if replaces else original.fields
-    acl = headers.acl(given, bucket.project)
-    call.store.claim([original.content])
-    key, count = read_key(given), original.components
-    item = call.store.put(bucket.name, name, original.content, fields, acl=acl, components=count, key_sha256=key)
+def copy(call: ApiCall) -> HttpResponse:
+    """Copy an object with its metadata, or with that in the headers if x-goog-metadata-directive is REPLACE."""
+    original, bucket = source_of(call), find_bucket(call)
+    check_source_key(original, call.request.headers)
+    draft = headers.draft(call.request.headers, bucket, call.names["object"])
+    draft.conditions.check_write(bucket.live(draft.name))
+    replaces = (headers.goog(call.request.headers, "metadata-directive") or "COPY").upper() == "REPLACE"
+    fields = draft.fields if replaces else original.fields
+    item = call.store.copy(original, draft.bucket, draft.name, fields, draft.acl, draft.key_sha256)
     call.committed(item.resource, item.generation)
-    result = [leaf("ETag", f'"{etag_of(item)}"'), leaf("LastModified", moment(item.updated))]
-    return xml_reply(Element("CopyObjectResult", "", result), headers=headers.version(item)[1:])
+    result = node("CopyObjectResult", leaf("ETag", quoted(etag_of(item))), leaf("LastModified", moment(item.updated)))
+    return xml_response(result, headers=headers.generation(item))
 
 
-def compose(call: Call) -> Reply:
-    """Join up to 32 objects of the bucket; the conditions of the components do not guard the result."""
-    given, name, bucket = call.request.headers, call.names["object"], buckets.found(call)
-    check_object_name(name)
+def compose(call: ApiCall) -> HttpResponse:
+    """Join up to 32 objects of the bucket.
+
+    The preconditions in the headers apply to the new object, those in the body to its components.
+    """
+    bucket = find_bucket(call)
+    draft = headers.draft(call.request.headers, bucket, call.names["object"])
     components = list(read(call.request.body, "ComposeRequest").all("Component"))
-    if not 1 <= len(components) <= _MOST_COMPONENTS:
-        raise invalid(f"The number of components must be from 1 to {_MOST_COMPONENTS}, got {len(components)}.")
+    if not 1 <= len(components) <= _MAX_COMPONENTS:
+        raise invalid(f"The number of components must be from 1 to {_MAX_COMPONENTS}, got {len(components)}.")
     sources = [_component(call, component) for component in components]
-    headers.conditions(given).check_write(bucket.live(name))
-    call.store.claim(each.content for each in sources)
-    data, count = joined(each.content for each in sources), sum(each.components or 1 for each in sources)
-    acl = headers.acl(given, bucket.project)
-    for each in sources:
-        check_key(each, given)
-    key = read_key(given)
-    item = call.store.put(bucket.name, name, data, headers.fields(given), acl=acl, components=count, key_sha256=key)
+    draft.conditions.check_write(bucket.live(draft.name))
+    for component in sources:
+        check_key(component, call.request.headers)
+    item = call.store.compose(sources, draft.bucket, draft.name, draft.fields, draft.acl, draft.key_sha256)
     call.committed(item.resource, item.generation)
-    return Reply(200, headers.version(item))
+    return HttpResponse(200, headers.version(item))
 
 
-def copied(call: Call) -> StoredObject:
-    """The source of a copy, if it is as the headers demand."""
+def source_of(call: ApiCall) -> StoredObject:
+    """Return the source of a copy; raise 412 unless it meets the preconditions in the headers."""
     given = call.request.headers
     bucket, name = source(given) or ("", "")
     generation = headers.goog(given, "copy-source-generation")
@@ -110,7 +98,26 @@ def copied(call: Call) -> StoredObject:
     return item
 
 
-def _component(call: Call, component: Element) -> StoredObject:
+def start_session(call: ApiCall) -> HttpResponse:
+    """Begin a resumable upload, and respond with the URL of its session."""
+    draft = headers.draft(call.request.headers, find_bucket(call), call.names["object"])
+    if (headers.goog(call.request.headers, "resumable") or "").lower() != "start":
+        raise invalid("Invalid value for x-goog-resumable: it must be start.")
+    session = resumable.start(call, draft)
+    location = f"{call.base}{call.request.path}?upload_id={session.id}"
+    return HttpResponse(201, (("Location", location), ("X-GUploader-UploadID", session.id)))
+
+
+def continue_session(call: ApiCall) -> HttpResponse:
+    """Handle a chunk or a status query of a resumable upload; its effect is logged as that of a simple write."""
+    session = resumable.proceed(call, XML_PUT)
+    if session.finished is None:
+        return resumable.incomplete(call, session)
+    return HttpResponse(200, headers.version(session.finished))
+
+
+def _component(call: ApiCall, component: Element) -> StoredObject:
+    """Return the object that a component of a composition names; raise 412 unless it has the stated generation."""
     name, generation = component.value("Name"), component.value("Generation")
     if not name:
         raise invalid("A Component has a Name.")
@@ -121,11 +128,13 @@ def _component(call: Call, component: Element) -> StoredObject:
     return item
 
 
-def _found(call: Call) -> StoredObject:
+def _item(call: ApiCall) -> StoredObject:
+    """Return the object of the path, in the generation of the query."""
     return _version(call, call.names["bucket"], call.names["object"], query_integer(call.query, "generation"))
 
 
-def _version(call: Call, bucket: str, name: str, generation: int | None) -> StoredObject:
+def _version(call: ApiCall, bucket: str, name: str, generation: int | None) -> StoredObject:
+    """Return a version of an object, the live one for None; raise 404 if it does not exist."""
     home = call.store.buckets.get(bucket)
     if home is None:
         raise no_such_bucket()
@@ -133,32 +142,3 @@ def _version(call: Call, bucket: str, name: str, generation: int | None) -> Stor
     if item is None:
         raise ApiError(404, "The specified key does not exist.")
     return item
-
-
-UPLOAD = "xml.object.put"
-"""The effect is that of an upload in one request."""
-
-
-def start_session(call: Call) -> Reply:
-    """Begin a session, whose URI is in the Location of the reply."""
-    given, name, bucket = call.request.headers, call.names["object"], buckets.found(call)
-    if (headers.goog(given, "resumable") or "").lower() != "start":
-        raise invalid("Invalid value for x-goog-resumable: it must be start.")
-    check_object_name(name)
-    acl = headers.acl(given, bucket.project)
-    session = resumable.start(call, bucket.name, name, headers.fields(given), headers.conditions(given), acl)
-    location = f"{call.base}{call.request.path}?upload_id={session.id}"
-    return Reply(201, (("Location", location), ("X-GUploader-UploadID", session.id)))
-
-
-def continue_session(call: Call) -> Reply:
-    """Take a chunk or a status query."""
-    session = resumable.proceed(call, UPLOAD)
-    if session.finished is None:
-        return resumable.incomplete(call, session)
-    return Reply(200, headers.version(session.finished))
-
-
-def cancel_session(call: Call) -> Reply:
-    """Forget a session."""
-    return resumable.cancel(call)
