@@ -8,6 +8,8 @@ import googleapiclient.discovery
 import httpx
 import pytest
 from google.auth.credentials import AnonymousCredentials
+from google.cloud import redis_v1
+from google.cloud.redis_v1.services.cloud_redis.transports import CloudRedisRestTransport
 
 from forbear.testing.cloud import Cloud, Fault
 
@@ -161,6 +163,10 @@ def test_request_ids(cloud: Cloud, http: httpx.Client) -> None:
         ("POST", f"{INSTANCES}?instanceId=a", {}),
         ("POST", f"{INSTANCES}?instanceId=a", {"memorySizeGb": 0}),
         ("POST", f"{INSTANCES}?instanceId=a", {"memorySizeGb": 1, "tier": "GOLD"}),
+        ("POST", f"{INSTANCES}?instanceId=a", {"memorySizeGb": 1, "tier": 2}),
+        ("POST", f"{INSTANCES}?instanceId=a", {"memorySizeGb": 1, "tier": True}),
+        ("POST", f"{INSTANCES}?instanceId=a", {"memorySizeGb": 1, "tier": ["BASIC"]}),
+        ("POST", f"{INSTANCE}:failover", {"dataProtectionMode": 3}),
         ("POST", f"{CLUSTERS}?clusterId=a", {"shardCount": 0}),
         ("POST", f"{CLUSTERS}?clusterId=a&requestId=x", {"shardCount": 1}),
         ("POST", f"{CLUSTERS}?clusterId=a&requestId={ONE.replace('1', '0')}", {"shardCount": 1}),
@@ -176,6 +182,35 @@ def test_bad_requests(cloud: Cloud, http: httpx.Client, instance: str, method: s
     before = cloud.effects.total
     assert status_of(http.request(method, path, json=body)) == (400, "INVALID_ARGUMENT")
     assert cloud.effects.total == before
+
+
+def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client) -> None:
+    """A number stands for its name, in fields of the resource and inside of them; responses have the names."""
+    persistence = redis_v1.PersistenceConfig.PersistenceMode.RDB, redis_v1.PersistenceConfig.SnapshotPeriod.SIX_HOURS
+    body = {
+        "memorySizeGb": 1,
+        "tier": redis_v1.Instance.Tier.STANDARD_HA.value,
+        "connectMode": redis_v1.Instance.ConnectMode.PRIVATE_SERVICE_ACCESS.value,
+        "transitEncryptionMode": redis_v1.Instance.TransitEncryptionMode.SERVER_AUTHENTICATION.value,
+        "readReplicasMode": "READ_REPLICAS_ENABLED",
+        "persistenceConfig": {"persistenceMode": persistence[0].value, "rdbSnapshotPeriod": persistence[1].value},
+    }
+    made = finished(http, http.post(f"{INSTANCES}?instanceId=cache", json=body))["response"]
+    assert {name: made[name] for name in body} == {
+        "memorySizeGb": 1,
+        "tier": "STANDARD_HA",
+        "connectMode": "PRIVATE_SERVICE_ACCESS",
+        "transitEncryptionMode": "SERVER_AUTHENTICATION",
+        "readReplicasMode": "READ_REPLICAS_ENABLED",
+        "persistenceConfig": {"persistenceMode": "RDB", "rdbSnapshotPeriod": "SIX_HOURS"},
+    }
+    changed = finished(http, http.patch(f"{INSTANCE}?updateMask=readReplicasMode", json={"readReplicasMode": 1}))
+    assert changed["response"]["readReplicasMode"] == "READ_REPLICAS_DISABLED"
+    force = redis_v1.FailoverInstanceRequest.DataProtectionMode.FORCE_DATA_LOSS.value
+    assert "error" not in finished(http, http.post(f"{INSTANCE}:failover", json={"dataProtectionMode": force}))
+    cluster = {"shardCount": 1, "nodeType": 4, "authorizationMode": 1}
+    made = finished(http, http.post(f"{CLUSTERS}?clusterId=many", json=cluster))["response"]
+    assert (made["nodeType"], made["authorizationMode"]) == ("REDIS_STANDARD_SMALL", "AUTH_MODE_IAM_AUTH")
 
 
 def test_the_basic_tier_has_no_replica(http: httpx.Client) -> None:
@@ -195,6 +230,20 @@ def redis(cloud: Cloud) -> Iterator[Any]:
         static_discovery=True,
     ) as client:
         yield client.projects().locations()
+
+
+def test_the_client_that_sends_enums_as_numbers(cloud: Cloud) -> None:
+    """google-cloud-redis over REST, which sends every enum as its number, works against the cloud."""
+    transport = CloudRedisRestTransport(
+        host=cloud.url.removeprefix("http://"), url_scheme="http", credentials=AnonymousCredentials()
+    )
+    instance = redis_v1.Instance(memory_size_gb=1, tier=redis_v1.Instance.Tier.STANDARD_HA)
+    with redis_v1.CloudRedisClient(transport=transport) as client:
+        arguments = {"parent": "projects/p/locations/l", "instance_id": "cache", "instance": instance}
+        client.create_instance(redis_v1.CreateInstanceRequest(arguments))
+        name = "projects/p/locations/l/instances/cache"
+        client.get_instance(name=name)
+        assert client.get_instance(name=name).tier == redis_v1.Instance.Tier.STANDARD_HA
 
 
 def test_the_real_client(redis: Any) -> None:

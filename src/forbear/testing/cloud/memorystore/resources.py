@@ -9,8 +9,9 @@ from forbear.testing.cloud.call import ApiCall, Handler
 from forbear.testing.cloud.http.errors import failed_precondition, invalid, required
 from forbear.testing.cloud.http.messages import HttpResponse, Json, JsonObject, json_response
 from forbear.testing.cloud.memorystore.jobs import job_resource
-from forbear.testing.cloud.storage.fields import enum_name, integer, text, update_mask
+from forbear.testing.cloud.storage.fields import enum_name, integer, text, update_mask, with_enum_names
 from forbear.testing.cloud.storage.memorystore_state import Job, RedisResource
+from forbear.testing.cloud.storage.model import nested
 from forbear.testing.cloud.storage.resources import google_page, moment
 
 _ID = re.compile(r"[a-z]([-a-z0-9]{0,38}[a-z0-9])?")
@@ -18,6 +19,28 @@ _VERSION = re.compile(r"REDIS_(\d+)_(\d+|X)")
 
 _TIERS = {1: "BASIC", 3: "STANDARD_HA"}
 _DATA_PROTECTION_MODES = {0: "DATA_PROTECTION_MODE_UNSPECIFIED", 1: "LIMITED_DATA_LOSS", 2: "FORCE_DATA_LOSS"}
+_INSTANCE_ENUMS = {
+    "connectMode": {1: "DIRECT_PEERING", 2: "PRIVATE_SERVICE_ACCESS"},
+    "readReplicasMode": {1: "READ_REPLICAS_DISABLED", 2: "READ_REPLICAS_ENABLED"},
+    "transitEncryptionMode": {1: "SERVER_AUTHENTICATION", 2: "DISABLED"},
+}
+_PERSISTENCE_ENUMS = {
+    "persistenceMode": {1: "DISABLED", 2: "RDB"},
+    "rdbSnapshotPeriod": {3: "ONE_HOUR", 4: "SIX_HOURS", 5: "TWELVE_HOURS", 6: "TWENTY_FOUR_HOURS"},
+}
+_CLUSTER_ENUMS = {
+    "authorizationMode": {1: "AUTH_MODE_IAM_AUTH", 2: "AUTH_MODE_DISABLED"},
+    "nodeType": {
+        1: "REDIS_SHARED_CORE_NANO",
+        2: "REDIS_HIGHMEM_MEDIUM",
+        3: "REDIS_HIGHMEM_XLARGE",
+        4: "REDIS_STANDARD_SMALL",
+    },
+    "transitEncryptionMode": {
+        1: "TRANSIT_ENCRYPTION_MODE_DISABLED",
+        2: "TRANSIT_ENCRYPTION_MODE_SERVER_AUTHENTICATION",
+    },
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,15 +61,17 @@ class ResourceKind:
 
 
 def _instance(body: JsonObject) -> JsonObject:
-    fields: JsonObject = {
-        "tier": enum_name(body, "tier", _TIERS),
-        "memorySizeGb": _positive(body, "memorySizeGb"),
-    }
-    return {"redisVersion": "REDIS_7_2", "host": "10.0.0.3", "port": 6379, **body, **fields}
+    fields = with_enum_names(body, _INSTANCE_ENUMS)
+    if persistence := nested(body, "persistenceConfig"):
+        fields["persistenceConfig"] = with_enum_names(persistence, _PERSISTENCE_ENUMS)
+    fields["memorySizeGb"] = _positive(body, "memorySizeGb")
+    fields["tier"] = enum_name(body, "tier", _TIERS)
+    return {"redisVersion": "REDIS_7_2", "host": "10.0.0.3", "port": 6379, **fields}
 
 
 def _cluster(body: JsonObject) -> JsonObject:
-    return {"nodeType": "REDIS_HIGHMEM_MEDIUM", **body, "shardCount": _positive(body, "shardCount")}
+    fields = with_enum_names(body, _CLUSTER_ENUMS)
+    return {"nodeType": "REDIS_HIGHMEM_MEDIUM", **fields, "shardCount": _positive(body, "shardCount")}
 
 
 def _positive(body: JsonObject, name: str) -> int:

@@ -117,15 +117,23 @@ def optional_text(body: Mapping[str, Json], name: str) -> str | None:
 def enum_name(body: Mapping[str, Json], name: str, enum: Mapping[int, str]) -> str:
     """Return the name of an enum value; `enum` has the allowed names by number.
 
-    Return the first name if the field is absent or empty.
+    Google's APIs accept the name and the number. Return the first name if the field is absent or empty.
     """
     value = body.get(name)
     if value is None or value == "":
         return next(iter(enum.values()))
-    for label in enum.values():
-        if value == label:
+    for number, label in enum.items():
+        if value in (label, number, str(number)) and not isinstance(value, bool):
             return label
     raise _invalid(name, value, f"one of {', '.join(enum.values())}")
+
+
+def with_enum_names(body: Mapping[str, Json], enums: Mapping[str, Mapping[int, str]]) -> JsonObject:
+    """Return the fields with the numbers of enum values replaced by their names; `enums` has the names by field."""
+    return {
+        name: enums[name].get(value, value) if name in enums and type(value) is int else value
+        for name, value in body.items()
+    }
 
 
 def update_mask(mask: str, writable: Collection[str]) -> list[str]:
