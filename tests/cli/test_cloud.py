@@ -20,8 +20,8 @@ def test_it_serves_until_it_is_told_to_stop(signum: signal.Signals, start: Start
     assert url.startswith("http://127.0.0.1:")
     body = json.dumps({"name": "bkt"}).encode()
     request = urllib.request.Request(f"{url}/storage/v1/b?project=p", body, {"Content-Type": "application/json"})
-    with urllib.request.urlopen(request, timeout=20) as reply:
-        assert json.load(reply)["name"] == "bkt"
+    with urllib.request.urlopen(request, timeout=20) as response:
+        assert json.load(response)["name"] == "bkt"
     process.send_signal(signum)
     out, err = process.communicate(timeout=20)
     assert (process.returncode, out) == (0, "")
@@ -29,7 +29,7 @@ def test_it_serves_until_it_is_told_to_stop(signum: signal.Signals, start: Start
 
 
 def test_buckets(start: Start) -> None:
-    """Buckets that are named are there when the URL is told."""
+    """The named buckets exist when the URL is printed."""
     process = start("cloud", "--bucket", "one", "--bucket", "two", "--bucket", "one")
     assert process.stdout is not None
     url = process.stdout.readline().strip()
@@ -61,10 +61,10 @@ def test_faults(start: Start) -> None:
 
 
 def status(url: str | urllib.request.Request) -> int:
-    """The status of the reply, 0 where there is none."""
+    """Return the status of the response, 0 without one."""
     try:
-        with urllib.request.urlopen(url, timeout=20) as reply:
-            return int(reply.status)
+        with urllib.request.urlopen(url, timeout=20) as response:
+            return int(response.status)
     except urllib.error.HTTPError as error:
         error.close()
         return error.code

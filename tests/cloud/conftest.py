@@ -1,4 +1,4 @@
-"""A fresh cloud for each test, with one bucket, and a plain HTTP client that neither retries nor judges."""
+"""A fresh cloud for each test, with one bucket, and a plain HTTP client without retries."""
 
 from collections.abc import Iterator
 

@@ -7,13 +7,13 @@ from forbear.testing.cloud import Cloud
 
 
 def connect(cloud: Cloud) -> socket.socket:
-    """A bare connection."""
+    """Open a bare connection."""
     host, port = cloud.url.removeprefix("http://").rsplit(":", 1)
     return socket.create_connection((host, int(port)), timeout=20)
 
 
 def talk(cloud: Cloud, data: bytes) -> bytes:
-    """Send bytes and the end of them; return all that comes back."""
+    """Send bytes and FIN; return everything that is received."""
     got = bytearray()
     with connect(cloud) as sock, suppress(ConnectionError):
         sock.sendall(data)

@@ -78,9 +78,9 @@ def test_the_old_name_of_random_faults(http: httpx.Client) -> None:
 )
 def test_bad_faults(cloud: Cloud, http: httpx.Client, body: str, text: str) -> None:
     """A wrong fault is a 400 that names the field, and no fault of the list is added."""
-    reply = http.post("/_cloud/faults", content=body)
-    assert reply.status_code == 400
-    assert reply.json()["error"]["message"].startswith(text)
+    response = http.post("/_cloud/faults", content=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["message"].startswith(text)
     assert cloud.pending_faults == 0
 
 
@@ -96,5 +96,5 @@ def test_reset(cloud: Cloud, http: httpx.Client) -> None:
 def test_unknown(http: httpx.Client) -> None:
     """An unknown path or method is refused, with a list of the known ones."""
     assert "health, state" in http.get("/_cloud/nope").json()["error"]["message"]
-    reply = http.get("/_cloud/reset")
-    assert (reply.status_code, reply.headers["allow"]) == (405, "POST")
+    response = http.get("/_cloud/reset")
+    assert (response.status_code, response.headers["allow"]) == (405, "POST")

@@ -1,4 +1,4 @@
-"""Whatever a client sends, the cloud's memory and time are bounded, and the next client is served."""
+"""Whatever a client sends, the memory and time of the cloud are bounded, and the next client is served."""
 
 import gzip
 import socket
@@ -27,30 +27,30 @@ HEAD = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: localhost\r\n"
 
 @pytest.fixture
 def small() -> Iterator[tuple[Cloud, httpx.Client]]:
-    """A cloud of 2 MiB."""
+    """Run a cloud with a limit of 2 MiB."""
     with Cloud(memory_limit=2 * MIB) as cloud, httpx.Client(base_url=cloud.url, verify=False) as http:
         cloud.store.create_bucket("bkt")
         yield cloud, http
 
 
 def uploads(http: httpx.Client, name: str, data: bytes) -> int:
-    """Upload at once."""
+    """Upload in one request."""
     return http.post(UPLOAD + name, content=data).status_code
 
 
 def chunked(http: httpx.Client, name: str, data: bytes) -> int:
-    """Upload without a length."""
+    """Upload a body without a stated length."""
     return http.post(UPLOAD + name, content=iter([data[: len(data) // 2], data[len(data) // 2 :]])).status_code
 
 
 def resumes(http: httpx.Client, name: str, data: bytes) -> int:
-    """Upload in a session."""
+    """Upload in a resumable session."""
     started = http.post(f"/upload/storage/v1/b/bkt/o?uploadType=resumable&name={name}")
     return http.put(started.headers["location"], content=data).status_code if started.is_success else 413
 
 
 def parts(http: httpx.Client, name: str, data: bytes) -> int:
-    """Upload a part that is never completed."""
+    """Upload a part of a multipart upload that is never completed."""
     started = http.post(f"/bkt/{name}?uploads")
     if not started.is_success:
         return 413
@@ -59,7 +59,7 @@ def parts(http: httpx.Client, name: str, data: bytes) -> int:
 
 
 def breaks(http: httpx.Client, name: str, data: bytes) -> int:
-    """Begin a session, and break off in a chunk, of which the session keeps what came."""
+    """Start a session and break off in a chunk, of which the session keeps what arrived."""
     started = http.post(f"/upload/storage/v1/b/bkt/o?uploadType=resumable&name={name}")
     if not started.is_success:
         return 413
@@ -78,19 +78,19 @@ def puts(http: httpx.Client, name: str, data: bytes) -> int:
 
 
 def copies(http: httpx.Client, name: str, data: bytes) -> int:
-    """Copy what is there."""
+    """Copy an object."""
     http.post(UPLOAD + "0", content=data)
     return http.post(f"/storage/v1/b/bkt/o/0/rewriteTo/b/bkt/o/{name}").status_code
 
 
 def copies_xml(http: httpx.Client, name: str, data: bytes) -> int:
-    """Copy by the XML API."""
+    """Copy an object by the XML API."""
     http.post(UPLOAD + "0", content=data)
     return http.put(f"/bkt/{name}", headers={"x-goog-copy-source": "/bkt/0"}).status_code
 
 
 def composes(http: httpx.Client, name: str, data: bytes) -> int:
-    """Join what is there."""
+    """Compose an object of existing ones."""
     http.post(UPLOAD + "0", content=data[: len(data) // 2])
     sources = {"sourceObjects": [{"name": "0"}] * 2}
     return http.post(f"/storage/v1/b/bkt/o/{name}/compose", json=sources).status_code
@@ -98,7 +98,7 @@ def composes(http: httpx.Client, name: str, data: bytes) -> int:
 
 @pytest.mark.parametrize("write", [uploads, chunked, resumes, breaks, parts, puts, copies, copies_xml, composes])
 def test_memory_is_bounded(small: tuple[Cloud, httpx.Client], write: Callable[[httpx.Client, str, bytes], int]) -> None:
-    """Each way to store something ends with 413 when it is full; after a reset there is room again."""
+    """Each way to store something ends with 413 when memory is full; a reset makes room again."""
     cloud, http = small
     for _ in range(2):
         statuses = [write(http, f"o{number}", bytes(QUARTER)) for number in range(10)]
@@ -106,15 +106,15 @@ def test_memory_is_bounded(small: tuple[Cloud, httpx.Client], write: Callable[[h
         assert statuses[stored:] == [413] * (10 - stored)
         assert 4 <= stored <= 8
         assert cloud.store.space.limit >= sum(len(item.content) for item in cloud.store.bucket("bkt").versions())
-        reply = http.post(UPLOAD + "x", content=bytes(MIB))
-        assert "raise `memory_limit`, --memory-limit" in reply.json()["error"]["message"]
+        response = http.post(UPLOAD + "x", content=bytes(MIB))
+        assert "raise `memory_limit`, --memory-limit" in response.json()["error"]["message"]
         assert http.get("/storage/v1/b/bkt").status_code == 200
         assert http.post("/_cloud/reset").status_code == 200
         cloud.store.create_bucket("bkt")
 
 
 def test_deleting_makes_room(small: tuple[Cloud, httpx.Client]) -> None:
-    """Overwritten and deleted objects take no room, whoever deletes them, and neither do requests that are over."""
+    """Overwritten and deleted objects take no room, whoever deletes them, and neither do finished requests."""
     cloud, http = small
     for _ in range(5):
         assert uploads(http, "same", bytes(MIB // 2)) == 200
@@ -129,7 +129,7 @@ def test_deleting_makes_room(small: tuple[Cloud, httpx.Client]) -> None:
 
 
 def test_many_small_things_count(small: tuple[Cloud, httpx.Client]) -> None:
-    """Metadata, sessions, keys and accounts take memory, too."""
+    """Metadata, sessions, keys and accounts count as memory, too."""
     _, http = small
     for number in range(1, 12):
         body = {"name": f"bucket-{number}", "labels": {"a": "x" * 200_000}}
@@ -140,7 +140,7 @@ def test_many_small_things_count(small: tuple[Cloud, httpx.Client]) -> None:
 
 @pytest.mark.parametrize("body", [bytes(5 * MIB), b"x" * MIB])
 def test_growing_compositions_are_refused(small: tuple[Cloud, httpx.Client], body: bytes) -> None:
-    """An object that is joined from itself again and again is refused before it is made."""
+    """An object composed of itself again and again is refused before it is made."""
     _, http = small
     uploads(http, "o", body[: MIB // 64])
     sources = {"sourceObjects": [{"name": "o"}] * 32}
@@ -150,7 +150,7 @@ def test_growing_compositions_are_refused(small: tuple[Cloud, httpx.Client], bod
 
 
 def test_unpacking_is_bounded(small: tuple[Cloud, httpx.Client]) -> None:
-    """A small gzip object that unpacks to more than may be in memory is not sent unpacked."""
+    """A small gzip object that would unpack to more than the limit is not sent unpacked."""
     cloud, http = small
     cloud.store.put("bkt", "bomb", gzip.compress(bytes(3 * MIB)), {"contentEncoding": "gzip"})
     assert http.get("/bkt/bomb", headers={"Accept-Encoding": "identity"}).status_code == 413
@@ -162,7 +162,7 @@ def test_unpacking_is_bounded(small: tuple[Cloud, httpx.Client]) -> None:
     [b"G", HEAD[:10], HEAD, HEAD + b"A: ", b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9"],
 )
 def test_half_a_head_ends(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
-    """A head that does not come to its end in time ends its connection."""
+    """A head that is not complete in time ends its connection."""
     monkeypatch.setattr(incoming, "SECONDS_FOR_A_HEAD", 0.02)
     with Cloud() as cloud, connect(cloud) as sock:
         sock.sendall(sent)
@@ -170,7 +170,7 @@ def test_half_a_head_ends(monkeypatch: pytest.MonkeyPatch, sent: bytes) -> None:
 
 
 def test_an_idle_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """So does one that has no request for long."""
+    """A connection without a request for too long ends."""
     monkeypatch.setattr(incoming, "SECONDS_IDLE", 0.02)
     with Cloud() as cloud, connect(cloud) as sock:
         assert sock.recv(100) == b""
@@ -178,7 +178,7 @@ def test_an_idle_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("framing", [b"Content-Length: 2000000", b"Transfer-Encoding: chunked"])
 def test_a_body_that_pauses_ends(monkeypatch: pytest.MonkeyPatch, framing: bytes) -> None:
-    """A body that stops coming is answered with 408, and of a chunk what came is kept."""
+    """A body that pauses too long gets a 408, and of a chunk what arrived is kept."""
     monkeypatch.setattr(incoming, "SECONDS_OF_SILENCE", 0.05)
     with Cloud() as cloud, httpx.Client(base_url=cloud.url, verify=False) as http:
         cloud.store.create_bucket("bkt")
@@ -194,7 +194,7 @@ def test_a_body_that_pauses_ends(monkeypatch: pytest.MonkeyPatch, framing: bytes
 
 
 def test_tiny_chunks(cloud: Cloud, http: httpx.Client) -> None:
-    """Chunks of a byte are joined where they are few, and refused where they are very many."""
+    """A few chunks of one byte are joined, and very many are refused."""
     body = b"Transfer-Encoding: chunked\r\n\r\n"
     head = f"POST {UPLOAD}o HTTP/1.1\r\nHost: localhost\r\n".encode() + body
     assert talk(cloud, head + b"1\r\nx\r\n" * 2000 + b"0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
@@ -205,7 +205,7 @@ def test_tiny_chunks(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_a_response_that_nobody_reads_ends(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A client that takes no byte of its response for long loses it."""
+    """A client that reads no byte of its response for too long is disconnected."""
     monkeypatch.setattr(stream, "_SECONDS_TO_TAKE_A_PIECE", 0.05)
     with Cloud() as cloud:
         cloud.store.create_bucket("bkt")
@@ -223,7 +223,7 @@ def closed(cloud: Cloud) -> bool:
 
 
 def wait_for(condition: Callable[[], bool]) -> None:
-    """Wait until something is so, for 10 seconds at the most."""
+    """Wait until a condition holds, for at most 10 seconds."""
     wait = threading.Event()
     for _ in range(1000):
         if condition():
@@ -233,7 +233,7 @@ def wait_for(condition: Callable[[], bool]) -> None:
 
 
 def test_connections_are_bounded() -> None:
-    """Half-open requests in any number keep nobody out: the one that waits longest makes room."""
+    """Any number of half-open requests keeps nobody out: the connection that waits longest is closed."""
     with Cloud(connection_limit=8) as cloud:
         cloud.store.create_bucket("bkt")
         socks = [connect(cloud) for _ in range(20)]
@@ -252,7 +252,7 @@ def test_connections_are_bounded() -> None:
 
 
 def test_busy_connections_stay() -> None:
-    """No request that is being served gives way: where all are, one more is refused."""
+    """Connections that are being served stay: if all are, a new one is refused."""
     with Cloud(connection_limit=2) as cloud:
         cloud.fault(Fault.stall(0, limit=30, times=2))
         with connect(cloud) as first, connect(cloud) as second:
@@ -264,7 +264,7 @@ def test_busy_connections_stay() -> None:
 
 
 def ends(sock: socket.socket) -> bool:
-    """Return whether the peer closes a connection without a response."""
+    """Return whether the server closes a connection without a response."""
     try:
         sock.sendall(HEAD + b"\r\n")
         return not sock.recv(1)
@@ -282,7 +282,7 @@ def ends(sock: socket.socket) -> bool:
     ],
 )
 def test_header_floods(cloud: Cloud, flood: bytes) -> None:
-    """Too many headers, or too large ones, are answered with 431."""
+    """Too many or too large headers get a 431."""
     assert talk(cloud, HEAD + flood + b"\r\n").startswith(b"HTTP/1.1 431 ")
     assert talk(cloud, HEAD + b"a: b\r\n" * 190 + b"\r\n").startswith(b"HTTP/1.1 200 ")
 
@@ -291,9 +291,9 @@ def test_header_floods(cloud: Cloud, flood: bytes) -> None:
     "body", [b"[" * 200_000, b'{"a":' * 100_000, b"[" + b"9" * 200_000 + b"]", b"[0]" + b" " * 300_000]
 )
 def test_hostile_json(http: httpx.Client, body: bytes) -> None:
-    """JSON that is nested, has a number without end or is just too large is refused."""
-    reply = http.patch("/storage/v1/b/bkt", content=body)
-    assert reply.status_code in {400, 413}
+    """JSON that is too deep or too large, or has an endless number, is refused."""
+    response = http.patch("/storage/v1/b/bkt", content=body)
+    assert response.status_code in {400, 413}
 
 
 @pytest.mark.parametrize(
@@ -307,12 +307,12 @@ def test_hostile_json(http: httpx.Client, body: bytes) -> None:
     ],
 )
 def test_hostile_xml(http: httpx.Client, body: bytes) -> None:
-    """XML that is nested, has elements or attributes without end, entities, or is just too large is refused."""
+    """XML that is too deep or too large, or has entities, too many elements or too many attributes, is refused."""
     assert http.put("/bkt/o?compose", content=body).status_code in {400, 413}
 
 
 def test_large_metadata_is_refused(cloud: Cloud, http: httpx.Client) -> None:
-    """The custom metadata of an object has 8 KiB at most, as at the service, also when it comes bit by bit."""
+    """The custom metadata of an object has at most 8 KiB, as in the service, also when it grows bit by bit."""
     cloud.store.put("bkt", "o", b"")
     statuses = [
         http.patch("/storage/v1/b/bkt/o/o", json={"metadata": {f"k{number}": "x" * 1000}}).status_code
@@ -322,7 +322,7 @@ def test_large_metadata_is_refused(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_the_log_is_bounded() -> None:
-    """Its entries are few where they are large."""
+    """The log keeps fewer entries if they are large."""
     log = Effects()
     for number in range(80):
         log.add(LoggedEffect(number, "o", "x" * MIB, None, None, number))
@@ -332,7 +332,7 @@ def test_the_log_is_bounded() -> None:
 
 
 def test_weights() -> None:
-    """Sizes count wherever they are, and everything weighs something."""
+    """Sizes count at any depth, and every value weighs something."""
     assert weigh({"a": ["x" * 1000, {"b": "y" * 1000}]}) > 2000
     assert weigh(LoggedEffect(1, "o", "x" * 1000, None, None, 1)) > 1000
     assert weigh(None) > 0
@@ -352,7 +352,7 @@ GROWING: list[tuple[str, Callable[[int], object]]] = [
 
 @pytest.mark.parametrize(("name", "work"), GROWING, ids=[name for name, _ in GROWING])
 def test_work_grows_with_size_only(name: str, work: Callable[[int], object]) -> None:
-    """Twice the size takes about twice the calls, and never ten seconds: counted in the instructions of Python."""
+    """Twice the size takes at most about three times as many function calls."""
 
     def steps(size: int) -> int:
         count = 0
@@ -372,10 +372,10 @@ def test_work_grows_with_size_only(name: str, work: Callable[[int], object]) -> 
 
 
 def test_a_hostile_glob_is_quick(cloud: Cloud, http: httpx.Client) -> None:
-    """Patterns that a matcher with backtracking would never end on are answered; one that is too long is refused."""
+    """Patterns on which backtracking would never end get a response; a pattern that is too long is refused."""
     cloud.store.put("bkt", "a" * 900, b"")
     for glob in ("**a" * 300 + "b", "*a" * 400 + "b", "{a,aa}" * 150 + "b", "{*,**}" * 150 + "b", "[^b]*" * 200 + "b"):
-        reply = http.get("/storage/v1/b/bkt/o", params={"matchGlob": glob})
-        assert (reply.status_code, reply.json().get("items")) == (200, None)
+        response = http.get("/storage/v1/b/bkt/o", params={"matchGlob": glob})
+        assert (response.status_code, response.json().get("items")) == (200, None)
     for glob in ("*" * 1025, "{" * 30 + "}" * 30):
         assert http.get("/storage/v1/b/bkt/o", params={"matchGlob": glob}).status_code == 400

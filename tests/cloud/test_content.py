@@ -1,4 +1,4 @@
-"""Bytes in pieces are the bytes, however they are cut, joined, corrupted or taken back."""
+"""Content in pieces equals its bytes, however it is cut, joined, corrupted or shortened."""
 
 import base64
 import hashlib
@@ -12,7 +12,7 @@ PIECES = st.lists(st.binary(max_size=5), max_size=6)
 
 
 def hashes(data: bytes) -> tuple[str, str]:
-    """CRC32C (bit by bit, as its definition has it) and MD5 as the API writes them, in one go."""
+    """Return CRC32C (bit by bit, as defined) and MD5, as the API writes them."""
     crc32c = 0xFFFFFFFF
     for byte in data:
         crc32c ^= byte
@@ -24,7 +24,7 @@ def hashes(data: bytes) -> tuple[str, str]:
 
 @given(PIECES, st.integers(0, 31), st.none() | st.integers(0, 31))
 def test_cutting(pieces: list[bytes], start: int, end: int | None) -> None:
-    """A cut of the pieces is a cut of the whole, with its hashes, and copies nothing."""
+    """A cut of the content is a cut of its bytes, with their hashes, and copies nothing."""
     whole, content = b"".join(pieces), Content(pieces)
     cut = content.cut(start, end)
     assert (bytes(cut), len(cut)) == (whole[start:end], len(whole[start:end]))
@@ -35,7 +35,7 @@ def test_cutting(pieces: list[bytes], start: int, end: int | None) -> None:
 
 @given(st.lists(PIECES, max_size=3))
 def test_joining(contents: list[list[bytes]]) -> None:
-    """Contents one after the other are their bytes one after the other."""
+    """Joined contents are their bytes one after the other."""
     whole = b"".join(b"".join(pieces) for pieces in contents)
     content = joined(Content(pieces) for pieces in contents)
     assert (bytes(content), len(content)) == (whole, len(whole))
@@ -44,7 +44,7 @@ def test_joining(contents: list[list[bytes]]) -> None:
 
 @given(st.lists(PIECES | st.integers(0, 20), max_size=6))
 def test_growing(steps: list[list[bytes] | int]) -> None:
-    """Hashes computed on the way are those of the whole, even when bytes were taken back."""
+    """Hashes computed on arrival are those of the whole, even after bytes were dropped."""
     whole, growing = b"", Growing()
     for step in steps:
         if isinstance(step, int):

@@ -1,4 +1,4 @@
-"""Scripted faults: each does what it says at its moment, to the requests it is meant for, as often as it should."""
+"""Scripted faults: each has its effect at its moment, on the requests that match, as often as it should."""
 
 import socket
 import threading
@@ -14,7 +14,7 @@ INSERT = "storage.objects.insert"
 
 
 def ask(cloud: Cloud, path: str) -> socket.socket:
-    """A bare connection on which a GET has been sent."""
+    """Open a bare connection and send a GET."""
     host, port = cloud.url.removeprefix("http://").split(":")
     sock = socket.create_connection((host, int(port)), timeout=20)
     sock.sendall(f"GET {path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
@@ -23,12 +23,12 @@ def ask(cloud: Cloud, path: str) -> socket.socket:
 
 @pytest.mark.parametrize(("when", "effects"), [("before", 0), ("after", 1)])
 def test_status(cloud: Cloud, http: httpx.Client, when: str, effects: int) -> None:
-    """A status replaces the reply, with or without the effect, in the API's form and with the headers asked for."""
+    """A status replaces the response, with or without the effect, in the API's form and with the given headers."""
     fault = Fault.from_json({"action": "status", "code": 429, "when": when, "retry_after": 7, "headers": {"X-A": "b"}})
     cloud.fault(fault)
-    reply = http.post(UPLOAD, content=b"x")
-    assert (reply.status_code, reply.headers["retry-after"], reply.headers["x-a"]) == (429, "7", "b")
-    assert reply.json()["error"]["errors"][0]["reason"] == "rateLimitExceeded"
+    response = http.post(UPLOAD, content=b"x")
+    assert (response.status_code, response.headers["retry-after"], response.headers["x-a"]) == (429, "7", "b")
+    assert response.json()["error"]["errors"][0]["reason"] == "rateLimitExceeded"
     assert cloud.effects.count(INSERT) == effects
     assert http.post(UPLOAD, content=b"x").status_code == 200
     assert cloud.requests[0].fault == f"status 429 {when}"
@@ -37,13 +37,13 @@ def test_status(cloud: Cloud, http: httpx.Client, when: str, effects: int) -> No
 
 @pytest.mark.parametrize(("given", "sent"), [(1, "1"), (2.0, "2"), (0.5, "0.5"), (10_000_000, "10000000"), ("x", "x")])
 def test_retry_after(cloud: Cloud, http: httpx.Client, given: float | str, sent: str) -> None:
-    """Seconds are written out in full, and text is sent as it is, garbage included."""
+    """A number of seconds is written out in full, and text is sent unchanged, even if it is invalid."""
     cloud.fault(Fault.status(503, retry_after=given))
     assert http.get("/storage/v1/b/bkt").headers["retry-after"] == sent
 
 
 def test_status_with_a_body_and_words(http: httpx.Client, cloud: Cloud) -> None:
-    """Reason, message and even the whole body can be chosen, and Retry-After can be a date."""
+    """Reason, message and even the whole body can be given, and Retry-After can be a date."""
     cloud.fault(
         Fault.status(403, reason="userRateLimitExceeded", message="slow down"),
         Fault.status(
@@ -63,7 +63,7 @@ def test_status_with_a_body_and_words(http: httpx.Client, cloud: Cloud) -> None:
 @pytest.mark.parametrize("action", ["reset", "close"])
 @pytest.mark.parametrize(("when", "effects"), [("before", 0), ("after", 1)])
 def test_lost_replies(cloud: Cloud, http: httpx.Client, action: str, when: str, effects: int) -> None:
-    """The connection ends without a reply, by RST or by FIN, before or after the effect."""
+    """The connection ends without a response, by RST or by FIN, before or after the effect."""
     cloud.fault(Fault.from_json({"action": action, "when": when}))
     expected = httpx.ReadError if action == "reset" else httpx.RemoteProtocolError
     with pytest.raises(expected):
@@ -75,7 +75,7 @@ def test_lost_replies(cloud: Cloud, http: httpx.Client, action: str, when: str, 
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("keep", [0, 1, 100_000, 3_000_000])
 def test_truncate_delivers_exactly(cloud: Cloud, reset: bool, keep: int) -> None:
-    """All headers and exactly the bytes promised arrive, even when the end is an RST."""
+    """All headers and exactly the given number of bytes arrive, even if the connection ends with an RST."""
     cloud.store.put("bkt", "o", bytes(4_000_000))
     cloud.fault(Fault.truncate(keep, reset=reset))
     with ask(cloud, MEDIA) as sock:
@@ -91,11 +91,11 @@ def test_truncate_delivers_exactly(cloud: Cloud, reset: bool, keep: int) -> None
 
 
 def test_truncate_a_share(cloud: Cloud, http: httpx.Client) -> None:
-    """A share cuts in proportion, whatever the size."""
+    """A share cuts the body in proportion to its size."""
     cloud.store.put("bkt", "o", b"x" * 1000)
     cloud.fault(Fault.truncate(share=0.25))
-    with http.stream("GET", MEDIA) as reply:
-        pieces = reply.iter_raw()
+    with http.stream("GET", MEDIA) as response:
+        pieces = response.iter_raw()
         assert len(next(pieces)) == 250
         with pytest.raises(httpx.RemoteProtocolError):
             next(pieces)
@@ -116,7 +116,7 @@ def test_stall_lasts_until_the_client_goes(cloud: Cloud, http: httpx.Client) -> 
 
 
 def test_stall_has_a_limit(cloud: Cloud, http: httpx.Client) -> None:
-    """A client that is patient sees the connection close."""
+    """A client that waits sees the connection close after the limit."""
     cloud.store.put("bkt", "o", b"hello")
     cloud.fault(Fault.stall(limit=0.02))
     with pytest.raises(httpx.RemoteProtocolError):
@@ -124,7 +124,7 @@ def test_stall_has_a_limit(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_a_request_that_is_held_is_forgotten_with_all_else(cloud: Cloud) -> None:
-    """What was sent before a reset has no effect after it."""
+    """A request that is held when the cloud is reset has no effect afterwards."""
     cloud.fault(Fault.delay(0.2, operation=INSERT))
     host, port = cloud.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as sock:
@@ -139,7 +139,7 @@ def test_a_request_that_is_held_is_forgotten_with_all_else(cloud: Cloud) -> None
 
 
 def test_stopping_ends_stalls_and_delays() -> None:
-    """Nobody has to wait for a fault when the cloud stops."""
+    """Stopping the cloud ends all stalls and delays."""
     with Cloud() as cloud:
         cloud.fault(Fault.stall(limit=600), Fault.delay(600))
         failures = list[Exception]()
@@ -163,14 +163,14 @@ def test_stopping_ends_stalls_and_delays() -> None:
 
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_delay(cloud: Cloud, http: httpx.Client, when: str) -> None:
-    """A delayed request is answered all the same."""
+    """A delayed request gets its response."""
     cloud.fault(Fault.from_json({"action": "delay", "seconds": 0.01, "when": when}))
     assert http.post(UPLOAD, content=b"x").status_code == 200
     assert cloud.requests[0].fault == f"delay {when}"
 
 
 def test_corrupt(cloud: Cloud, http: httpx.Client) -> None:
-    """One byte of the body is not what was stored; a place beyond the body is none."""
+    """One byte of the body differs from what is stored; a position beyond the body changes nothing."""
     cloud.store.put("bkt", "o", b"hello")
     cloud.fault(Fault.corrupt(1), Fault.corrupt(99))
     assert http.get(MEDIA).content == b"h\x9allo"
@@ -178,7 +178,7 @@ def test_corrupt(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_matching(cloud: Cloud, http: httpx.Client) -> None:
-    """Operation, method, path, expression and header all have to fit."""
+    """Operation, method, path, regular expression and header must all match."""
     cloud.store.put("bkt", "o", b"x")
     cloud.fault(
         Fault.status(
@@ -199,7 +199,7 @@ def test_matching(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_counting(cloud: Cloud, http: httpx.Client) -> None:
-    """`skip` lets requests pass, `times` limits the hits, `nth` hits one, and the first fault that fires wins."""
+    """`skip` spares requests, `times` limits the hits, `nth` hits one request, and the first match wins."""
 
     def statuses() -> str:
         return "".join(str(http.get("/storage/v1/b/bkt").status_code)[0] for _ in range(6))
@@ -216,7 +216,7 @@ def test_counting(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_probability_follows_the_seed() -> None:
-    """Chance is the same for the same seed, and roughly what was asked for."""
+    """The same seed hits the same requests, at about the given probability."""
 
     def draw(seed: int) -> list[int]:
         with Cloud(seed=seed) as cloud, httpx.Client(base_url=cloud.url, verify=False) as http:
@@ -229,7 +229,7 @@ def test_probability_follows_the_seed() -> None:
 
 
 def test_faults_meet_unknown_paths_too(cloud: Cloud, http: httpx.Client) -> None:
-    """A request that no operation serves can be hit, but not by a fault for an operation."""
+    """A fault can hit a request that no operation serves, unless it is for an operation."""
     cloud.fault(Fault.status(503, operation="storage.buckets.get"), Fault.status(500, path="/v1/nowhere"))
     assert http.get("/v1/nowhere").status_code == 500
     assert http.get("/v1/nowhere").status_code == 404
@@ -237,7 +237,7 @@ def test_faults_meet_unknown_paths_too(cloud: Cloud, http: httpx.Client) -> None
 
 
 def test_exactly_once_can_be_proved(cloud: Cloud, http: httpx.Client) -> None:
-    """A blind repeat after a lost reply shows as two effects, a guarded one as one; tokens are noted, not honoured."""
+    """A blind repeat after a lost response shows as two effects, a guarded one as one; tokens are only recorded."""
     cloud.fault(Fault.status(503, when="after", operation=INSERT, times=2))
     token = {"x-goog-gcs-idempotency-token": "one-and-the-same"}
     for _ in range(2):
@@ -251,7 +251,7 @@ def test_exactly_once_can_be_proved(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_credentials_that_expired(cloud: Cloud, http: httpx.Client) -> None:
-    """One token can be turned away while another is let in; the log tells that there was one, but not which."""
+    """One token can be refused and another accepted; the log shows that there was one, but not which."""
     cloud.fault(Fault.status(401, header=("authorization", "Bearer old"), times=None))
     tokens = ("Bearer old", "Bearer new", None)
     for token, status in zip(tokens, (401, 200, 200), strict=True):

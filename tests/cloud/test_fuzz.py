@@ -1,4 +1,4 @@
-"""Whatever comes, the answer is a proper one, in the form of the API that was asked, and the state stays sound."""
+"""Whatever arrives, the response is well-formed and in the form of its API, and the state stays consistent."""
 
 import json
 from collections.abc import Iterator
@@ -62,7 +62,7 @@ TAGS = st.sampled_from([
 
 
 def element(tag: str, parts: list[str]) -> str:
-    """An element with these contents."""
+    """Return an element with these contents."""
     return f"<{tag}>{''.join(parts)}</{tag}>"
 
 
@@ -84,7 +84,7 @@ BODIES = st.one_of(
 
 @pytest.fixture(scope="module")
 def battered() -> Iterator[Cloud]:
-    """One cloud for everything that is thrown at it."""
+    """One cloud for all examples."""
     with Cloud() as cloud:
         yield cloud
 
@@ -119,7 +119,7 @@ def test_no_request_makes_it_fail(
     body: bytes,
     host: str | None,
 ) -> None:
-    """An error is written as the API writes it, and never says that something inside has failed."""
+    """An error has the form of its API, and is never an internal one."""
     if "bkt" not in battered.store.buckets:
         tree = {"hierarchicalNamespace": {"enabled": len(battered.requests) % 2 == 0}}
         battered.store.create_bucket("bkt", fields=tree)
@@ -128,15 +128,15 @@ def test_no_request_makes_it_fail(
     if host is not None:
         headers = {**headers, "Host": host}
     path = "/".join([start, *segments]) + verb
-    reply = http.request(method, path or "/", params=query, headers=headers, content=body)
-    assert reply.status_code < 500 or reply.status_code == 501
-    if reply.status_code < 400 or method == "HEAD":
+    response = http.request(method, path or "/", params=query, headers=headers, content=body)
+    assert response.status_code < 500 or response.status_code == 501
+    if response.status_code < 400 or method == "HEAD":
         return
-    if reply.headers["content-type"].startswith("application/xml"):
-        root = ET.fromstring(reply.content)
+    if response.headers["content-type"].startswith("application/xml"):
+        root = ET.fromstring(response.content)
         assert (root.tag, [child.tag for child in root]) == ("Error", ["Code", "Message"])
     else:
-        assert reply.json()["error"]["code"] == reply.status_code
+        assert response.json()["error"]["code"] == response.status_code
 
 
 @settings(max_examples=max(150, settings().max_examples))
@@ -159,7 +159,7 @@ def test_no_request_makes_it_fail(
     ).map(b"".join)
 )
 def test_no_bytes_make_it_fail(battered: Cloud, data: bytes) -> None:
-    """Whatever bytes come, each answer is well-formed or none, the connection ends, and the next client is served."""
+    """Whatever bytes arrive, responses are well-formed, the connection ends, and the next client is served."""
     answer = talk(battered, data)
     assert not answer or answer.startswith(b"HTTP/1.1 ")
     assert b"Traceback" not in answer

@@ -1,4 +1,4 @@
-"""Web pages cannot reach the cloud: the Host of every request is checked, and no Origin may administer it."""
+"""Web pages cannot reach the cloud: it checks the Host of every request, and administration allows no Origin."""
 
 import httpx
 import pytest
@@ -22,7 +22,7 @@ BAD = [
 
 @pytest.mark.parametrize(("hosts", "refused"), [(GOOD, False), (BAD, True)], ids=["good", "bad"])
 def test_hosts(hosts: list[str], refused: bool) -> None:
-    """Loopback, Google's hosts and those that were allowed pass, in the header or in the target; no others do."""
+    """Loopback, Google's hosts and the allowed ones pass, in the header or in the target; no others do."""
     with Cloud(allowed_hosts=["Gcs.test", "only.test:5"]) as cloud:
         cloud.store.create_bucket("bkt")
         for host in hosts:
@@ -36,7 +36,7 @@ def test_hosts(hosts: list[str], refused: bool) -> None:
 
 
 def test_a_refused_host_has_no_effect(cloud: Cloud) -> None:
-    """A write from a page of another name is refused before its body is read, with the cure in the text."""
+    """A write to another host is refused before its body is read, with a message that says what to do."""
     head = b"POST /upload/storage/v1/b/bkt/o?uploadType=media&name=o HTTP/1.1\r\nHost: evil.example\r\n"
     answer = talk(cloud, head + b"Content-Length: 5\r\n\r\nhello")
     assert answer.startswith(b"HTTP/1.1 403 ")
@@ -50,16 +50,16 @@ def test_a_refused_host_has_no_effect(cloud: Cloud) -> None:
     [("POST", "reset"), ("POST", "faults"), ("DELETE", "faults"), ("GET", "state"), ("GET", "nothing")],
 )
 def test_no_page_administers(cloud: Cloud, http: httpx.Client, origin: str, method: str, path: str) -> None:
-    """Browsers name the origin of a page with what it sends, and that is refused: nothing is reset or armed."""
+    """A request with an Origin, as browsers send, is refused: nothing is reset, and no fault is added."""
     body = b'{"action": "status", "code": 503}'
-    reply = http.request(method, f"/_cloud/{path}", content=body, headers={"Origin": origin})
-    assert (reply.status_code, reply.json()["error"]["errors"][0]["reason"]) == (403, "originNotAllowed")
-    assert "access-control-allow-origin" not in reply.headers
+    response = http.request(method, f"/_cloud/{path}", content=body, headers={"Origin": origin})
+    assert (response.status_code, response.json()["error"]["errors"][0]["reason"]) == (403, "originNotAllowed")
+    assert "access-control-allow-origin" not in response.headers
     assert cloud.pending_faults == 0
     assert cloud.store.bucket("bkt").name == "bkt"
 
 
 def test_allowed_hosts_is_a_list() -> None:
-    """One string would be taken for a list of letters."""
+    """A single string is refused, because it would count as a list of letters."""
     with pytest.raises(TypeError, match=r"`allowed_hosts` must be a sequence of names, got 'gcs\.test': write it as"):
         Cloud(allowed_hosts="gcs.test")

@@ -1,4 +1,4 @@
-"""How the cloud starts and stops, within a program and in the foreground."""
+"""The cloud starts and stops, within a program and in the foreground."""
 
 import asyncio
 import gc
@@ -15,7 +15,7 @@ from tests.cloud.sockets import connect
 
 
 def test_life_cycle() -> None:
-    """The URL exists only while it runs; starting and stopping twice is harmless; the state outlives a stop."""
+    """The cloud has a URL only while it runs. Starting or stopping it twice is harmless, and a stop keeps its state."""
     cloud = Cloud()
     with pytest.raises(RuntimeError, match="no `url` before it runs"):
         _ = cloud.url
@@ -34,14 +34,14 @@ def test_life_cycle() -> None:
 
 
 async def test_async_with() -> None:
-    """It serves async code as well, in a thread of its own."""
+    """It serves async code as well, in its own thread."""
     async with Cloud() as cloud, httpx.AsyncClient(base_url=cloud.url) as http:
-        replies = await asyncio.gather(*(http.get("/_cloud/health") for _ in range(3)))
-    assert [reply.status_code for reply in replies] == [200, 200, 200]
+        responses = await asyncio.gather(*(http.get("/_cloud/health") for _ in range(3)))
+    assert [response.status_code for response in responses] == [200, 200, 200]
 
 
 def test_a_taken_port_is_an_error(cloud: Cloud) -> None:
-    """A port in use is told, with the cure."""
+    """For a port in use, the error says what to do."""
     port = int(cloud.url.rpartition(":")[2])
     with pytest.raises(OSError, match=rf"`port` {port} on 127.0.0.1 cannot be listened on .*choose another, or 0"):
         Cloud(port=port).start()
@@ -51,7 +51,7 @@ def test_a_taken_port_is_an_error(cloud: Cloud) -> None:
     "busy", [b"", b"GET /_cloud/health HTTP/1.1\r\nHost: localhost\r\n\r\n", b"POST /x HTTP/1.1\r\nHost"]
 )
 def test_stopping_leaves_nothing_open(busy: bytes) -> None:
-    """Connections that are only just being accepted, served or read are closed with the rest."""
+    """A stop also closes connections that are just being accepted, served or read."""
     for _ in range(20):
         with Cloud() as cloud:
             socks = [connect(cloud) for _ in range(5)]
@@ -73,7 +73,7 @@ def test_ipv6() -> None:
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_serve_stops_on_signals(number: signal.Signals) -> None:
-    """In the foreground it runs until it is interrupted or terminated, and ends cleanly."""
+    """In the foreground it runs until SIGINT or SIGTERM, and ends cleanly."""
     code = "from forbear.testing.cloud import serve; serve(on_ready=lambda cloud: print(cloud.url, flush=True))"
     process = subprocess.Popen([sys.executable, "-X", "dev", "-c", code], stdout=-1, stderr=-1, text=True)
     with process:
@@ -86,14 +86,14 @@ def test_serve_stops_on_signals(number: signal.Signals) -> None:
 
 
 def test_serve_tells_of_a_taken_port(cloud: Cloud) -> None:
-    """In the foreground, too, a port in use is an error at once."""
+    """In the foreground, a port in use is an error at once as well."""
     with pytest.raises(OSError, match="choose another"):
         serve(port=int(cloud.url.rpartition(":")[2]))
 
 
 @pytest.mark.parametrize("package", ["h11", "google_crc32c"])
 def test_a_missing_package_is_told(package: str) -> None:
-    """Without the extra, importing the cloud says what to install."""
+    """Without the extra, importing the cloud raises an error that says what to install."""
     code = f"import sys; sys.modules[{package!r}] = None; import forbear.testing.cloud"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert 'pip install "forbear[cloud]"' in done.stderr

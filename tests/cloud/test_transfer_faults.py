@@ -1,4 +1,4 @@
-"""What can go wrong in mid-transfer: bytes lost or spoilt on the way in, ranges not heeded, objects others change."""
+"""Faults in transfers: uploads that lose or corrupt bytes, ignored ranges, and objects that other clients change."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ DATA = bytes(range(256)) * (3 * CHUNK // 256)
 
 
 def start(http: httpx.Client) -> str:
-    """Start a session for the object "o" and return its URL."""
+    """Start a session for the object "o", and return its URL."""
     return http.post(f"{BASE}?uploadType=resumable&name=o").headers["location"]
 
 
@@ -26,25 +26,25 @@ def send(http: httpx.Client, session: str, first: int, end: int) -> httpx.Respon
 
 
 def ask(http: httpx.Client, session: str) -> httpx.Response:
-    """Ask how much the service has."""
+    """Query how many bytes the service has."""
     return http.put(session, headers={"Content-Range": f"bytes */{len(DATA)}"})
 
 
 @pytest.mark.parametrize(("keep", "told"), [(0, None), (CHUNK, f"bytes=0-{CHUNK - 1}"), (100, "bytes=0-99")])
 @pytest.mark.parametrize("end", [2 * CHUNK, 3 * CHUNK])
 def test_a_chunk_kept_in_part_is_told(cloud: Cloud, http: httpx.Client, keep: int, told: str | None, end: int) -> None:
-    """308 says honestly that less was kept than sent, of the last chunk too; nothing kept has no Range."""
+    """A 308 states how many bytes of a chunk were kept, also of the last one; without any it has no Range."""
     session = start(http)
     cloud.fault(Fault.partial(keep, status=308, operation=INSERT))
-    reply = send(http, session, 0, end)
-    assert (reply.status_code, reply.headers.get("range")) == (308, told)
+    response = send(http, session, 0, end)
+    assert (response.status_code, response.headers.get("range")) == (308, told)
     assert ask(http, session).headers.get("range") == told
     assert send(http, session, keep, len(DATA)).status_code == 200
     assert cloud.store.object("bkt", "o").data == DATA
 
 
 def test_a_chunk_kept_whole_is_answered_as_ever(cloud: Cloud, http: httpx.Client) -> None:
-    """When all that was sent is to be kept, the honest answer is the usual one; so it is for a session that is gone."""
+    """If the whole chunk is to be kept, or the session is gone, the response is the usual one."""
     cloud.fault(Fault.partial(len(DATA), status=308, times=2))
     assert send(http, start(http), 0, len(DATA)).status_code == 200
     assert send(http, f"{BASE}?upload_id=nope", 0, CHUNK).status_code == 404
@@ -53,12 +53,12 @@ def test_a_chunk_kept_whole_is_answered_as_ever(cloud: Cloud, http: httpx.Client
 @pytest.mark.parametrize(("to", "told"), [(0, None), (CHUNK, f"bytes=0-{CHUNK - 1}")])
 @pytest.mark.parametrize("step", ["send", "query"])
 def test_a_session_forgets(cloud: Cloud, http: httpx.Client, step: str, to: int, told: str | None) -> None:
-    """Bytes once acknowledged are gone, the chunk that follows them too, and the upload can go on from what is left."""
+    """Acknowledged bytes and the chunk after them are lost, and the upload can continue from what is left."""
     session = start(http)
     assert send(http, session, 0, 2 * CHUNK).headers["range"] == f"bytes=0-{2 * CHUNK - 1}"
     cloud.fault(Fault.rewind(to, operation=f"{INSERT}.{step}"))
-    reply = send(http, session, 2 * CHUNK, len(DATA)) if step == "send" else ask(http, session)
-    assert (reply.status_code, reply.headers.get("range")) == (308, told)
+    response = send(http, session, 2 * CHUNK, len(DATA)) if step == "send" else ask(http, session)
+    assert (response.status_code, response.headers.get("range")) == (308, told)
     assert cloud.requests[-1].fault == "rewind before"
     assert send(http, session, 2 * CHUNK, len(DATA)).status_code == 400
     assert send(http, session, to, len(DATA)).status_code == 200
@@ -67,7 +67,7 @@ def test_a_session_forgets(cloud: Cloud, http: httpx.Client, step: str, to: int,
 
 
 def test_what_is_finished_is_not_forgotten(cloud: Cloud, http: httpx.Client) -> None:
-    """A session that is done, or has no more than is to be left, answers as ever."""
+    """A session that is finished, or has no more than it should keep, responds as usual."""
     session = start(http)
     cloud.fault(Fault.rewind(CHUNK, times=3))
     assert send(http, session, 0, CHUNK).headers["range"] == f"bytes=0-{CHUNK - 1}"
@@ -77,7 +77,7 @@ def test_what_is_finished_is_not_forgotten(cloud: Cloud, http: httpx.Client) -> 
 
 @pytest.mark.parametrize("form", ["media", "multipart", "chunk", "xml"])
 def test_a_body_spoilt_on_the_way_in(cloud: Cloud, http: httpx.Client, form: str) -> None:
-    """One byte stored is not the one sent: the checksum of the object gives it away."""
+    """One stored byte differs from the one sent, and the checksum of the object shows it."""
     cloud.fault(Fault.corrupt_upload(2))
     match form:
         case "media":
@@ -95,7 +95,7 @@ def test_a_body_spoilt_on_the_way_in(cloud: Cloud, http: httpx.Client, form: str
 
 
 def test_a_hash_sent_along_finds_it(cloud: Cloud, http: httpx.Client) -> None:
-    """A client that says what it means to send is refused, and nothing is stored; other requests are left alone."""
+    """An upload with a hash is refused, and nothing is stored; other requests are not affected."""
     cloud.fault(Fault.corrupt_upload())
     session = start(http)
     assert cloud.pending_faults == 1
@@ -118,19 +118,19 @@ def test_a_hash_sent_along_finds_it(cloud: Cloud, http: httpx.Client) -> None:
 def test_ranges_not_heeded(
     cloud: Cloud, http: httpx.Client, fault: Fault, status: int, body: bytes | None, content_range: str | None
 ) -> None:
-    """The whole, another part or 416 where a part was asked for; requests without a range do not meet the fault."""
+    """A range request gets the whole object, another range or a 416; other requests are not affected."""
     cloud.store.put("bkt", "o", b"hello")
     cloud.fault(fault)
     assert http.get(MEDIA).content == b"hello"
-    reply = http.get(MEDIA, headers={"Range": "bytes=3-"})
-    assert (reply.status_code, reply.headers.get("content-range")) == (status, content_range)
-    assert body is None or reply.content == body
+    response = http.get(MEDIA, headers={"Range": "bytes=3-"})
+    assert (response.status_code, response.headers.get("content-range")) == (status, content_range)
+    assert body is None or response.content == body
     assert cloud.pending_faults == 0
     assert http.get(MEDIA, headers={"Range": "bytes=3-"}).content == b"lo"
 
 
 def test_faults_of_ranges_keep_the_header_asked_for(cloud: Cloud, http: httpx.Client) -> None:
-    """A header to match is asked for beside the range."""
+    """A header to match counts in addition to the Range header."""
     cloud.store.put("bkt", "o", b"hello")
     cloud.fault(Fault.ignore_range(header=("x-a", "b")))
     assert http.get(MEDIA, headers={"Range": "bytes=3-"}).status_code == 206
@@ -143,25 +143,25 @@ def test_faults_of_ranges_keep_the_header_asked_for(cloud: Cloud, http: httpx.Cl
 def test_an_object_replaced_by_somebody_else(
     cloud: Cloud, http: httpx.Client, content: str | None, found: bytes
 ) -> None:
-    """A read meets a new generation of the same size, or what was asked for, and no effect is counted."""
+    """A read gets a new generation of the same size, or the given content, and no effect is counted."""
     old = cloud.store.put("bkt", "o", b"hello", {"contentType": "x/y"})
     cloud.fault(Fault.from_json({"action": "replace_object", "content": content, "operation": GET}))
-    reply = http.get(MEDIA)
-    assert (reply.content, reply.headers["content-type"]) == (found, "x/y")
-    assert int(reply.headers["x-goog-generation"]) > old.generation
+    response = http.get(MEDIA)
+    assert (response.content, response.headers["content-type"]) == (found, "x/y")
+    assert int(response.headers["x-goog-generation"]) > old.generation
     assert http.get(f"{MEDIA}&generation={old.generation}").status_code == 404
     assert len(cloud.effects) == 0
 
 
 def test_an_object_replaced_afterwards(cloud: Cloud, http: httpx.Client) -> None:
-    """With `when="after"` the reply is still of the old one, and the next read of the new one."""
+    """With `when="after"` the response has the old object, and the next read the new one."""
     cloud.store.put("bkt", "o", b"hello")
     cloud.fault(Fault.replace_object(b"other", when="after"))
     assert [http.get(MEDIA).content for _ in range(2)] == [b"hello", b"other"]
 
 
 def test_an_upload_overtaken_by_somebody_else(cloud: Cloud, http: httpx.Client) -> None:
-    """The object of an upload is found in the query, in the session or in the metadata, and conditions then fail."""
+    """The object of an upload is named by the query, the session or the metadata; its preconditions then fail."""
     cloud.fault(Fault.replace_object(times=None, operation=INSERT))
     guarded = "&ifGenerationMatch=0"
     assert http.post(f"{BASE}?uploadType=media&name=o{guarded}", content=b"x").status_code == 412
@@ -169,8 +169,8 @@ def test_an_upload_overtaken_by_somebody_else(cloud: Cloud, http: httpx.Client) 
     assert http.post(f"{BASE}?uploadType=resumable{guarded}", json={"name": "p"}).status_code == 412
     body = b'--b\r\n\r\n{"name": "q"}\r\n--b\r\n\r\nhello\r\n--b--'
     multipart = {"Content-Type": "multipart/related; boundary=b"}
-    reply = http.post(f"{BASE}?uploadType=multipart{guarded}", content=body, headers=multipart)
-    assert (reply.status_code, cloud.store.object("bkt", "q").data) == (412, b"somebody else's")
+    response = http.post(f"{BASE}?uploadType=multipart{guarded}", content=body, headers=multipart)
+    assert (response.status_code, cloud.store.object("bkt", "q").data) == (412, b"somebody else's")
     cloud.clear_faults()
     session = http.post(f"{BASE}?uploadType=resumable&name=r{guarded}").headers["location"]
     cloud.fault(Fault.replace_object(operation=INSERT))
@@ -179,7 +179,7 @@ def test_an_upload_overtaken_by_somebody_else(cloud: Cloud, http: httpx.Client) 
 
 
 def test_an_object_deleted_by_somebody_else(cloud: Cloud, http: httpx.Client) -> None:
-    """A read finds nothing; in a versioned bucket the old generation stays, and can be pinned."""
+    """A read finds nothing; in a versioned bucket the old generation stays, and can be read by its number."""
     cloud.store.put("bkt", "o", b"hello")
     cloud.fault(Fault.delete_object(operation=GET, times=3))
     assert http.get(MEDIA).status_code == 404
@@ -191,7 +191,7 @@ def test_an_object_deleted_by_somebody_else(cloud: Cloud, http: httpx.Client) ->
 
 
 def test_nothing_to_replace_or_delete(cloud: Cloud, http: httpx.Client) -> None:
-    """Where there is no such bucket or name, the request is answered as ever."""
+    """If the bucket or name does not exist, the response is the usual one."""
     cloud.fault(Fault.replace_object(), Fault.delete_object(), Fault.replace_object(), Fault.delete_object())
     for _ in range(2):
         assert http.get("/storage/v1/b/nope/o/o").status_code == 404
@@ -200,8 +200,8 @@ def test_nothing_to_replace_or_delete(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_a_packed_object_has_no_ranges_to_spoil(cloud: Cloud, http: httpx.Client) -> None:
-    """Under decompressive transcoding the whole comes anyway, whatever the fault."""
+    """With decompressive transcoding the whole object is sent, whatever the fault."""
     cloud.store.put("bkt", "o", gzip.compress(b"plain"), {"contentEncoding": "gzip"})
     cloud.fault(Fault.refuse_range())
-    reply = http.get(MEDIA, headers={"Range": "bytes=1-", "Accept-Encoding": "identity"})
-    assert (reply.status_code, reply.content) == (200, b"plain")
+    response = http.get(MEDIA, headers={"Range": "bytes=1-", "Accept-Encoding": "identity"})
+    assert (response.status_code, response.content) == (200, b"plain")

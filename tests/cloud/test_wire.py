@@ -1,4 +1,4 @@
-"""What holds on the wire: connections are kept, bodies may come in any framing, nonsense is answered and survived."""
+"""HTTP: connections stay open, bodies may have any framing, and malformed requests get an error."""
 
 import json
 import socket
@@ -17,7 +17,7 @@ SMALL_UPLOAD = f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\
 
 
 def test_requests_share_a_connection(cloud: Cloud) -> None:
-    """Pipelined requests are answered in order on one connection, which closes when asked to."""
+    """Pipelined requests are answered in order on one connection, which closes when a request says so."""
     one = b"GET /storage/v1/b/bkt HTTP/1.1\r\nHost: localhost\r\n\r\n"
     last = b"GET /storage/v1/b/nope HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     answer = talk(cloud, one + one + last + one)
@@ -25,12 +25,12 @@ def test_requests_share_a_connection(cloud: Cloud) -> None:
 
 
 def test_old_clients(cloud: Cloud) -> None:
-    """HTTP/1.0 works, without Host and without keep-alive."""
+    """HTTP/1.0 works without Host and without keep-alive."""
     assert talk(cloud, b"GET /storage/v1/b/bkt HTTP/1.0\r\n\r\n").startswith(b"HTTP/1.1 200 ")
 
 
 def test_absolute_targets(cloud: Cloud) -> None:
-    """A request as to a proxy is understood."""
+    """A request whose target is a whole URL is understood."""
     request = b"GET http://storage.googleapis.com/storage/v1/b/bkt HTTP/1.1\r\nHost: storage.googleapis.com\r\n\r\n"
     answer = talk(cloud, request)
     assert answer.startswith(b"HTTP/1.1 200 ")
@@ -38,7 +38,7 @@ def test_absolute_targets(cloud: Cloud) -> None:
 
 
 def test_expect_continue(cloud: Cloud) -> None:
-    """A client that waits for "100 Continue" gets it before it sends the body, and the reply after."""
+    """A client that waits for "100 Continue" gets it before it sends the body, and the response afterwards."""
     with connect(cloud) as sock:
         sock.sendall(SMALL_UPLOAD + b"Expect: 100-continue\r\n\r\n")
         assert sock.recv(65_536).startswith(b"HTTP/1.1 100 ")
@@ -54,14 +54,14 @@ def test_chunked_bodies(cloud: Cloud, http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("chunked", [False, True])
 def test_large_bodies_are_refused(chunked: bool) -> None:
-    """A body beyond the limit is refused with 413 as soon as that is known, and the answer can be read."""
+    """A body beyond the limit is refused with 413 as early as possible, and the client can read the response."""
     with Cloud(body_limit=100_000) as cloud, httpx.Client(base_url=cloud.url, verify=False) as http:
         cloud.store.create_bucket("bkt")
         assert http.post(UPLOAD, content=bytes(100_000)).status_code == 200
         body = bytes(100_001)
-        reply = http.post(UPLOAD, content=iter([body]) if chunked else body)
-        assert reply.status_code == 413
-        assert "100000" in reply.json()["error"]["message"]
+        response = http.post(UPLOAD, content=iter([body]) if chunked else body)
+        assert response.status_code == 413
+        assert "100000" in response.json()["error"]["message"]
         with connect(cloud) as sock:
             sock.sendall(
                 b"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: 999999999\r\nExpect: 100-continue\r\n\r\n"
@@ -89,7 +89,7 @@ def test_large_bodies_are_refused(chunked: bool) -> None:
     ],
 )
 def test_garbage(cloud: Cloud, garbage: bytes, status: bytes | None) -> None:
-    """What is not a proper request is answered in the API's form or cut off, and the next client is served."""
+    """A malformed request gets an error of the API or a closed connection, and the next client is served."""
     answer = talk(cloud, garbage)
     if status is not None:
         assert answer.split(b" ")[1] == status
@@ -99,7 +99,7 @@ def test_garbage(cloud: Cloud, garbage: bytes, status: bytes | None) -> None:
 
 @pytest.mark.parametrize("ending", ["close", "reset"])
 def test_a_broken_upload_keeps_whole_quarters(cloud: Cloud, http: httpx.Client, ending: str) -> None:
-    """When the client goes in the middle of a chunk, whole multiples of 256 KiB stay, and the upload can go on."""
+    """If the client leaves in the middle of a chunk, multiples of 256 KiB are kept, and the upload can continue."""
     session = http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable&name=o").headers["location"]
     data = bytes(range(256)) * 3000
     path = session.removeprefix(cloud.url)
@@ -121,7 +121,7 @@ def test_a_broken_upload_keeps_whole_quarters(cloud: Cloud, http: httpx.Client, 
 
 
 def test_head_is_never_answered_with_a_body(cloud: Cloud) -> None:
-    """Errors too have none, and the connection serves what follows."""
+    """Error responses to HEAD have no body either, and the connection serves the next request."""
     head = b"HEAD /nowhere HTTP/1.1\r\nHost: localhost\r\n\r\n"
     first, second = talk(cloud, head + b"nonsense\r\n\r\n").split(b"HTTP/1.1 ")[1:]
     assert (first[:3], first.partition(b"\r\n\r\n")[2]) == (b"404", b"")
@@ -131,16 +131,16 @@ def test_head_is_never_answered_with_a_body(cloud: Cloud) -> None:
 
 
 def test_a_failure_inside_is_a_500(cloud: Cloud, http: httpx.Client, caplog: pytest.LogCaptureFixture) -> None:
-    """Should the cloud itself fail, the client gets a 500 without a traceback, and the log gets the traceback."""
+    """If the cloud itself fails, the client gets a 500 without a traceback, and the log has the traceback."""
     cloud.store.bucket("bkt").fields["labels"] = cast("str", object())
-    reply = http.get("/storage/v1/b/bkt")
-    assert (reply.status_code, reply.json()["error"]["errors"][0]["reason"]) == (500, "backendError")
+    response = http.get("/storage/v1/b/bkt")
+    assert (response.status_code, response.json()["error"]["errors"][0]["reason"]) == (500, "backendError")
     assert "Traceback" in caplog.text
-    assert "Traceback" not in reply.text
+    assert "Traceback" not in response.text
 
 
 def test_method_override(cloud: Cloud, http: httpx.Client) -> None:
-    """A POST can be another method in disguise; another method cannot."""
+    """`X-HTTP-Method-Override` replaces the method of a POST, and of no other method."""
     override = {"X-HTTP-Method-Override": "delete"}
     assert http.get("/storage/v1/b/bkt", headers=override).status_code == 200
     assert http.post("/storage/v1/b/bkt", headers=override).status_code == 204
@@ -166,14 +166,14 @@ def test_method_override(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_paths(http: httpx.Client, method: str, path: str, status: int) -> None:
-    """Unknown paths are 404, wrong methods 405, wrong parameters 400, always with the API's own JSON."""
-    reply = http.request(method, path)
-    assert reply.status_code == status
-    assert status == 200 or reply.json()["error"]["code"] == status
+    """Unknown paths are 404, wrong methods 405 and wrong parameters 400, always with the API's own JSON."""
+    response = http.request(method, path)
+    assert response.status_code == status
+    assert status == 200 or response.json()["error"]["code"] == status
 
 
 def test_many_clients_at_once(cloud: Cloud) -> None:
-    """Effects from many connections are all counted, and generations never repeat."""
+    """All effects from many connections are counted, and no generation repeats."""
 
     def write() -> None:
         with httpx.Client(base_url=cloud.url, verify=False) as http:
@@ -190,7 +190,7 @@ def test_many_clients_at_once(cloud: Cloud) -> None:
 
 
 def test_bytes_sent_are_counted(cloud: Cloud, http: httpx.Client) -> None:
-    """All that came of bodies adds up, of a request that broke off and of one that was refused too."""
+    """`received` adds up the bytes of all bodies, also of requests that broke off or were refused."""
     http.post(UPLOAD, content=bytes(1000))
     http.get("/storage/v1/b/bkt")
     cloud.fault(Fault.reset())
@@ -203,7 +203,7 @@ def test_bytes_sent_are_counted(cloud: Cloud, http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("framing", ["length", "chunked"])
 def test_bodies_share_a_connection(cloud: Cloud, framing: str) -> None:
-    """What follows a body, or comes along with the end of it, is the next request."""
+    """The bytes after a body, even in the same packet, are the next request."""
     data = bytes(range(256)) * 4096
     if framing == "length":
         body = f"Content-Length: {len(data)}\r\n\r\n".encode() + data
@@ -219,7 +219,7 @@ def test_bodies_share_a_connection(cloud: Cloud, framing: str) -> None:
 
 
 def test_a_body_that_came_along_needs_no_word(cloud: Cloud) -> None:
-    """A client that asked to be waited for and did not wait is not told to go on; one with nothing to send neither."""
+    """A client that sends its body without waiting, or has none, gets no "100 Continue"."""
     assert talk(cloud, SMALL_UPLOAD + b"Expect: 100-continue\r\n\r\nhello").startswith(b"HTTP/1.1 200 ")
     waits = b"Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n\r\n"
     chunked = f"POST {UPLOAD} HTTP/1.1\r\nHost: localhost\r\n".encode() + waits

@@ -1,4 +1,4 @@
-"""Virtual time in asyncio and trio: all waits and attempt timeouts end in their order."""
+"""Virtual time in asyncio and trio: all waits and attempt timeouts end in the right order."""
 
 import asyncio
 import gc
@@ -26,7 +26,7 @@ async def asleep(seconds: float) -> None:
 
 
 async def together(*functions: Callable[[], Coroutine[Any, Any, object]]) -> None:
-    """Run them all at once."""
+    """Run all of them concurrently."""
     async with anyio.create_task_group() as group:
         for function in functions:
             group.start_soon(function)
@@ -34,7 +34,7 @@ async def together(*functions: Callable[[], Coroutine[Any, Any, object]]) -> Non
 
 @both
 def test_two_hundred_sleepers_take_the_time_of_one(backend: str) -> None:
-    """They wait side by side."""
+    """Concurrent waits take as long as one."""
     with virtual_time() as time:
         anyio.run(together, *(200 * [lambda: asleep(10)]), backend=backend)
         assert time.elapsed == 10
@@ -44,7 +44,7 @@ def test_two_hundred_sleepers_take_the_time_of_one(backend: str) -> None:
 @both
 @given(st.lists(st.lists(st.floats(min_value=0, max_value=100), max_size=4), max_size=20))
 def test_sleepers_wake_in_the_order_of_their_instants(backend: str, plans: list[list[float]]) -> None:
-    """Each at its own instant, however they began."""
+    """Waits end by their instants, in whatever order they began."""
     woke: list[tuple[float, float]] = []
 
     async def sleeper(plan: list[float]) -> None:
@@ -64,7 +64,7 @@ def test_sleepers_wake_in_the_order_of_their_instants(backend: str, plans: list[
 
 @both
 def test_time_waits_for_those_who_are_busy(backend: str) -> None:
-    """As long as a task hands on to others, nobody's wait is over."""
+    """While tasks still wake each other, no wait ends."""
     seen: list[float] = []
 
     async def busy() -> None:
@@ -88,7 +88,7 @@ def test_time_waits_for_those_who_are_busy(backend: str) -> None:
 
 @both
 def test_sync_work_lets_sleepers_oversleep(backend: str) -> None:
-    """Time that passes at once, as in blocking code, ends the waits that it passes; the others keep their instants."""
+    """Time that passes at once, as in blocking code, ends the waits that it passes; later ones keep their instants."""
     woke: list[float] = []
 
     async def sleeper(seconds: float) -> None:
@@ -106,7 +106,7 @@ def test_sync_work_lets_sleepers_oversleep(backend: str) -> None:
 
 @both
 def test_zero_sleeps_let_others_run(backend: str) -> None:
-    """A wait of nothing is still a turn of the event loop."""
+    """A wait of zero seconds still lets other tasks run."""
     order: list[str] = []
 
     async def first() -> None:
@@ -125,7 +125,7 @@ def test_zero_sleeps_let_others_run(backend: str) -> None:
 
 @both
 def test_cancelled_sleepers_leave_nothing_behind(backend: str) -> None:
-    """Time does not pass for those who no longer wait."""
+    """Time does not move for cancelled waits."""
 
     async def main() -> None:
         async with anyio.create_task_group() as group:
@@ -144,7 +144,7 @@ def test_cancelled_sleepers_leave_nothing_behind(backend: str) -> None:
 
 @both
 def test_a_cancelled_sleeper_takes_nobody_along(backend: str) -> None:
-    """Who waits for the same instant is woken then."""
+    """Another wait for the same instant still ends then."""
     woke: list[float] = []
 
     async def main() -> None:
@@ -166,7 +166,7 @@ def test_a_cancelled_sleeper_takes_nobody_along(backend: str) -> None:
 
 @both
 def test_attempt_timeouts_and_sleepers_in_one_order(backend: str) -> None:
-    """Whichever instant comes first."""
+    """Attempt timeouts and waits end in the order of their instants."""
     events: list[tuple[str, float]] = []
 
     async def attempt(name: str, takes: float, limit: float) -> None:
@@ -196,7 +196,7 @@ def test_attempt_timeouts_and_sleepers_in_one_order(backend: str) -> None:
 
 @both
 def test_attempt_timeouts_strike_those_who_wait_for_ever(backend: str) -> None:
-    """Also where nobody sleeps in virtual time."""
+    """An attempt timeout ends an endless wait, even if nothing sleeps in virtual time."""
 
     async def main() -> None:
         with pytest.raises(AttemptTimeout):
@@ -211,7 +211,7 @@ def test_attempt_timeouts_strike_those_who_wait_for_ever(backend: str) -> None:
 
 @both
 def test_attempt_timeouts_nest(backend: str) -> None:
-    """The inner one may be cut by the outer one, and says so."""
+    """Of two nested timeouts the shorter one ends the block, and the error names it."""
 
     async def main() -> None:
         with pytest.raises(AttemptTimeout, match="after 3 s"):
@@ -227,7 +227,7 @@ def test_attempt_timeouts_nest(backend: str) -> None:
 
 
 def test_event_loops_one_after_the_other() -> None:
-    """The clock goes on, whatever became of the loop before."""
+    """The clock continues in the next event loop, however the one before ended."""
 
     async def cancelled() -> None:
         with anyio.move_on_after(0):
@@ -248,7 +248,7 @@ def test_event_loops_one_after_the_other() -> None:
 
 
 def test_a_loop_that_was_left_in_the_middle() -> None:
-    """A stopped loop goes on where it was when it runs again."""
+    """A stopped loop continues where it was when it runs again."""
     loop = asyncio.new_event_loop()
     try:
         with virtual_time() as time:
@@ -262,7 +262,7 @@ def test_a_loop_that_was_left_in_the_middle() -> None:
 
 
 def test_tasks_take_the_clock_along() -> None:
-    """A task that outlives the block in which it was started goes on in its time."""
+    """A task that outlives the block in which it began keeps its clock."""
 
     async def main() -> None:
         with virtual_time() as time:
@@ -274,7 +274,7 @@ def test_tasks_take_the_clock_along() -> None:
 
 
 def test_nothing_leaks() -> None:
-    """With the garbage collector off, the clock dies with the block and the loop."""
+    """With the garbage collector off, the clock is freed with the block and the loop."""
 
     def run() -> "weakref.ref[VirtualTime]":
         with virtual_time() as time:
@@ -290,7 +290,7 @@ def test_nothing_leaks() -> None:
 
 @pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 async def test_within_a_running_loop() -> None:
-    """The block may be entered by a task, for itself and those it starts."""
+    """A task can enter the block, for itself and the tasks that it starts."""
     policy = retry(on=OSError, backoff=Constant(3600), timeout=None)
     failures = [OSError(), OSError()]
 

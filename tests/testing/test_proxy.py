@@ -1,4 +1,4 @@
-"""The proxy: what it passes on, what it loses, and what its judge is told."""
+"""The proxy: what it forwards, what it loses, and the arguments of its `cut` function."""
 
 import socket
 import threading
@@ -13,7 +13,7 @@ Echo = tuple[str, int]
 
 @pytest.fixture
 def echo() -> Iterator[Echo]:
-    """A server that answers what it is sent, in capitals, to one client after the other."""
+    """Run a server that returns what it receives in capitals, to one client after the other."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
 
         def serve() -> None:
@@ -35,7 +35,7 @@ def echo() -> Iterator[Echo]:
 
 
 def talk(proxy: Proxy, *pieces: bytes) -> list[bytes]:
-    """The answers to pieces that are sent one after the other over one connection; none once it was cut."""
+    """Send pieces one after the other over one connection; return the responses, up to the cut."""
     answers = list[bytes]()
     with socket.create_connection((proxy.host, proxy.port)) as client:
         for piece in pieces:
@@ -47,9 +47,9 @@ def talk(proxy: Proxy, *pieces: bytes) -> list[bytes]:
     return answers
 
 
-def where(asked: bytes, reply: bytes | None) -> Cut:
-    """Cut at exactly this."""
-    return lambda sent, received: (sent, received) == (asked, reply)
+def where(asked: bytes, response: bytes | None) -> Cut:
+    """Cut at exactly this request and response."""
+    return lambda sent, received: (sent, received) == (asked, response)
 
 
 def never(_asked: bytes, _reply: bytes | None) -> bool:
@@ -68,19 +68,19 @@ def never(_asked: bytes, _reply: bytes | None) -> bool:
     ids=["nothing", "a-request", "a-reply", "the-first"],
 )
 def test_cutting(echo: Echo, cut: Cut, answers: list[bytes], cuts: dict[str, int]) -> None:
-    """The judge sees what was asked last and the reply to it; a piece that it cuts is lost, with the connection."""
+    """`cut` gets the latest request and the response; the piece that it cuts is lost with the connection."""
     with Proxy(echo, cut) as proxy:
         assert talk(proxy, b"one", b"two") == answers
     assert proxy.cuts == cuts
 
 
 def test_a_request_in_pieces(echo: Echo) -> None:
-    """What was sent since the last reply belongs together."""
+    """All pieces since the last response are one request."""
     seen = list[tuple[bytes, bytes | None]]()
 
-    def cut(asked: bytes, reply: bytes | None) -> bool:
-        seen.append((asked, reply))
-        return reply is None and asked.endswith(b"b")
+    def cut(asked: bytes, response: bytes | None) -> bool:
+        seen.append((asked, response))
+        return response is None and asked.endswith(b"b")
 
     with Proxy(echo, cut) as proxy, socket.create_connection((proxy.host, proxy.port)) as client:
         client.sendall(b"one")
@@ -94,13 +94,13 @@ def test_a_request_in_pieces(echo: Echo) -> None:
 
 @pytest.mark.parametrize("target", [("127.0.0.1", 1), "/nowhere/socket"], ids=["tcp", "unix"])
 def test_no_server(target: str | tuple[str, int]) -> None:
-    """Where the server cannot be reached, the client is told by a closed connection."""
+    """If the server cannot be reached, the client's connection is closed."""
     with Proxy(target, never) as proxy:
         assert talk(proxy, b"one") == [b""]
 
 
 def test_it_ends_with_clients_connected(echo: Echo) -> None:
-    """Its end closes what is still open."""
+    """Leaving the block closes all open connections."""
     with Proxy(echo, never) as proxy:
         client = socket.create_connection((proxy.host, proxy.port))
         client.sendall(b"one")
@@ -122,7 +122,7 @@ def test_at_random() -> None:
 
 
 def test_an_error_of_the_judge_is_heard(echo: Echo) -> None:
-    """A judge that fails is a bug of the test: its error comes out at the end, and the client is not left waiting."""
+    """An error in `cut` is raised at the end of the block, and the client does not hang."""
 
     def cut(*_: object) -> bool:
         raise LookupError("no such key")

@@ -1,4 +1,4 @@
-"""The pytest plugin: two fixtures, found without any configuration, at no cost to tests that use neither."""
+"""The pytest plugin: two fixtures that need no configuration and cost nothing in tests without them."""
 
 import subprocess
 import sys
@@ -18,7 +18,7 @@ POLICY = retry(on=OSError, backoff=Exponential(100, maximum=1000), timeout=None)
 
 
 def jitter_of_seed_0() -> list[float]:
-    """The waits of the first two retries."""
+    """Return the waits of the first two retries."""
     with testing.virtual_time(seed=0) as time:
         POLICY.call(Script(OSError, OSError, "done"))
     return time.slept
@@ -28,7 +28,7 @@ both = pytest.mark.parametrize("anyio_backend", ["asyncio", "trio"])
 
 
 def test_virtual_time(virtual_time: VirtualTime) -> None:
-    """The fixture gives the clock, and the same jitter to every test."""
+    """The fixture yields the clock, with the same jitter in every test."""
     assert POLICY.call(Script(OSError, OSError, "done")) == "done"
     assert virtual_time.slept == jitter_of_seed_0()
     assert virtual_time.elapsed == sum(virtual_time.slept)
@@ -36,14 +36,14 @@ def test_virtual_time(virtual_time: VirtualTime) -> None:
 
 @both
 async def test_virtual_time_in_async_tests(virtual_time: VirtualTime, anyio_backend: str) -> None:
-    """The fixture reaches into the event loop that runs the test."""
+    """The fixture applies to the event loop that runs the test."""
     assert await POLICY.acall(AsyncScript(OSError, OSError, "done")) == "done"
     assert virtual_time.slept == jitter_of_seed_0()
 
 
 @pytest.mark.usefixtures("no_retries")
 def test_no_retries() -> None:
-    """Calls are made once."""
+    """Every call is made once."""
     assert is_off()
     with pytest.raises(OSError, match="lost") as caught:
         POLICY.call(Script(OSError("lost")))
@@ -53,7 +53,7 @@ def test_no_retries() -> None:
 @both
 @pytest.mark.usefixtures("no_retries")
 async def test_no_retries_in_async_tests(anyio_backend: str) -> None:
-    """In async tests, too."""
+    """Every call is made once in async tests, too."""
     with pytest.raises(OSError, match="lost"):
         await POLICY.acall(AsyncScript(OSError("lost")))
 
@@ -65,7 +65,7 @@ def test_neither_reaches_other_tests() -> None:
 
 
 def test_found_without_configuration(tmp_path: Path) -> None:
-    """Whoever has forbear installed has the fixtures."""
+    """Installing forbear is enough to have the fixtures."""
     (tmp_path / "test_it.py").write_text("def test(virtual_time, no_retries):\n    virtual_time.advance(1)\n")
     command = [sys.executable, "-m", "pytest", "-q", "-W", "error", "-p", "no:cacheprovider", str(tmp_path)]
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)

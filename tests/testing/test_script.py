@@ -1,4 +1,4 @@
-"""Scripts: outcomes played one per call, sync and async alike."""
+"""Scripts play one outcome per call, sync and async."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ async def asynchronous(value: object) -> object:
 
 
 def play(script: Any, *args: object, **kwargs: object) -> object:
-    """Call a script, whatever its kind, decorated or not."""
+    """Call a script of either kind, decorated or not."""
     if is_async(script):
 
         async def main() -> object:
@@ -37,13 +37,13 @@ def kind(request: pytest.FixtureRequest) -> Any:
 
 
 def test_values_and_callables(kind: type[Script]) -> None:
-    """Values are returned, also None; callables are called with the arguments."""
+    """Values are returned, None too; callables are called with the arguments."""
     script = kind("one", None, divmod, int)
     assert [play(script), play(script), play(script, 7, 2), play(script, "7")] == ["one", None, (3, 1), 7]
 
 
 def test_errors(kind: type[Script]) -> None:
-    """Exceptions are raised as they are, exception classes as new ones; those that end programs, too."""
+    """Exceptions are raised themselves, exception classes as new instances; also those that end programs."""
     error = OSError("lost")
     script = kind(error, LookupError, KeyboardInterrupt)
     with pytest.raises(OSError, match="lost") as caught:
@@ -56,14 +56,14 @@ def test_errors(kind: type[Script]) -> None:
 
 
 def test_async_callables() -> None:
-    """What a callable returns is awaited by an async script, and handed on by a sync one."""
+    """An async script awaits what a callable returns; a sync one returns it."""
     assert play(AsyncScript(asynchronous), "done") == "done"
     coroutine: Any = play(Script(asynchronous), "done")
     coroutine.close()
 
 
 def test_calls_are_recorded(kind: type[Script]) -> None:
-    """When and with what; outcomes not played are left."""
+    """`calls` has the time and arguments of each call, and `left` the outcomes not played."""
     script = kind(OSError, "one", "two", "three", takes=2)
     with virtual_time() as time:
         with pytest.raises(OSError, match=r"^$"):
@@ -77,7 +77,7 @@ def test_calls_are_recorded(kind: type[Script]) -> None:
 
 
 def test_an_exhausted_script_is_not_retried(kind: type[Script]) -> None:
-    """One call too many fails the test, whatever the policy retries."""
+    """A call without an outcome fails the test, whatever the policy retries."""
     script = kind(OSError, OSError)
     with virtual_time(), pytest.raises(ScriptEnded) as caught:
         play(POLICY(script))
@@ -86,7 +86,7 @@ def test_an_exhausted_script_is_not_retried(kind: type[Script]) -> None:
 
 
 def test_time_needs_a_virtual_clock(kind: type[Script]) -> None:
-    """A script does not wait for real."""
+    """A script never waits for real."""
     with pytest.raises(RuntimeError, match="there is no virtual time here"):
         play(kind("done", takes=1))
     assert play(kind("done")) == "done"
@@ -94,13 +94,13 @@ def test_time_needs_a_virtual_clock(kind: type[Script]) -> None:
 
 @pytest.mark.parametrize("takes", [-1, float("nan"), "1"])
 def test_bad_durations_are_refused(kind: type[Script], takes: Any) -> None:
-    """By name."""
+    """The error for a bad duration names `takes`."""
     with pytest.raises((TypeError, ValueError), match="`takes` must be"):
         kind("done", takes=takes)
 
 
 def test_a_script_under_a_policy() -> None:
-    """Decorated or called; it is told from a coroutine function by itself."""
+    """A script works decorated or called, and a policy tells sync from async scripts."""
     with virtual_time() as time:
         assert POLICY(Script(OSError, "done", takes=1))() == "done"
         assert anyio.run(POLICY(AsyncScript(OSError, "done", takes=1))) == "done"

@@ -1,4 +1,4 @@
-"""Virtual time: no wait takes time, in this context and nowhere else."""
+"""Virtual time: waits take no real time in this context, and nowhere else."""
 
 import asyncio
 import random
@@ -24,7 +24,7 @@ def test_sync_sleep_advances_at_once() -> None:
 
 
 def test_the_wall_clock_moves_along() -> None:
-    """It starts at the real time, so that dates of real servers make sense."""
+    """The wall clock starts at the real time, so that dates of real servers make sense."""
     before = real.time()
     with virtual_time() as time:
         began = time.now
@@ -34,7 +34,7 @@ def test_the_wall_clock_moves_along() -> None:
 
 
 def test_what_takes_time_is_not_a_wait() -> None:
-    """`advance`, `sleep` and `asleep` stand for work, so `slept` does not tell of them."""
+    """`advance`, `sleep` and `asleep` stand for work, so `slept` does not record them."""
 
     async def main() -> None:
         await time.asleep(3)
@@ -49,7 +49,7 @@ def test_what_takes_time_is_not_a_wait() -> None:
 
 @pytest.mark.parametrize("seconds", [-1, float("nan"), float("inf"), "1"])
 def test_time_moves_forward_only(seconds: float) -> None:
-    """And by numbers."""
+    """Time accepts numbers that are not negative."""
     with virtual_time() as time:
         for move in (time.advance, time.sleep):
             with pytest.raises((ValueError, TypeError), match="`seconds` must be"):
@@ -60,13 +60,13 @@ def test_time_moves_forward_only(seconds: float) -> None:
 
 
 def draws(seed: int | None) -> list[float]:
-    """Some jitter."""
+    """Return some jitter."""
     with virtual_time(seed):
         return [current.get().random() for _ in range(5)]
 
 
 def test_a_seed_fixes_the_jitter() -> None:
-    """The same seed the same draws; without one they are those of the module-level generator, as in real runs."""
+    """The same seed gives the same jitter; without one it comes from the global generator, as in real runs."""
     assert draws(1) == draws(1) != draws(2)
     assert draws(0) == draws(0) != draws(None)
     state = random.getstate()
@@ -76,7 +76,7 @@ def test_a_seed_fixes_the_jitter() -> None:
 
 
 def test_blocks_nest() -> None:
-    """Each has a clock of its own, and the outer one is back when the inner one ends."""
+    """Each block has its own clock, and the outer clock is back after the inner block."""
     with virtual_time() as outer:
         current.get().sleep(1)
         with virtual_time() as inner:
@@ -89,7 +89,7 @@ def test_blocks_nest() -> None:
 
 
 def test_it_ends_with_the_block_whatever_happens() -> None:
-    """Real time is back after an error, too; without virtual time there is no clock to move."""
+    """Real time is back after an error, too; outside virtual time there is no clock to move."""
     with pytest.raises(LookupError), virtual_time():
         raise LookupError
     with pytest.raises(RuntimeError) as caught:
@@ -127,7 +127,7 @@ def test_only_the_callers_context_is_virtual() -> None:
 
 
 def test_threads_may_share_a_clock() -> None:
-    """Their waits add up, for each blocks its own thread."""
+    """The waits of threads add up, because each blocks its own thread."""
 
     async def main() -> None:
         await asyncio.gather(*(asyncio.to_thread(work) for _ in range(8)))
@@ -142,7 +142,7 @@ def test_threads_may_share_a_clock() -> None:
 
 
 def test_ten_minutes_of_backoff_in_a_moment() -> None:
-    """What it is for."""
+    """Ten minutes of backoff take no real time."""
     policy = retry(on=OSError, attempts=None, timeout=600, backoff=Exponential(jitter="none"))
 
     def fail() -> None:

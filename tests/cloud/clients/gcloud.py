@@ -30,7 +30,7 @@ ENVIRONMENT = {
 
 
 def storage(*arguments: str) -> str:
-    """Run it; return what it prints, or its exit code and errors."""
+    """Run a command; return its output, or its exit code and errors."""
     line = [PROGRAM, "storage", *arguments, "--quiet", "--verbosity=error", "--no-user-output-enabled"]
     if arguments[0] in {"ls", "cat", "buckets", "objects", "hash", "du"}:
         line.pop()

@@ -19,7 +19,7 @@ fs: Any = gcsfs.GCSFileSystem(token="anon", endpoint_url=URL, project="p", use_l
 
 
 def failure(call: Callable[[], object]) -> str:
-    """The name of the error."""
+    """Return the name of the error."""
     try:
         call()
     except Exception as error:
@@ -54,7 +54,7 @@ def tree() -> list[str]:
 
 
 def random_access() -> list[str]:
-    """Read here and there."""
+    """Read at several positions."""
     with fs.open("gcsfs/a", "rb", block_size=65_536) as file:
         file.seek(1_000_000)
         first = file.read(3)

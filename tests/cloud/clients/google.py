@@ -30,7 +30,7 @@ def blob(name: str, **options: object) -> Any:
 
 
 def failure(call: Callable[[], object]) -> str:
-    """The name of the error."""
+    """Return the name of the error."""
     try:
         call()
     except Exception as error:

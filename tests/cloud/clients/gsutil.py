@@ -36,7 +36,7 @@ OPTIONS = [
 
 
 def gsutil(*arguments: str, stdin: bytes | None = None) -> str:
-    """Run it; return what it prints, or its exit code and errors."""
+    """Run a command; return its output, or its exit code and errors."""
     line = [sys.executable, "-c", START, "-q", *(part for option in OPTIONS for part in ("-o", option)), *arguments]
     environment = {**os.environ, "BOTO_CONFIG": os.devnull, "HOME": str(FOLDER)}
     done = subprocess.run(line, env=environment, input=stdin or b"", capture_output=True, check=False)
@@ -69,7 +69,7 @@ def tree() -> list[str]:
 
 
 def sync() -> list[str]:
-    """Make the other side equal: one file changed, one gone."""
+    """Make the target equal to the source, after one file changed and one was deleted."""
     local("tree/a", b"changed")
     (FOLDER / "tree/sub/b").unlink()
     failed = gsutil("rsync", "-r", "-d", "-c", str(FOLDER / "tree"), "gs://gsutil/tree")

@@ -1,6 +1,6 @@
 """Run the operations of obstore, each by its name, and print what each returned as JSON: `obstore.py URL`.
 
-Buckets are made beforehand: it has no call for them.
+Buckets must exist, because obstore has no call that creates them.
 """
 
 import json
@@ -26,7 +26,7 @@ store: Any = import_module("obstore.store").GCSStore(
 
 
 def failure(call: Callable[[], object]) -> str:
-    """The name of the error."""
+    """Return the name of the error."""
     try:
         call()
     except Exception as error:
@@ -45,12 +45,12 @@ def put(name: str, data: bytes, **options: object) -> object:
 
 
 def listed(prefix: str | None = None) -> list[str]:
-    """The names below a prefix."""
+    """Return the names below a prefix."""
     return sorted(item["path"] for page in obstore.list(store, prefix=prefix) for item in page)
 
 
 def level() -> list[list[str]]:
-    """The names and prefixes of one level."""
+    """Return the names and prefixes of one level."""
     found = obstore.list_with_delimiter(store)
     return [sorted(item["path"] for item in found["objects"]), sorted(found["common_prefixes"])]
 

@@ -25,7 +25,7 @@ OPTIONS = {
 
 
 def rclone(*arguments: str, stdin: bytes | None = None) -> str:
-    """Run it; return what it prints, or its exit code and errors."""
+    """Run a command; return its output, or its exit code and errors."""
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RCLONE_")} | OPTIONS
     done = subprocess.run([PROGRAM, *arguments], env=environment, input=stdin, capture_output=True, check=False)
     if done.returncode:
@@ -57,7 +57,7 @@ def tree() -> str:
 
 
 def sync() -> list[str]:
-    """Make the other side equal: one file changed, one gone."""
+    """Make the target equal to the source, after one file changed and one was deleted."""
     local("tree/a", b"changed")
     (FOLDER / "tree/sub/b").unlink()
     failed = rclone("sync", "--checksum", str(FOLDER / "tree"), "cloud:rclone/tree")
@@ -65,7 +65,7 @@ def sync() -> list[str]:
 
 
 def listed(place: str) -> list[str]:
-    """The files below a place."""
+    """Return the files below a path."""
     return sorted(rclone("lsf", "-R", "--files-only", place).split())
 
 

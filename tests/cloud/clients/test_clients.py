@@ -1,6 +1,6 @@
-"""The clients that people use work against the cloud: each runs a table of operations, and returns what it should.
+"""Real clients work with the cloud: each runs a table of operations, and returns the expected values.
 
-Those that are not here already are installed into folders of their own: `make soak` runs them.
+Clients that are not installed are installed into their own folders: `make soak` runs them.
 """
 
 import json
@@ -222,7 +222,7 @@ GCLOUD: dict[str, object] = {
 
 
 def program(name: str, cure: str) -> str:
-    """The path of a program; without it the test is left out."""
+    """Return the path of a program, or skip the test without it."""
     found = shutil.which(name)
     if found is None:
         pytest.skip(f"{name} is not installed: {cure}")
@@ -230,7 +230,7 @@ def program(name: str, cure: str) -> str:
 
 
 def installed(package: str, folder: Path) -> dict[str, str]:
-    """Install a package with all that it needs; return the environment in which it is found."""
+    """Install a package and its dependencies; return the environment to run it in."""
     pip = (sys.executable, "-m", "pip", "install", "--quiet", "--disable-pip-version-check", "--target", str(folder))
     done = subprocess.run([*pip, package], capture_output=True, text=True, timeout=600, check=False)
     assert done.returncode == 0, done.stderr
@@ -238,7 +238,7 @@ def installed(package: str, folder: Path) -> dict[str, str]:
 
 
 def check(cloud: Cloud, expected: Mapping[str, object], *line: str, cwd: Path, env: Mapping[str, str]) -> None:
-    """Run a table of operations, and compare what each returned; the cloud itself never failed."""
+    """Run a table of operations, and compare what each returned; the cloud itself must not fail."""
     environment = {**os.environ, **env}
     done = subprocess.run(line, cwd=cwd, env=environment, capture_output=True, text=True, timeout=900, check=False)
     assert done.returncode == 0, done.stderr
@@ -248,12 +248,12 @@ def check(cloud: Cloud, expected: Mapping[str, object], *line: str, cwd: Path, e
 
 
 def test_google_cloud_storage(cloud: Cloud, tmp_path: Path) -> None:
-    """Google's own library for Python."""
+    """Google's own library for Python works."""
     check(cloud, GOOGLE, sys.executable, str(HERE / "google.py"), cloud.url, str(tmp_path), cwd=tmp_path, env={})
 
 
 def test_nodejs(cloud: Cloud, tmp_path: Path) -> None:
-    """Google's own package for Node.js, whose default save() sends a chunk without an end."""
+    """Google's own package for Node.js works; its default save() sends a chunk without an end."""
     npm, node = (program(name, "install Node.js with npm") for name in ("npm", "node"))
     install = [npm, "install", "--no-audit", "--no-fund", "@google-cloud/storage@7"]
     subprocess.run(install, cwd=tmp_path, capture_output=True, timeout=600, check=True)
@@ -262,7 +262,7 @@ def test_nodejs(cloud: Cloud, tmp_path: Path) -> None:
 
 
 def test_rclone(cloud: Cloud, tmp_path: Path) -> None:
-    """A client in Go, which sends null where it has no metadata."""
+    """rclone works; it is written in Go, and sends null for missing metadata."""
     rclone = program("rclone", "apt install rclone")
     cloud.store.delete_bucket(cloud.store.bucket("bkt"))
     check(
@@ -271,7 +271,7 @@ def test_rclone(cloud: Cloud, tmp_path: Path) -> None:
 
 
 def test_gcloud(cloud: Cloud, tmp_path: Path) -> None:
-    """The command line of Google, which asks for the layout of a bucket before it moves."""
+    """`gcloud storage` works; it reads the layout of a bucket before it moves objects."""
     gcloud = program("gcloud", "install the Google Cloud CLI")
     check(
         cloud, GCLOUD, sys.executable, str(HERE / "gcloud.py"), gcloud, cloud.url, str(tmp_path), cwd=tmp_path, env={}
@@ -279,21 +279,21 @@ def test_gcloud(cloud: Cloud, tmp_path: Path) -> None:
 
 
 def test_gsutil(cloud: Cloud, tmp_path: Path) -> None:
-    """The older command line of Google."""
+    """gsutil, Google's older command line, works."""
     env = installed("gsutil", tmp_path / "packages")
     cloud.store.delete_bucket(cloud.store.bucket("bkt"))
     check(cloud, GSUTIL, sys.executable, str(HERE / "gsutil.py"), cloud.url, str(tmp_path), cwd=tmp_path, env=env)
 
 
 def test_gcsfs(cloud: Cloud, tmp_path: Path) -> None:
-    """A file system in Python."""
+    """gcsfs, a file system in Python, works."""
     env = installed("gcsfs", tmp_path / "packages")
     cloud.store.delete_bucket(cloud.store.bucket("bkt"))
     check(cloud, GCSFS, sys.executable, str(HERE / "gcsfs.py"), cloud.url, str(tmp_path), cwd=tmp_path, env=env)
 
 
 def test_obstore(cloud: Cloud, tmp_path: Path) -> None:
-    """A client in Rust, which speaks the XML API."""
+    """obstore works; it is written in Rust, and uses the XML API."""
     env = installed("obstore", tmp_path / "packages")
     cloud.store.create_bucket("obstore")
     check(cloud, OBSTORE, sys.executable, str(HERE / "obstore.py"), cloud.url, cwd=tmp_path, env=env)
