@@ -47,8 +47,8 @@ def command(
     planned (POST /_cloud/faults). Its URL goes to stdout.
     """
     from forbear.testing import cloud  # needs h11 and google-crc32c
-    from forbear.testing.cloud.http.errors import ApiError
     from forbear.testing.cloud.http.hosts import is_loopback
+    from forbear.testing.cloud.http.messages import ApiError
     from forbear.testing.cloud.server import serve
     from forbear.testing.cloud.storage.writable import check_bucket_name
 

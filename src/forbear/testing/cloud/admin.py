@@ -6,8 +6,7 @@ from typing import TypeAlias
 
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.plan import OLD_ACTION, RandomFaults, fault_from_json
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, Json, JsonObject, json_response
+from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, Json, JsonObject, json_response
 from forbear.testing.cloud.iam.accounts import account_resource
 from forbear.testing.cloud.iam.roles import role_resource
 from forbear.testing.cloud.memorystore.jobs import job_resource

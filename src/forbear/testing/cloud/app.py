@@ -5,9 +5,8 @@ from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.injection import inject, wait_before
-from forbear.testing.cloud.http.errors import storage_error
 from forbear.testing.cloud.http.memory import Space
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse
+from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, storage_error
 from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd
 from forbear.testing.cloud.http.stream import pause
 from forbear.testing.cloud.journal import LoggedRequest

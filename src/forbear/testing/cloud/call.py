@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forbear.testing.cloud.http.errors import ErrorForm
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, JsonObject
+from forbear.testing.cloud.http.messages import ErrorForm, HttpRequest, HttpResponse, JsonObject
 from forbear.testing.cloud.journal import Effects, LoggedEffect
 from forbear.testing.cloud.storage.conditions import Conditions, Tagged, check_etag, check_match, read_conditions
 from forbear.testing.cloud.storage.fields import json_object, query_integer
@@ -79,5 +78,3 @@ class ApiCall:
 
 
 Handler: TypeAlias = Callable[[ApiCall], HttpResponse]
-
-Call = ApiCall

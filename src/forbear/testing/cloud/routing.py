@@ -11,8 +11,14 @@ from forbear.testing.cloud.api.batch import perform_batch
 from forbear.testing.cloud.api.objects import wants_media
 from forbear.testing.cloud.api.partial import read_fields, select
 from forbear.testing.cloud.call import ApiCall, Handler
-from forbear.testing.cloud.http.errors import ApiError, ErrorForm, google_error, storage_error
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse
+from forbear.testing.cloud.http.messages import (
+    ApiError,
+    ErrorForm,
+    HttpRequest,
+    HttpResponse,
+    google_error,
+    storage_error,
+)
 from forbear.testing.cloud.iam import HANDLERS as IAM_HANDLERS
 from forbear.testing.cloud.memorystore import HANDLERS as MEMORYSTORE_HANDLERS
 from forbear.testing.cloud.operations import BATCH, GET, IAM_ROUTES, INSERT, MEMORYSTORE_ROUTES, STORAGE_ROUTES, Routes

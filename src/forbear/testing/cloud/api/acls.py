@@ -4,8 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from forbear.testing.cloud.call import ApiCall, Handler
-from forbear.testing.cloud.http.errors import ApiError, not_found
-from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse, json_response
+from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, HttpResponse, json_response, not_found
 from forbear.testing.cloud.storage.fields import text
 from forbear.testing.cloud.storage.model import Bucket, StoredObject, nested
 from forbear.testing.cloud.storage.resources import acl_resource, acl_resources, listing

@@ -5,9 +5,15 @@ from urllib.parse import urlsplit
 
 from forbear.testing.cloud.api.uploads import multipart_delimiter
 from forbear.testing.cloud.http.content import content_of
-from forbear.testing.cloud.http.errors import ApiError, invalid, storage_error
 from forbear.testing.cloud.http.hosts import Hosts
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, read_request
+from forbear.testing.cloud.http.messages import (
+    ApiError,
+    HttpRequest,
+    HttpResponse,
+    invalid,
+    read_request,
+    storage_error,
+)
 from forbear.testing.cloud.http.outgoing import headers_of
 
 _MAX_REQUESTS = 100

@@ -1,8 +1,17 @@
 """Buckets: insert, get, list, patch, update, delete, restore, the retention lock, and notification configurations."""
 
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import ApiError, conflict, invalid, not_found, required
-from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    NO_CONTENT,
+    ApiError,
+    HttpResponse,
+    JsonObject,
+    conflict,
+    invalid,
+    json_response,
+    not_found,
+    required,
+)
 from forbear.testing.cloud.storage.fields import query_flag, query_integer, required_integer, text
 from forbear.testing.cloud.storage.model import Bucket, etag_of, nested
 from forbear.testing.cloud.storage.resources import bucket_resource, listing, moment, storage_page

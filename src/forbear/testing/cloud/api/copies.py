@@ -2,8 +2,7 @@
 
 from forbear.testing.cloud.api.objects import resource_of, written
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import invalid, required
-from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, invalid, json_response, required
 from forbear.testing.cloud.storage.conditions import read_conditions
 from forbear.testing.cloud.storage.encryption import check_key, check_source_key, read_key
 from forbear.testing.cloud.storage.fields import integer, items, mapping, query_integer, text

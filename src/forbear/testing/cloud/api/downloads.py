@@ -3,8 +3,7 @@
 import re
 import zlib
 
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import Headers, HttpRequest, HttpResponse
+from forbear.testing.cloud.http.messages import ApiError, Headers, HttpRequest, HttpResponse
 from forbear.testing.cloud.http.outgoing import http_date
 from forbear.testing.cloud.storage.conditions import same_etag
 from forbear.testing.cloud.storage.encryption import check_key, encryption_headers

@@ -6,8 +6,16 @@ The cloud finishes a long-running operation before it responds.
 from collections.abc import Iterator, Mapping
 
 from forbear.testing.cloud.call import ApiCall, Handler
-from forbear.testing.cloud.http.errors import ApiError, conflict, invalid, not_found
-from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    NO_CONTENT,
+    ApiError,
+    HttpResponse,
+    JsonObject,
+    conflict,
+    invalid,
+    json_response,
+    not_found,
+)
 from forbear.testing.cloud.storage.conditions import read_conditions
 from forbear.testing.cloud.storage.fields import query_flag, text
 from forbear.testing.cloud.storage.model import Bucket, Folder, StoredObject

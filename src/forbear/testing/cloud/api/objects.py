@@ -2,8 +2,15 @@
 
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import NO_CONTENT, HttpRequest, HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    NO_CONTENT,
+    ApiError,
+    HttpRequest,
+    HttpResponse,
+    JsonObject,
+    invalid,
+    json_response,
+)
 from forbear.testing.cloud.storage.encryption import is_readable
 from forbear.testing.cloud.storage.fields import query_flag, required_integer
 from forbear.testing.cloud.storage.listing import list_objects

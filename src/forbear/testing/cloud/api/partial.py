@@ -8,8 +8,7 @@ from dataclasses import replace
 from typing import TypeAlias, cast
 
 from forbear.testing.cloud.http.content import Content
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import HttpResponse, Json, json_response
+from forbear.testing.cloud.http.messages import ApiError, HttpResponse, Json, json_response
 
 Selection: TypeAlias = "dict[str, Selection]"
 """Field names, or "*" for every field, each with a selection inside of it; an empty selection selects everything."""

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from forbear.testing.cloud.api.folders import managed_folder
 from forbear.testing.cloud.call import ApiCall, Handler
-from forbear.testing.cloud.http.errors import condition_not_met, required
-from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, condition_not_met, json_response, required
 from forbear.testing.cloud.storage.conditions import check_match, same_etag
 from forbear.testing.cloud.storage.fields import items, optional_text, text
 from forbear.testing.cloud.storage.model import IamPolicy

@@ -1,8 +1,15 @@
 """Projects: their HMAC keys and their service account; the cloud accepts requests without checking any key."""
 
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import condition_not_met, invalid, not_found
-from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    NO_CONTENT,
+    HttpResponse,
+    JsonObject,
+    condition_not_met,
+    invalid,
+    json_response,
+    not_found,
+)
 from forbear.testing.cloud.storage.conditions import check_match, same_etag
 from forbear.testing.cloud.storage.fields import optional_text, query_flag, text
 from forbear.testing.cloud.storage.model import HmacKey

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content
-from forbear.testing.cloud.http.errors import ApiError, invalid, not_found
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, Json
+from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, Json, invalid, not_found
 from forbear.testing.cloud.storage.encryption import read_key, wrong_key
 from forbear.testing.cloud.storage.fields import integer
 from forbear.testing.cloud.storage.model import StoredObject

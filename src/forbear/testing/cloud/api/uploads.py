@@ -7,8 +7,7 @@ from forbear.testing.cloud.api.objects import object_response
 from forbear.testing.cloud.api.resumable import HASHES, cancel, commit, incomplete, is_status_query, proceed, start
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content
-from forbear.testing.cloud.http.errors import ApiError, invalid, required
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, JsonObject
+from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, JsonObject, invalid, required
 from forbear.testing.cloud.operations import CANCEL, INSERT, QUERY, SEND, START
 from forbear.testing.cloud.storage.encryption import read_key
 from forbear.testing.cloud.storage.fields import json_object, text

@@ -9,8 +9,7 @@ from forbear.testing.cloud.call import ApiCall, Handler
 from forbear.testing.cloud.faults import actions
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.http.content import Content, content_of, joined
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import HttpResponse
+from forbear.testing.cloud.http.messages import ApiError, HttpResponse
 from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd
 
 _BEYOND_ANY_END = f"bytes={10**17}-"

@@ -6,11 +6,10 @@ import time
 from contextlib import suppress
 from typing import Protocol
 
-from forbear.testing.cloud.http.errors import ApiError, storage_error
 from forbear.testing.cloud.http.hosts import Hosts
 from forbear.testing.cloud.http.incoming import Incoming
 from forbear.testing.cloud.http.memory import Space
-from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse
+from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, storage_error
 from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd, framed
 from forbear.testing.cloud.http.stream import SocketStream, pause
 

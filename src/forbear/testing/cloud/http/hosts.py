@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from urllib.parse import urlsplit
 
-from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.messages import ApiError
 
 _AUTHORITY = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[0-9a-z._-]{1,253})(?::\d{0,5})?")
 _LONGEST = 300

@@ -13,10 +13,9 @@ except ModuleNotFoundError as error:
     raise ModuleNotFoundError(text, name="h11") from error
 
 from forbear.testing.cloud.http.content import Content
-from forbear.testing.cloud.http.errors import ApiError
 from forbear.testing.cloud.http.hosts import Hosts
 from forbear.testing.cloud.http.memory import Moving
-from forbear.testing.cloud.http.messages import HttpRequest, read_request
+from forbear.testing.cloud.http.messages import ApiError, HttpRequest, read_request
 from forbear.testing.cloud.http.stream import SocketStream, give_way
 
 _CLOSE = re.compile(r"(?i)(^|,)\s*close\s*(,|$)")

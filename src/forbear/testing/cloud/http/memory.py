@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import cast
 
 from forbear.testing.cloud.http.content import Content, Growing
-from forbear.testing.cloud.http.errors import ApiError
+from forbear.testing.cloud.http.messages import ApiError
 
 _PER_REQUEST = 4096
 """Bytes that a stored request is assumed to take in addition to its body."""

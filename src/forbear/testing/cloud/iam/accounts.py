@@ -3,8 +3,15 @@
 import re
 
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import ApiError, already_exists, failed_precondition, invalid
-from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    ApiError,
+    HttpResponse,
+    JsonObject,
+    already_exists,
+    failed_precondition,
+    invalid,
+    json_response,
+)
 from forbear.testing.cloud.storage.fields import mapping, optional_text, text, update_mask
 from forbear.testing.cloud.storage.iam_state import ServiceAccount
 from forbear.testing.cloud.storage.resources import google_page

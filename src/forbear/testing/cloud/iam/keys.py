@@ -6,8 +6,14 @@ import hashlib
 import json
 
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import ApiError, failed_precondition, invalid
-from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    ApiError,
+    HttpResponse,
+    JsonObject,
+    failed_precondition,
+    invalid,
+    json_response,
+)
 from forbear.testing.cloud.iam.accounts import account_of
 from forbear.testing.cloud.storage.fields import enum_name, text
 from forbear.testing.cloud.storage.iam_state import AccountKey, ServiceAccount

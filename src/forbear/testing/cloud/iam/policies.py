@@ -6,8 +6,7 @@ The cloud stores policies but does not enforce them.
 from collections.abc import Callable, Mapping
 
 from forbear.testing.cloud.call import ApiCall, Handler
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import ApiError, HttpResponse, JsonObject, json_response
 from forbear.testing.cloud.iam.accounts import account_of
 from forbear.testing.cloud.storage.conditions import same_etag
 from forbear.testing.cloud.storage.fields import items, mapping, optional_text, text, texts

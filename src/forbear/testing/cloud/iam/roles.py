@@ -4,8 +4,15 @@ import re
 from collections.abc import Mapping
 
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import already_exists, failed_precondition, invalid
-from forbear.testing.cloud.http.messages import HttpResponse, Json, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    HttpResponse,
+    Json,
+    JsonObject,
+    already_exists,
+    failed_precondition,
+    invalid,
+    json_response,
+)
 from forbear.testing.cloud.iam.policies import check_unchanged
 from forbear.testing.cloud.storage.fields import enum_name, mapping, optional_text, query_flag, text, texts, update_mask
 from forbear.testing.cloud.storage.iam_state import Role

@@ -6,8 +6,15 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from forbear.testing.cloud.call import ApiCall, Handler
-from forbear.testing.cloud.http.errors import failed_precondition, invalid, required
-from forbear.testing.cloud.http.messages import HttpResponse, Json, JsonObject, json_response
+from forbear.testing.cloud.http.messages import (
+    HttpResponse,
+    Json,
+    JsonObject,
+    failed_precondition,
+    invalid,
+    json_response,
+    required,
+)
 from forbear.testing.cloud.memorystore.jobs import job_resource
 from forbear.testing.cloud.storage.fields import enum_name, integer, text, update_mask, with_enum_names
 from forbear.testing.cloud.storage.memorystore_state import Job, RedisResource

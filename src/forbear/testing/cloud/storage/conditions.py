@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from forbear.testing.cloud.http.errors import ApiError, condition_not_met
+from forbear.testing.cloud.http.messages import ApiError, condition_not_met
 from forbear.testing.cloud.storage.fields import query_integer
 
 

@@ -8,8 +8,7 @@ import binascii
 import hashlib
 from collections.abc import Mapping
 
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import Headers
+from forbear.testing.cloud.http.messages import ApiError, Headers
 from forbear.testing.cloud.storage.model import StoredObject
 
 _ALGORITHM = "AES256"

@@ -10,8 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from datetime import datetime
 from typing import TypeVar, cast
 
-from forbear.testing.cloud.http.errors import ApiError, invalid, required
-from forbear.testing.cloud.http.messages import Json, JsonObject
+from forbear.testing.cloud.http.messages import ApiError, Json, JsonObject, invalid, required
 
 _INT64 = 2**63
 _MAX_DEPTH = 100

@@ -3,8 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from forbear.testing.cloud.http.errors import ApiError, already_exists
-from forbear.testing.cloud.http.messages import JsonObject
+from forbear.testing.cloud.http.messages import ApiError, JsonObject, already_exists
 from forbear.testing.cloud.storage.model import IamPolicy, etag_of
 
 

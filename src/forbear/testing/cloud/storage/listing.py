@@ -7,7 +7,7 @@ from heapq import merge
 from operator import itemgetter
 from typing import TypeAlias
 
-from forbear.testing.cloud.http.errors import ApiError, invalid
+from forbear.testing.cloud.http.messages import ApiError, invalid
 from forbear.testing.cloud.storage.fields import page_size, page_start, page_token, query_flag
 from forbear.testing.cloud.storage.model import Bucket, StoredObject
 

@@ -6,8 +6,7 @@ A job makes progress when a client polls it, not with time.
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from forbear.testing.cloud.http.errors import ApiError, already_exists, failed_precondition
-from forbear.testing.cloud.http.messages import JsonObject
+from forbear.testing.cloud.http.messages import ApiError, JsonObject, already_exists, failed_precondition
 
 CANCELLED = 1
 """The google.rpc code of a cancelled job."""

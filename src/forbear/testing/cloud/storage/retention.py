@@ -2,8 +2,7 @@
 
 from collections.abc import Mapping
 
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import Json, JsonObject
+from forbear.testing.cloud.http.messages import ApiError, Json, JsonObject, invalid
 from forbear.testing.cloud.storage.fields import instant, integer
 from forbear.testing.cloud.storage.model import Bucket, StoredObject, nested
 from forbear.testing.cloud.storage.resources import moment

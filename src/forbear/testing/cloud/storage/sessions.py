@@ -3,8 +3,7 @@
 from dataclasses import dataclass, field
 
 from forbear.testing.cloud.http.content import Content, Growing
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import JsonObject
+from forbear.testing.cloud.http.messages import ApiError, JsonObject, invalid
 from forbear.testing.cloud.storage.conditions import Conditions
 from forbear.testing.cloud.storage.model import StoredObject
 

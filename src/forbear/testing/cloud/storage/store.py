@@ -9,9 +9,8 @@ from itertools import islice
 from typing import TypeVar
 
 from forbear.testing.cloud.http.content import Content, content_of, joined
-from forbear.testing.cloud.http.errors import conflict, not_found
 from forbear.testing.cloud.http.memory import Space, weigh
-from forbear.testing.cloud.http.messages import Json, JsonObject
+from forbear.testing.cloud.http.messages import Json, JsonObject, conflict, not_found
 from forbear.testing.cloud.storage.iam_state import IamState
 from forbear.testing.cloud.storage.memorystore_state import MemorystoreState
 from forbear.testing.cloud.storage.model import Bucket, Folder, HmacKey, StoredObject

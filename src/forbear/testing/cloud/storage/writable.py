@@ -3,8 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from forbear.testing.cloud.http.errors import invalid
-from forbear.testing.cloud.http.messages import Json, JsonObject
+from forbear.testing.cloud.http.messages import Json, JsonObject, invalid
 from forbear.testing.cloud.storage.fields import instant, items, text
 from forbear.testing.cloud.storage.model import nested
 

@@ -1,8 +1,7 @@
 """Buckets of the XML API: list buckets, list the objects of one, create, check and delete it."""
 
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import NO_CONTENT, Headers, HttpResponse, JsonObject
+from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, Headers, HttpResponse, JsonObject
 from forbear.testing.cloud.storage.fields import page_token
 from forbear.testing.cloud.storage.listing import ObjectPage, list_objects
 from forbear.testing.cloud.storage.model import Bucket

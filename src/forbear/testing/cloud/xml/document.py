@@ -9,8 +9,7 @@ from dataclasses import dataclass, field
 from xml.parsers import expat
 from xml.sax.saxutils import escape
 
-from forbear.testing.cloud.http.errors import ApiError
-from forbear.testing.cloud.http.messages import Headers, HttpResponse
+from forbear.testing.cloud.http.messages import ApiError, Headers, HttpResponse
 
 _MAX_DEPTH = 20
 _MAX_ELEMENTS = 50_000

@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 
 from forbear.testing.cloud.http.content import Content
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import Headers, JsonObject
+from forbear.testing.cloud.http.messages import ApiError, Headers, JsonObject, invalid
 from forbear.testing.cloud.storage.conditions import Conditions, check_etag, read_conditions
 from forbear.testing.cloud.storage.encryption import read_key
 from forbear.testing.cloud.storage.model import Bucket, StoredObject, nested

@@ -4,8 +4,7 @@ import re
 
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content, joined
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse
+from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, HttpResponse, invalid
 from forbear.testing.cloud.storage.encryption import check_source_key, read_key, wrong_key
 from forbear.testing.cloud.storage.fields import integer
 from forbear.testing.cloud.storage.sessions import MultipartUpload

@@ -5,8 +5,7 @@ from dataclasses import replace
 from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.errors import ApiError, invalid
-from forbear.testing.cloud.http.messages import NO_CONTENT, HttpResponse
+from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, HttpResponse, invalid
 from forbear.testing.cloud.operations import XML_PUT
 from forbear.testing.cloud.storage.conditions import check_etag
 from forbear.testing.cloud.storage.encryption import check_key, check_source_key
