@@ -11,8 +11,8 @@ from types import FrameType, TracebackType
 from typing import Self
 
 from forbear.testing.cloud.app import CloudApp
-from forbear.testing.cloud.faults.checks import whole
 from forbear.testing.cloud.faults.fault import Fault
+from forbear.testing.cloud.faults.parameters import whole
 from forbear.testing.cloud.faults.plan import RandomFaults
 from forbear.testing.cloud.http.connection import ServerConnection
 from forbear.testing.cloud.http.hosts import Hosts, is_loopback

@@ -8,8 +8,17 @@ from typing import TypeVar, Unpack, cast
 
 from forbear.testing.cloud.faults import actions
 from forbear.testing.cloud.faults.actions import When
-from forbear.testing.cloud.faults.checks import flag, number, one_of, optional_text, whole
-from forbear.testing.cloud.faults.matching import FaultMatch, Matching, checked_match, fitting_match
+from forbear.testing.cloud.faults.parameters import (
+    FaultMatch,
+    Matching,
+    checked_match,
+    fitting_match,
+    flag,
+    number,
+    one_of,
+    optional_text,
+    whole,
+)
 from forbear.testing.cloud.http.messages import Headers
 from forbear.testing.cloud.operations import JOBS, ON_OBJECTS, QUERIES, READS, SENDS, WRITES
 from forbear.testing.cloud.storage.sessions import CHUNK

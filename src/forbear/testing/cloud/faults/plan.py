@@ -5,9 +5,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Unpack, cast
 
-from forbear.testing.cloud.faults.checks import number, whole
 from forbear.testing.cloud.faults.fault import Fault, call_with_json
-from forbear.testing.cloud.faults.matching import FaultMatch, Matching, checked_match
+from forbear.testing.cloud.faults.parameters import FaultMatch, Matching, checked_match, number, whole
 from forbear.testing.cloud.http.messages import HttpRequest
 
 OLD_ACTION = "storm"
