@@ -64,6 +64,9 @@ class Fault:
     when: When
     match: FaultMatch
 
+    def __post_init__(self) -> None:
+        one_of("when", self.when, ("before", "after"))
+
     @property
     def name(self) -> str:
         """Return a short name for the log, such as "status 503 after"."""
@@ -98,17 +101,17 @@ class Fault:
         text = (optional_text("reason", reason), optional_text("message", message))
         if body is not None and not isinstance(body, str):
             raise TypeError(f"`body` must be a string or None, got {body!r}")
-        return cls(actions.RespondWith(code, fields, *text, body), _when(when), checked_match(match))
+        return cls(actions.RespondWith(code, fields, *text, body), when, checked_match(match))
 
     @classmethod
     def reset(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Reset the connection (TCP RST) without a response."""
-        return cls(actions.Reset(), _when(when), checked_match(match))
+        return cls(actions.Reset(), when, checked_match(match))
 
     @classmethod
     def close(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Close the connection (TCP FIN) without a response."""
-        return cls(actions.Close(), _when(when), checked_match(match))
+        return cls(actions.Close(), when, checked_match(match))
 
     @classmethod
     def truncate(
@@ -151,7 +154,7 @@ class Fault:
         With the operation of a status query in `operation`, the fault applies to the query instead.
         """
         if status not in (404, 410):
-            raise ValueError(f"`status` must be 404 or 410, as the service answers for a session gone, got {status!r}")
+            raise ValueError(f"`status` must be 404 or 410, as for a session that is gone, got {status!r}")
         checked = fitting_match(match, "expire_session", (*SENDS, *QUERIES), SENDS)
         return cls(actions.ExpireSession(status), "before", checked)
 
@@ -164,7 +167,7 @@ class Fault:
         nothing.
         """
         if whole("to", to) % CHUNK:
-            raise ValueError(f"`to` must be a multiple of {CHUNK} (256 KiB), as the service keeps, got {to!r}")
+            raise ValueError(f"`to` must be a multiple of {CHUNK} (256 KiB), as in the service, got {to!r}")
         return cls(actions.Rewind(to), "before", fitting_match(match, "rewind", (*SENDS, *QUERIES), SENDS))
 
     @classmethod
@@ -205,7 +208,7 @@ class Fault:
         if content is not None and not isinstance(content, bytes):
             raise TypeError(f"`content` must be bytes, a string or None, got {content!r}")
         checked = fitting_match(match, "replace_object", ON_OBJECTS)
-        return cls(actions.ReplaceObject(content), _when(when), checked)
+        return cls(actions.ReplaceObject(content), when, checked)
 
     @classmethod
     def delete_object(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
@@ -213,7 +216,7 @@ class Fault:
 
         The journal does not show it. For a copy, the object is the source.
         """
-        return cls(actions.DeleteObject(), _when(when), fitting_match(match, "delete_object", ON_OBJECTS))
+        return cls(actions.DeleteObject(), when, fitting_match(match, "delete_object", ON_OBJECTS))
 
     @classmethod
     def corrupt(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
@@ -223,7 +226,7 @@ class Fault:
     @classmethod
     def delay(cls, seconds: float, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Wait so many seconds before the request takes effect, or with `when="after"` before the response is sent."""
-        return cls(actions.Delay(number("seconds", seconds)), _when(when), checked_match(match))
+        return cls(actions.Delay(number("seconds", seconds)), when, checked_match(match))
 
     @classmethod
     def long_running(cls, polls: int, *, error: int | None = None, **match: Unpack[Matching]) -> "Fault":
@@ -268,10 +271,6 @@ def call_with_json(make: Callable[..., _Made], fields: Mapping[str, object]) -> 
         if each.default is each.empty and each.name not in arguments:
             raise TypeError(f"`{each.name}` is missing: {make.__name__!r} needs it")
     return make(**arguments)
-
-
-def _when(value: object) -> When:
-    return cast("When", one_of("when", value, ("before", "after")))
 
 
 def _retry_after(value: object) -> str:
