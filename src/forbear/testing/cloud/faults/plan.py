@@ -102,10 +102,9 @@ def fault_from_json(value: object) -> Fault | RandomFaults:
 
     The other names are the parameters of `random_faults`.
     """
-    if isinstance(value, Mapping):
-        fields = cast("Mapping[str, object]", value)
-        if fields.get("action") in {"random_faults", OLD_ACTION}:
-            return call_with_json(random_faults, fields)
+    fields = cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+    if fields.get("action") in ("random_faults", OLD_ACTION):
+        return call_with_json(random_faults, fields)
     return Fault.from_json(value)
 
 
