@@ -252,11 +252,16 @@ class Fault:
     @classmethod
     def from_json(cls, value: object) -> "Fault":
         """Read {"action": "status", "code": 503, ...}: the name of a class method here, and its parameters."""
-        if not isinstance(value, Mapping):
-            raise TypeError(f"a fault must be a JSON object, got {value!r}")
-        fields = cast("Mapping[str, object]", value)
+        fields = fields_of(value)
         make: Callable[..., Fault] = getattr(cls, one_of("action", fields.get("action"), _ACTIONS))
         return call_with_json(make, fields)
+
+
+def fields_of(value: object) -> Mapping[str, object]:
+    """Return the fields of a JSON object; TypeError for any other value."""
+    if not isinstance(value, Mapping):
+        raise TypeError(f"a fault must be a JSON object, got {value!r}")
+    return cast("Mapping[str, object]", value)
 
 
 def call_with_json(make: Callable[..., _Made], fields: Mapping[str, object]) -> _Made:

@@ -1,11 +1,11 @@
 """Decide which fault each request gets: the faults that were added, then random ones by a seed."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Unpack, cast
+from typing import Unpack
 
-from forbear.testing.cloud.faults.fault import Fault, call_with_json
+from forbear.testing.cloud.faults.fault import Fault, call_with_json, fields_of
 from forbear.testing.cloud.faults.parameters import FaultMatch, Matching, checked_match, number, whole
 from forbear.testing.cloud.http.messages import HttpRequest
 
@@ -102,10 +102,10 @@ def fault_from_json(value: object) -> Fault | RandomFaults:
 
     The other names are the parameters of `random_faults`.
     """
-    fields = cast("Mapping[str, object]", value) if isinstance(value, Mapping) else {}
+    fields = fields_of(value)
     if fields.get("action") in ("random_faults", OLD_ACTION):
         return call_with_json(random_faults, fields)
-    return Fault.from_json(value)
+    return Fault.from_json(fields)
 
 
 @dataclass(slots=True)
