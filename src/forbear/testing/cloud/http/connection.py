@@ -8,7 +8,7 @@ from typing import Protocol
 
 from forbear.testing.cloud.http.hosts import Hosts
 from forbear.testing.cloud.http.incoming import Incoming
-from forbear.testing.cloud.http.memory import Space
+from forbear.testing.cloud.http.memory import MemoryLimit
 from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, storage_error
 from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd, framed
 from forbear.testing.cloud.http.stream import SocketStream, pause
@@ -24,7 +24,7 @@ class Application(Protocol):
     """The service behind a connection: it answers requests."""
 
     @property
-    def space(self) -> Space:
+    def space(self) -> MemoryLimit:
         """The limit of memory for requests and responses."""
         ...
 
@@ -78,16 +78,16 @@ class ServerConnection:
     async def _serve_one(self) -> bool:
         """Serve one request; return whether the connection can serve another."""
         try:
-            with self._app.space.moving() as moving:
-                request = await self._incoming.next(moving)
+            with self._app.space.transit() as transit:
+                request = await self._incoming.next(transit)
                 if request is None:
                     return False
                 self.stream.allow(None)
                 delivery = await self._app.answer(request)
-                moving.stored = request.method not in _READS
-            with self._app.space.moving() as moving:
+                transit.stored = request.method not in _READS
+            with self._app.space.transit() as transit:
                 if delivery.response is not None and isinstance(delivery.response.body, bytes):
-                    moving.add(len(delivery.response.body))
+                    transit.add(len(delivery.response.body))
                 return await self._deliver(delivery)
         except ApiError as error:
             await self._refuse(error)

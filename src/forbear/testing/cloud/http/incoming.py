@@ -14,7 +14,7 @@ except ModuleNotFoundError as error:
 
 from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.hosts import Hosts
-from forbear.testing.cloud.http.memory import Moving
+from forbear.testing.cloud.http.memory import Transit
 from forbear.testing.cloud.http.messages import ApiError, HttpRequest, read_request
 from forbear.testing.cloud.http.stream import SocketStream, give_way
 
@@ -59,8 +59,8 @@ class Incoming:
         self.head_only = self.takes_chunks = self.lasting = False
         self.waiting_since: float | None = None
 
-    async def next(self, moving: Moving) -> HttpRequest | None:
-        """Return the next request with its whole body, or None at the end; `moving` counts the body.
+    async def next(self, transit: Transit) -> HttpRequest | None:
+        """Return the next request with its whole body, or None at the end; `transit` counts the body.
 
         ApiError if it cannot be parsed, is too large, takes too long, or names a host that is not allowed.
         """
@@ -68,7 +68,7 @@ class Incoming:
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
         try:
             head = await self._head(http)
-            return None if head is None else await self._request(http, head, moving)
+            return None if head is None else await self._request(http, head, transit)
         except h11.RemoteProtocolError as error:
             raise ApiError(error.error_status_hint, f"Bad request: {error}", "badRequest") from None
 
@@ -84,7 +84,7 @@ class Incoming:
         self.waiting_since = None
         return head if isinstance(head, h11.Request) else None
 
-    async def _request(self, http: h11.Connection, head: h11.Request, moving: Moving) -> HttpRequest:
+    async def _request(self, http: h11.Connection, head: h11.Request, transit: Transit) -> HttpRequest:
         self.head_only, self.takes_chunks = head.method == b"HEAD", head.http_version >= b"1.1"
         headers = _headers(head)
         size, chunked = int(headers.get("content-length", 0)), "transfer-encoding" in headers
@@ -92,16 +92,16 @@ class Incoming:
         # Refused before the body is read: a client that waits for "100 Continue" need not send it.
         self._hosts.check(headers.get("host"), target)
         self._check(size)
-        moving.add(size)
+        transit.add(size)
         if http.they_are_waiting_for_100_continue and (size or chunked) and not http.trailing_data[0]:
             await self._stream.write(_GO_ON)
         pieces: list[bytes] = []
         slowest = (self._body_limit if chunked else size) / _SLOWEST
         self._stream.allow(SECONDS_OF_SILENCE + slowest, SECONDS_OF_SILENCE)
         try:
-            await (self._chunks(http, pieces, moving) if chunked else self._exactly(http, size, pieces))
+            await (self._chunks(http, pieces, transit) if chunked else self._exactly(http, size, pieces))
         except (OSError, h11.RemoteProtocolError) as error:
-            moving.stored = True  # an upload session keeps what arrived
+            transit.stored = True  # an upload session keeps what arrived
             self._interrupted(read_request(method, target, headers, Content(pieces), self._host))
             if isinstance(error, TimeoutError):
                 raise ApiError(408, "The body of the request came too slowly.", "requestTimeout") from None
@@ -122,7 +122,7 @@ class Incoming:
         if have < size:
             raise h11.RemoteProtocolError(f"the connection ended after {have} of {size} bytes of the body")
 
-    async def _chunks(self, http: h11.Connection, pieces: list[bytes], moving: Moving) -> None:
+    async def _chunks(self, http: h11.Connection, pieces: list[bytes], transit: Transit) -> None:
         """Read a body in chunks, the last of which is empty."""
         size, count, tiny = 0, 0, bytearray()
         try:
@@ -135,7 +135,7 @@ class Incoming:
                     )
                 if count % _MANY_AT_ONCE == 0:
                     await give_way()
-                moving.add(len(event.data))
+                transit.add(len(event.data))
                 # Every piece takes some memory of its own, so tiny chunks are joined.
                 tiny += event.data
                 if len(tiny) >= _SMALL_PIECE:

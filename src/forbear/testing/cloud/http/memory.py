@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from functools import lru_cache
 from typing import cast
 
@@ -13,7 +13,7 @@ _PER_REQUEST = 4096
 """Bytes that a stored request is assumed to take in addition to its body."""
 
 
-class Space:
+class MemoryLimit:
     """Count the bytes that are stored, received and sent, and refuse more than `limit` of them.
 
     The count is an upper bound, which is cheap to keep. Only when it reaches the limit, `weigh` is called to get the
@@ -24,27 +24,27 @@ class Space:
         self.limit = limit
         self._weigh = weigh
         self._used = 0
-        self._moving = 0
+        self.in_transit = 0
         self._changed = True
 
     @contextmanager
-    def moving(self) -> Generator["Moving"]:
+    def transit(self) -> Generator["Transit"]:
         """Count the bytes of one request or response, from the call of its `add` until the end of the block."""
-        moving = Moving(self)
+        transit = Transit(self)
         try:
-            yield moving
+            yield transit
         finally:
-            self._moving -= moving.size
-            if moving.stored:
+            self.in_transit -= transit.size
+            if transit.stored:
                 self._used += _PER_REQUEST
                 self._changed = True
             else:
-                self._used -= moving.size
+                self._used -= transit.size
 
     def claim(self, size: int) -> None:
         """Count `size` more bytes to be stored; ApiError 413 if they exceed the limit."""
         if self._used + size > self.limit and self._changed:
-            self._used = self._weigh() + self._moving
+            self._used = self._weigh() + self.in_transit
             self._changed = False
         if self._used + size > self.limit:
             raise ApiError(
@@ -58,23 +58,19 @@ class Space:
         """Note that what is stored may have changed: the exact size is computed anew when the limit is next reached."""
         self._changed = True
 
-    def move(self, size: int) -> None:
-        """Count `size` more bytes of a request or response in progress; ApiError 413 if they exceed the limit."""
-        self.claim(size)
-        self._moving += size
 
-
-class Moving:
+@dataclass(slots=True)
+class Transit:
     """The bytes of one request or response in progress; set `stored` if they may stay in memory after the response."""
 
-    def __init__(self, space: Space) -> None:
-        self._space = space
-        self.size = 0
-        self.stored = False
+    limit: MemoryLimit
+    size: int = 0
+    stored: bool = False
 
     def add(self, size: int) -> None:
         """Count `size` more bytes; ApiError 413 if they exceed the limit."""
-        self._space.move(size)
+        self.limit.claim(size)
+        self.limit.in_transit += size
         self.size += size
 
 

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TypeVar
 
 from forbear.testing.cloud.http.content import Content, content_of, joined
-from forbear.testing.cloud.http.memory import Space, weigh
+from forbear.testing.cloud.http.memory import MemoryLimit, weigh
 from forbear.testing.cloud.http.messages import Json, JsonObject, conflict, not_found
 from forbear.testing.cloud.storage.iam_state import IamState
 from forbear.testing.cloud.storage.memorystore_state import MemorystoreState
@@ -34,7 +34,7 @@ class Store:
 
     def __init__(self, clock: Callable[[], float] = time.time, *, memory_limit: int = _GIBIBYTE) -> None:
         self.lock = threading.RLock()
-        self.space = Space(memory_limit, self._weigh)
+        self.space = MemoryLimit(memory_limit, self._weigh)
         self.now = clock
         self.buckets: dict[str, Bucket] = {}
         self.deleted_buckets: list[Bucket] = []
