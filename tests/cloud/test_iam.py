@@ -19,6 +19,8 @@ ACCOUNTS = "/v1/projects/p/serviceAccounts"
 ROLES = "/v1/projects/p/roles"
 EMAIL = "worker@p.iam.gserviceaccount.com"
 CREATE = "iam.projects.serviceAccounts.create"
+TYPES: Any = iam_admin_v1
+"""The types of the real client, whose enums mypy takes for numbers."""
 
 
 @pytest.fixture
@@ -150,13 +152,13 @@ def test_policies(cloud: Cloud, http: httpx.Client, account: str, place: str) ->
 
 def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client, account: str) -> None:
     """A number stands for its name, in bodies and in queries; responses have the names."""
-    algorithm = iam_admin_v1.ServiceAccountKeyAlgorithm.KEY_ALG_RSA_1024
-    form = iam_admin_v1.ServiceAccountPrivateKeyType.TYPE_PKCS12_FILE
+    algorithm = TYPES.ServiceAccountKeyAlgorithm.KEY_ALG_RSA_1024
+    form = TYPES.ServiceAccountPrivateKeyType.TYPE_PKCS12_FILE
     key = http.post(f"{account}/keys", json={"keyAlgorithm": algorithm.value, "privateKeyType": form.value}).json()
     assert (key["keyAlgorithm"], key["privateKeyType"]) == (algorithm.name, form.name)
     keys = {number: http.get(f"{account}/keys?keyTypes={number}").json()["keys"] for number in (1, 2)}
     assert [len(keys[number]) for number in (1, 2)] == [1, 0]
-    stage = iam_admin_v1.Role.RoleLaunchStage.DISABLED
+    stage = TYPES.Role.RoleLaunchStage.DISABLED
     body = {"roleId": "abc", "role": {"stage": stage.value, "includedPermissions": ["a.b.c"]}}
     assert http.post(ROLES, json=body).json()["stage"] == stage.name
     assert ["includedPermissions" in http.get(f"{ROLES}?view={view}").json()["roles"][0] for view in (0, 1)] == [

@@ -1,7 +1,7 @@
 """Memorystore for Redis: long-running operations that end after so many polls, one at a time for each resource."""
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import google.api_core.client_options
 import googleapiclient.discovery
@@ -19,6 +19,8 @@ INSTANCE = f"{INSTANCES}/cache"
 PREFIX = "redis.projects.locations"
 BODY = {"memorySizeGb": 5, "tier": "STANDARD_HA"}
 ONE = "11111111-1111-1111-1111-111111111111"
+TYPES: Any = redis_v1
+"""The types of the real client, whose enums mypy takes for numbers."""
 
 
 def status_of(reply: httpx.Response) -> tuple[int, str]:
@@ -186,12 +188,12 @@ def test_bad_requests(cloud: Cloud, http: httpx.Client, instance: str, method: s
 
 def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client) -> None:
     """A number stands for its name, in fields of the resource and inside of them; responses have the names."""
-    persistence = redis_v1.PersistenceConfig.PersistenceMode.RDB, redis_v1.PersistenceConfig.SnapshotPeriod.SIX_HOURS
+    persistence = TYPES.PersistenceConfig.PersistenceMode.RDB, TYPES.PersistenceConfig.SnapshotPeriod.SIX_HOURS
     body = {
         "memorySizeGb": 1,
-        "tier": redis_v1.Instance.Tier.STANDARD_HA.value,
-        "connectMode": redis_v1.Instance.ConnectMode.PRIVATE_SERVICE_ACCESS.value,
-        "transitEncryptionMode": redis_v1.Instance.TransitEncryptionMode.SERVER_AUTHENTICATION.value,
+        "tier": TYPES.Instance.Tier.STANDARD_HA.value,
+        "connectMode": TYPES.Instance.ConnectMode.PRIVATE_SERVICE_ACCESS.value,
+        "transitEncryptionMode": TYPES.Instance.TransitEncryptionMode.SERVER_AUTHENTICATION.value,
         "readReplicasMode": "READ_REPLICAS_ENABLED",
         "persistenceConfig": {"persistenceMode": persistence[0].value, "rdbSnapshotPeriod": persistence[1].value},
     }
@@ -206,7 +208,7 @@ def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client) -> None:
     }
     changed = finished(http, http.patch(f"{INSTANCE}?updateMask=readReplicasMode", json={"readReplicasMode": 1}))
     assert changed["response"]["readReplicasMode"] == "READ_REPLICAS_DISABLED"
-    force = redis_v1.FailoverInstanceRequest.DataProtectionMode.FORCE_DATA_LOSS.value
+    force = TYPES.FailoverInstanceRequest.DataProtectionMode.FORCE_DATA_LOSS.value
     assert "error" not in finished(http, http.post(f"{INSTANCE}:failover", json={"dataProtectionMode": force}))
     cluster = {"shardCount": 1, "nodeType": 4, "authorizationMode": 1}
     made = finished(http, http.post(f"{CLUSTERS}?clusterId=many", json=cluster))["response"]
@@ -235,7 +237,7 @@ def redis(cloud: Cloud) -> Iterator[Any]:
 def test_the_client_that_sends_enums_as_numbers(cloud: Cloud) -> None:
     """google-cloud-redis over REST, which sends every enum as its number, works against the cloud."""
     transport = CloudRedisRestTransport(
-        host=cloud.url.removeprefix("http://"), url_scheme="http", credentials=AnonymousCredentials()
+        host=cloud.url.removeprefix("http://"), url_scheme="http", credentials=cast("Any", AnonymousCredentials)()
     )
     instance = redis_v1.Instance(memory_size_gb=1, tier=redis_v1.Instance.Tier.STANDARD_HA)
     with redis_v1.CloudRedisClient(transport=transport) as client:

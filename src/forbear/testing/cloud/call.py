@@ -78,3 +78,8 @@ class ApiCall:
 
 
 Handler: TypeAlias = Callable[[ApiCall], HttpResponse]
+
+
+def prefixed(prefix: str, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
+    """Return the handlers by operation id: the prefix, a dot and the method name that is the key here."""
+    return {f"{prefix}.{name}": handler for name, handler in handlers.items()}

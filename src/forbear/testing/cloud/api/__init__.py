@@ -2,13 +2,8 @@
 
 from collections.abc import Mapping
 
-from forbear.testing.cloud.api import acls, buckets, copies, folders, objects, permissions, projects, uploads
-from forbear.testing.cloud.call import Handler
-
-
-def _under(prefix: str, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
-    return {f"{prefix}.{name}": handler for name, handler in handlers.items()}
-
+from forbear.testing.cloud.api import access, buckets, copies, folders, objects, projects, uploads
+from forbear.testing.cloud.call import Handler, prefixed
 
 HANDLERS: Mapping[str, Handler] = {
     "storage.buckets.list": buckets.list_,
@@ -20,11 +15,11 @@ HANDLERS: Mapping[str, Handler] = {
     "storage.buckets.lockRetentionPolicy": buckets.lock_retention_policy,
     "storage.buckets.getStorageLayout": buckets.get_storage_layout,
     "storage.buckets.restore": buckets.restore,
-    **_under("storage.buckets.operations", folders.OPERATIONS),
-    **_under("storage.buckets", permissions.BUCKET),
-    **_under("storage.folders", folders.FOLDERS),
-    **_under("storage.managedFolders", folders.MANAGED_FOLDERS),
-    **_under("storage.managedFolders", permissions.MANAGED_FOLDER),
+    **prefixed("storage.buckets.operations", folders.OPERATIONS),
+    **prefixed("storage.buckets", access.BUCKET_POLICY),
+    **prefixed("storage.folders", folders.FOLDERS),
+    **prefixed("storage.managedFolders", folders.MANAGED_FOLDERS),
+    **prefixed("storage.managedFolders", access.MANAGED_FOLDER_POLICY),
     "storage.objects.list": objects.list_,
     "storage.objects.insert": uploads.insert,
     "storage.objects.get": objects.get,
@@ -37,10 +32,10 @@ HANDLERS: Mapping[str, Handler] = {
     "storage.objects.move": copies.move,
     "storage.objects.restore": objects.restore,
     "storage.objects.bulkRestore": objects.refuse_bulk_restore,
-    **_under("storage.objects", permissions.OBJECT),
-    **_under("storage.bucketAccessControls", acls.BUCKET),
-    **_under("storage.defaultObjectAccessControls", acls.DEFAULT_OBJECT),
-    **_under("storage.objectAccessControls", acls.OBJECT),
+    **prefixed("storage.objects", access.OBJECT_POLICY),
+    **prefixed("storage.bucketAccessControls", access.BUCKET_ACL),
+    **prefixed("storage.defaultObjectAccessControls", access.DEFAULT_OBJECT_ACL),
+    **prefixed("storage.objectAccessControls", access.OBJECT_ACL),
     "storage.notifications.list": buckets.list_notifications,
     "storage.notifications.insert": buckets.insert_notification,
     "storage.notifications.get": buckets.get_notification,

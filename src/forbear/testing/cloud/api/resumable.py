@@ -7,12 +7,13 @@ from dataclasses import replace
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, Json, invalid, not_found
-from forbear.testing.cloud.storage.encryption import read_key, wrong_key
+from forbear.testing.cloud.storage.encryption import key_error, read_key
 from forbear.testing.cloud.storage.fields import integer
 from forbear.testing.cloud.storage.model import StoredObject
 from forbear.testing.cloud.storage.sessions import Draft, UploadSession
 
-HASHES = ("crc32c", "md5Hash")
+_HASH_FIELDS = {"crc32c": "crc32c", "md5": "md5Hash"}
+HASHES = tuple(_HASH_FIELDS.values())
 """The metadata fields in which a client states the hashes of an upload; they are checked, and then computed."""
 
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18}|\*)|\*)/(\d{1,18}|\*)")
@@ -34,12 +35,8 @@ def commit(call: ApiCall, draft: Draft, data: Content, operation: str) -> Stored
 
 def _header_hashes(request: HttpRequest) -> dict[str, str]:
     """Return the hashes in the x-goog-hash header, by the names of the metadata fields."""
-    hashes: dict[str, str] = {}
-    for part in request.headers.get("x-goog-hash", "").split(","):
-        kind, _, value = part.strip().partition("=")
-        if kind in {"crc32c", "md5"}:
-            hashes["crc32c" if kind == "crc32c" else "md5Hash"] = value
-    return hashes
+    parts = (part.strip().partition("=") for part in request.headers.get("x-goog-hash", "").split(","))
+    return {_HASH_FIELDS[kind]: value for kind, _, value in parts if kind in _HASH_FIELDS}
 
 
 def _check_hashes(data: Content, stated: Mapping[str, Json]) -> None:
@@ -73,7 +70,7 @@ def proceed(call: ApiCall, operation: str) -> UploadSession:
     """
     session = _session(call)
     if read_key(call.request.headers) not in {None, session.draft.key_sha256}:
-        raise wrong_key("The encryption key is not the one that the upload began with.")
+        raise key_error("The encryption key is not the one that the upload began with.")
     if session.finished is not None:
         return session
     offset, length, total = _content_range(call.request)

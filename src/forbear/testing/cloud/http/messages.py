@@ -189,10 +189,10 @@ def condition_not_met(what: str) -> ApiError:
 
 
 def already_exists(message: str) -> ApiError:
-    """409 ALREADY_EXISTS: the resource to create exists."""
+    """Return a 409 ALREADY_EXISTS error: the resource to create exists."""
     return ApiError(409, message, "ALREADY_EXISTS")
 
 
 def failed_precondition(message: str) -> ApiError:
-    """400 FAILED_PRECONDITION: the state of the resource forbids the operation."""
+    """Return a 400 FAILED_PRECONDITION error: the state of the resource forbids the request."""
     return ApiError(400, message, "FAILED_PRECONDITION")

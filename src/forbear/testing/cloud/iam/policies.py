@@ -6,11 +6,12 @@ The cloud stores policies but does not enforce them.
 from collections.abc import Callable, Mapping
 
 from forbear.testing.cloud.call import ApiCall, Handler
-from forbear.testing.cloud.http.messages import ApiError, HttpResponse, JsonObject, json_response
+from forbear.testing.cloud.http.messages import ApiError, HttpResponse, json_response
 from forbear.testing.cloud.iam.accounts import account_of
 from forbear.testing.cloud.storage.conditions import same_etag
-from forbear.testing.cloud.storage.fields import items, mapping, optional_text, text, texts
+from forbear.testing.cloud.storage.fields import items, mapping, optional_text, texts
 from forbear.testing.cloud.storage.model import IamPolicy
+from forbear.testing.cloud.storage.writable import policy_fields
 
 
 def check_unchanged(etag: str | None, current: str) -> None:
@@ -46,13 +47,9 @@ def _handlers(find: Callable[[ApiCall], tuple[IamPolicy, str]]) -> Mapping[str, 
         if "policy" not in body:
             raise ApiError(400, "The request has no policy.")
         wanted = mapping(body, "policy")
-        etag, bindings = optional_text(wanted, "etag"), items(wanted, "bindings")
-        for binding in bindings:
-            text(binding, "role")
-            texts(binding, "members")
+        written = policy_fields(wanted)
         # As at the service, a request without an etag overwrites any policy.
-        check_unchanged(etag, policy.etag)
-        written: JsonObject = {"version": wanted.get("version", 1), "bindings": bindings}
+        check_unchanged(optional_text(wanted, "etag"), policy.etag)
         if "auditConfigs" in wanted:
             written["auditConfigs"] = items(wanted, "auditConfigs")
         policy.write(written)

@@ -3,7 +3,7 @@
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
 from forbear.testing.cloud.storage.memorystore_state import CANCELLED, Job
-from forbear.testing.cloud.storage.resources import google_page, moment
+from forbear.testing.cloud.storage.resources import google_page, moment, present
 
 _TYPES = "type.googleapis.com/google.cloud.redis"
 
@@ -54,17 +54,17 @@ def job_resource(job: Job) -> JsonObject:
     """Return the JSON resource of a job; once it has ended, with its response or its error."""
     cluster = job.resource.name.split("/")[4] == "clusters"
     package = f"{_TYPES}.cluster.v1" if cluster else f"{_TYPES}.v1"
+    kind = f"{package}.{'Cluster' if cluster else 'Instance'}"
     metadata: JsonObject = {
         "@type": f"{package}.OperationMetadata",
         "createTime": moment(job.created),
+        "endTime": None if job.ended is None else moment(job.ended),
         "target": job.resource.name,
         "verb": job.verb,
         "cancelRequested": job.cancelled,
         "apiVersion": "v1",
     }
-    if job.ended is not None:
-        metadata["endTime"] = moment(job.ended)
-    resource: JsonObject = {"name": job.name, "metadata": metadata, "done": job.ended is not None}
+    resource: JsonObject = {"name": job.name, "metadata": present(metadata), "done": job.ended is not None}
     if job.ended is None:
         return resource
     if job.error is not None:
@@ -72,8 +72,5 @@ def job_resource(job: Job) -> JsonObject:
         return {**resource, "error": {"code": job.error, "message": f"The operation {word}."}}
     if job.fields is None:
         return {**resource, "response": {"@type": "type.googleapis.com/google.protobuf.Empty"}}
-    kind = f"{package}.{'Cluster' if cluster else 'Instance'}"
-    return {
-        **resource,
-        "response": {"@type": kind, "name": job.resource.name, **job.fields, "state": job.resource.ready},
-    }
+    response = {"@type": kind, "name": job.resource.name, **job.fields, "state": job.resource.ready}
+    return {**resource, "response": response}

@@ -139,7 +139,9 @@ def handlers(kind: ResourceKind) -> Mapping[str, Handler]:
         if not paths:
             raise required("updateMask")
         changes: dict[str, Json] = {name: body.get(name) for name in update_mask(",".join(paths), kind.writable)}
-        changed = {name: value for name, value in {**resource.fields, **changes}.items() if value is not None}
+        changed: JsonObject = {
+            name: value for name, value in {**resource.fields, **changes}.items() if value is not None
+        }
         return _change(call, kind, resource, "update", "UPDATING", kind.checked(changed))
 
     def delete(call: ApiCall) -> HttpResponse:

@@ -22,21 +22,24 @@ def read_key(headers: Mapping[str, str], prefix: str = _PREFIX) -> str | None:
     if algorithm is None and key is None and digest is None:
         return None
     if algorithm != _ALGORITHM:
-        text = f"The encryption algorithm must be {_ALGORITHM}: send it as {prefix}algorithm."
-        raise ApiError(400, text, "customerEncryptionAlgorithmIsInvalid")
+        raise key_error(
+            f"The encryption algorithm must be {_ALGORITHM}: send it as {prefix}algorithm.", "AlgorithmIsInvalid"
+        )
     try:
         raw = base64.b64decode(key or "", validate=True)
     except binascii.Error:
         raw = b""
     if len(raw) != 32:
-        text = f"The encryption key must be the base64 of 32 bytes: send it as {prefix}key."
-        raise ApiError(400, text, "customerEncryptionKeyFormatIsInvalid")
+        raise key_error(
+            f"The encryption key must be the base64 of 32 bytes: send it as {prefix}key.", "KeyFormatIsInvalid"
+        )
     computed = base64.b64encode(hashlib.sha256(raw).digest()).decode()
     if digest != computed:
-        text = (
-            f"The hash of the encryption key is wrong or missing: send the base64 of its SHA-256 as {prefix}key-sha256."
+        raise key_error(
+            "The hash of the encryption key is wrong or missing: send the base64 of its SHA-256 as "
+            f"{prefix}key-sha256.",
+            "KeySha256IsInvalid",
         )
-        raise ApiError(400, text, "customerEncryptionKeySha256IsInvalid")
     return computed
 
 
@@ -46,17 +49,23 @@ def check_key(item: StoredObject, headers: Mapping[str, str], prefix: str = _PRE
     if key == item.key_sha256:
         return
     if key is None:
-        text = "The target object is encrypted by a customer-supplied encryption key: send it with the request."
-        raise ApiError(400, text, "resourceIsEncryptedWithCustomerEncryptionKey")
+        raise ApiError(
+            400,
+            "The target object is encrypted by a customer-supplied encryption key: send it with the request.",
+            "resourceIsEncryptedWithCustomerEncryptionKey",
+        )
     if item.key_sha256 is None:
-        text = "The target object is not encrypted by a customer-supplied encryption key."
-        raise ApiError(400, text, "resourceNotEncryptedWithCustomerEncryptionKey")
-    raise wrong_key("The provided encryption key is not the one that the target object was written with.")
+        raise ApiError(
+            400,
+            "The target object is not encrypted by a customer-supplied encryption key.",
+            "resourceNotEncryptedWithCustomerEncryptionKey",
+        )
+    raise key_error("The provided encryption key is not the one that the target object was written with.")
 
 
-def wrong_key(message: str) -> ApiError:
-    """Return a 400 for a key that differs from the one used before."""
-    return ApiError(400, message, "customerEncryptionKeyIsIncorrect")
+def key_error(message: str, reason: str = "KeyIsIncorrect") -> ApiError:
+    """Return a 400 about the key in a request; by default, that it differs from the key used before."""
+    return ApiError(400, message, f"customerEncryption{reason}")
 
 
 def check_source_key(item: StoredObject, headers: Mapping[str, str]) -> None:

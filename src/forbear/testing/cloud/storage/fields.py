@@ -32,8 +32,9 @@ def json_value(body: bytes, largest: int = _MAX_SIZE) -> Json:
     except (ValueError, RecursionError):
         raise ApiError(400, "Parse Error: the request body is not valid JSON.", "parseError") from None
     if _is_too_deep(value):
-        text = f"Parse Error: the request body is nested more than {_MAX_DEPTH} levels deep."
-        raise ApiError(400, text, "parseError")
+        raise ApiError(
+            400, f"Parse Error: the request body is nested more than {_MAX_DEPTH} levels deep.", "parseError"
+        )
     return value
 
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from forbear.testing.cloud.http.messages import ApiError, JsonObject, already_exists
-from forbear.testing.cloud.storage.model import IamPolicy, etag_of
+from forbear.testing.cloud.storage.model import IamPolicy, Revised
 
 
 @dataclass(slots=True)
@@ -46,24 +46,18 @@ class ServiceAccount:
 
 
 @dataclass(slots=True)
-class Role:
+class Role(Revised):
     """A custom role of a project; a deleted one keeps its id and can be restored."""
 
     project: str
     id: str
     fields: JsonObject
     deleted: bool = False
-    revision: int = 1
 
     @property
     def name(self) -> str:
         """The resource name."""
         return f"projects/{self.project}/roles/{self.id}"
-
-    @property
-    def etag(self) -> str:
-        """The entity tag, which changes with every write."""
-        return etag_of(self.revision)
 
 
 class IamState:

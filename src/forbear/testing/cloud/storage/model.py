@@ -19,16 +19,22 @@ def etag_of(*numbers: int) -> str:
 
 
 @dataclass(slots=True)
-class IamPolicy:
-    """An IAM policy; `revision` counts how often it was written."""
+class Revised:
+    """Something whose `revision` is raised by every write."""
 
-    body: JsonObject = field(default_factory=lambda: {"version": 1, "bindings": []})
-    revision: int = 1
+    revision: int = field(default=1, init=False)
 
     @property
     def etag(self) -> str:
         """The entity tag, which changes with every write."""
         return etag_of(self.revision)
+
+
+@dataclass(slots=True)
+class IamPolicy(Revised):
+    """An IAM policy."""
+
+    body: JsonObject = field(default_factory=lambda: {"version": 1, "bindings": []})
 
     def write(self, body: JsonObject) -> None:
         """Replace the policy."""
@@ -182,7 +188,7 @@ class Bucket:
 
 
 @dataclass(slots=True)
-class HmacKey:
+class HmacKey(Revised):
     """An HMAC key; only the response that creates it contains the secret."""
 
     access_id: str
@@ -192,12 +198,6 @@ class HmacKey:
     created: float
     updated: float
     state: str = "ACTIVE"
-    revision: int = 1
-
-    @property
-    def etag(self) -> str:
-        """The entity tag, which changes with every update."""
-        return etag_of(self.revision)
 
 
 def nested(fields: Mapping[str, Json], name: str) -> Mapping[str, Json]:

@@ -19,9 +19,14 @@ def moment(seconds: float) -> str:
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 
+def present(fields: JsonObject) -> JsonObject:
+    """Return the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
     """Return the resource of a bucket, with access control lists if `full`; `base` is the URL of the cloud."""
-    resource: JsonObject = {
+    return present({
         "location": "US",
         "storageClass": "STANDARD",
         **bucket.fields,
@@ -35,13 +40,10 @@ def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
         "timeCreated": moment(bucket.created),
         "updated": moment(bucket.updated),
         "etag": bucket.etag,
-    }
-    if bucket.soft_deleted is not None:
-        resource["softDeleteTime"], resource["hardDeleteTime"] = map(moment, bucket.soft_deleted)
-    if full:
-        resource["acl"] = acl_resources("bucketAccessControl", bucket, bucket.acl)
-        resource["defaultObjectAcl"] = acl_resources("objectAccessControl", bucket, bucket.default_acl)
-    return resource
+        **_soft_delete_times(bucket),
+        "acl": acl_resources("bucketAccessControl", bucket, bucket.acl) if full else None,
+        "defaultObjectAcl": acl_resources("objectAccessControl", bucket, bucket.default_acl) if full else None,
+    })  # fmt: skip
 
 
 def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes: bool = True) -> JsonObject:
@@ -49,9 +51,9 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes
 
     `hashes=False` leaves out the hashes, as for a reader without the object's encryption key.
     """
-    name = quote(item.name, safe="")
+    name, key = quote(item.name, safe=""), item.key_sha256
     link = f"storage/v1/b/{item.bucket}/o/{name}"
-    resource: JsonObject = {
+    return present({
         "storageClass": "STANDARD",
         **item.fields,
         "kind": "storage#object",
@@ -66,22 +68,20 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes
         "etag": item.etag,
         "timeCreated": moment(item.created),
         "updated": moment(item.updated),
-    }
-    if hashes:
-        resource["crc32c"] = item.crc32c
-        if item.md5 is not None:
-            resource["md5Hash"] = item.md5
-    if item.key_sha256 is not None:
-        resource["customerEncryption"] = {"encryptionAlgorithm": "AES256", "keySha256": item.key_sha256}
-    if item.soft_deleted is not None:
-        resource["softDeleteTime"], resource["hardDeleteTime"] = map(moment, item.soft_deleted)
-    if item.components is not None:
-        resource["componentCount"] = item.components
-    if item.deleted is not None:
-        resource["timeDeleted"] = moment(item.deleted)
-    if full:
-        resource["acl"] = acl_resources("objectAccessControl", item, item.acl)
-    return resource
+        "timeDeleted": None if item.deleted is None else moment(item.deleted),
+        **_soft_delete_times(item),
+        "crc32c": item.crc32c if hashes else None,
+        "md5Hash": item.md5 if hashes else None,
+        "customerEncryption": None if key is None else {"encryptionAlgorithm": "AES256", "keySha256": key},
+        "componentCount": item.components,
+        "acl": acl_resources("objectAccessControl", item, item.acl) if full else None,
+    })  # fmt: skip
+
+
+def _soft_delete_times(thing: Bucket | StoredObject) -> JsonObject:
+    """Return when a soft-deleted thing was deleted, and until when it can be restored; nothing for any other."""
+    names = ("softDeleteTime", "hardDeleteTime")
+    return dict(zip(names, map(moment, thing.soft_deleted or ()), strict=False))
 
 
 def folder_resource(kind: str, bucket: str, folder: Folder, base: str) -> JsonObject:
@@ -132,12 +132,9 @@ def hmac_resource(key: HmacKey, base: str) -> JsonObject:
 
 def listing(kind: str, items: list[JsonObject], token: str | None = None, **more: Json) -> JsonObject:
     """Return one page of a Cloud Storage listing; like the service, leave out empty lists."""
-    result: JsonObject = {"kind": f"storage#{kind}", **{name: value for name, value in more.items() if value}}
-    if items:
-        result["items"] = items
-    if token is not None:
-        result["nextPageToken"] = token
-    return result
+    lists: JsonObject = {**more, "items": items}
+    shown = {name: value for name, value in lists.items() if value}
+    return present({"kind": f"storage#{kind}", **shown, "nextPageToken": token})
 
 
 def storage_page(
@@ -166,5 +163,4 @@ def google_page(
     `default` and `maximum` are the page sizes of the API.
     """
     keys, token = page(items, query, "pageSize", default=default, maximum=maximum)
-    result: JsonObject = {collection: [resource(items[key]) for key in keys]}
-    return json_response(result if token is None else {**result, "nextPageToken": token})
+    return json_response(present({collection: [resource(items[key]) for key in keys], "nextPageToken": token}))

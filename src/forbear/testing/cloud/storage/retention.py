@@ -81,8 +81,10 @@ def check_soft_delete(fields: JsonObject) -> None:
         return
     seconds = integer(policy["retentionDurationSeconds"], "softDeletePolicy.retentionDurationSeconds")
     if seconds and not _MIN_SOFT_DELETE <= seconds <= _MAX_SOFT_DELETE:
-        text = f"It must be 0 (off) or from {_MIN_SOFT_DELETE} to {_MAX_SOFT_DELETE}."
-        raise invalid(f"Invalid value for softDeletePolicy.retentionDurationSeconds: {seconds}. {text}")
+        raise invalid(
+            f"Invalid value for softDeletePolicy.retentionDurationSeconds: {seconds}. It must be 0 (off) or from "
+            f"{_MIN_SOFT_DELETE} to {_MAX_SOFT_DELETE}."
+        )
     fields["softDeletePolicy"] = {**policy, "retentionDurationSeconds": str(seconds)}
 
 
@@ -110,8 +112,9 @@ def check_object_retention(
     if locked and (weaker or after.get("mode") != "Locked"):
         raise ApiError(403, "The retention of the object is locked: it can only be extended.", "forbidden")
     if weaker and not override:
-        text = "The retention of the object can be reduced with overrideUnlockedRetention=true only."
-        raise ApiError(403, text, "forbidden")
+        raise ApiError(
+            403, "The retention of the object can be reduced with overrideUnlockedRetention=true only.", "forbidden"
+        )
 
 
 def _seconds(text: str) -> float:

@@ -250,13 +250,11 @@ class Store:
     def _retire(self, home: Bucket, name: str) -> None:
         """Make the live version noncurrent, or delete it in a bucket without versioning."""
         live = home.live(name)
-        if live is None:
-            return
-        if home.versioned:
+        if live is not None and home.versioned:
             check_no_hold(live)
             live.deleted = self.now()
-            return
-        self._drop(home, live)
+        elif live is not None:
+            self._drop(home, live)
 
     def _drop(self, home: Bucket, item: StoredObject) -> None:
         """Delete a version; it can be restored for as long as the bucket's soft delete policy says."""

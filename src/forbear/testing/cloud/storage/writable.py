@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from forbear.testing.cloud.http.messages import Json, JsonObject, invalid
-from forbear.testing.cloud.storage.fields import instant, items, text
+from forbear.testing.cloud.storage.fields import instant, items, text, texts
 from forbear.testing.cloud.storage.model import nested
 
 _BUCKET_NAME = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
@@ -151,3 +151,12 @@ def predefined_acl(query: Mapping[str, str], name: str, project: str) -> dict[st
     for entity, role in _PREDEFINED_ACLS[value].items():
         acl.setdefault(entity.format(project=project), role)
     return acl
+
+
+def policy_fields(body: Mapping[str, Json]) -> JsonObject:
+    """Return the version and the bindings of an IAM policy; raise 400 unless each binding has a role and members."""
+    bindings = items(body, "bindings")
+    for binding in bindings:
+        text(binding, "role")
+        texts(binding, "members")
+    return {"version": body.get("version", 1), "bindings": bindings}

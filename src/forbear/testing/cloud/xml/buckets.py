@@ -40,19 +40,26 @@ def get(call: ApiCall) -> HttpResponse:
         folded = delimiter and after.startswith(prefix) and after.endswith(delimiter) and after != prefix
         arguments["pageToken"] = page_token(f"p{after}" if folded else f"{_LAST_GENERATION}:{after}")
     page = list_objects(bucket, arguments, versions="versions" in query)
+    return xml_response(
+        node(
+            "ListBucketResult",
+            leaf("Name", bucket.name),
+            leaf("Prefix", prefix),
+            *((leaf("Delimiter", delimiter),) if delimiter else ()),
+            leaf("KeyCount", len(page.items) + len(page.prefixes)) if second else leaf("Marker", after),
+            leaf("IsTruncated", "false" if page.token is None else "true"),
+            *_next(page, second=second),
+            *_entries(page),
+        )
+    )
+
+
+def _next(page: ObjectPage, *, second: bool) -> list[Element]:
+    """Return the element with which a client asks for the next page; empty on the last page."""
+    if page.token is None:
+        return []
     last = max([item.name for item in page.items] + page.prefixes, default="")
-    root = node("ListBucketResult", leaf("Name", bucket.name), leaf("Prefix", prefix))
-    if delimiter:
-        root.children.append(leaf("Delimiter", delimiter))
-    if second:
-        root.children.append(leaf("KeyCount", len(page.items) + len(page.prefixes)))
-    else:
-        root.children.append(leaf("Marker", after))
-    root.children.append(leaf("IsTruncated", "false" if page.token is None else "true"))
-    if page.token is not None:
-        root.children.append(leaf("NextContinuationToken", page.token) if second else leaf("NextMarker", last))
-    root.children += _entries(page)
-    return xml_response(root)
+    return [leaf("NextContinuationToken", page.token) if second else leaf("NextMarker", last)]
 
 
 def head(call: ApiCall) -> HttpResponse:
@@ -93,9 +100,9 @@ def delete(call: ApiCall) -> HttpResponse:
     return NO_CONTENT
 
 
-def find_bucket(call: ApiCall) -> Bucket:
-    """Return the bucket that the request names; raise 404 if it does not exist."""
-    bucket = call.store.buckets.get(call.names["bucket"])
+def find_bucket(call: ApiCall, name: str | None = None) -> Bucket:
+    """Return the bucket of this name, by default the one of the path; raise 404 if it does not exist."""
+    bucket = call.store.buckets.get(call.names["bucket"] if name is None else name)
     if bucket is None:
         raise no_such_bucket()
     return bucket

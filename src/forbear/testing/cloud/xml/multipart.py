@@ -5,7 +5,7 @@ import re
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content, joined
 from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, HttpResponse, invalid
-from forbear.testing.cloud.storage.encryption import check_source_key, read_key, wrong_key
+from forbear.testing.cloud.storage.encryption import check_source_key, key_error, read_key
 from forbear.testing.cloud.storage.fields import integer
 from forbear.testing.cloud.storage.sessions import MultipartUpload
 from forbear.testing.cloud.xml import headers
@@ -128,7 +128,7 @@ def _store(call: ApiCall, data: Content) -> str:
     if not 1 <= number <= _MAX_PARTS:
         raise invalid(f"Invalid value for partNumber: it must be from 1 to {_MAX_PARTS}, got {number}.")
     if read_key(call.request.headers) != upload.draft.key_sha256:
-        raise wrong_key("A part needs the encryption key that its upload began with.")
+        raise key_error("A part needs the encryption key that its upload began with.")
     upload.parts[number] = data
     call.committed(f"{upload.draft.bucket}/{upload.draft.name}?partNumber={number}")
     return etag_of_part(data)

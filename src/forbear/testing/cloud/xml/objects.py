@@ -14,7 +14,7 @@ from forbear.testing.cloud.storage.model import StoredObject
 from forbear.testing.cloud.storage.resources import moment
 from forbear.testing.cloud.xml import headers
 from forbear.testing.cloud.xml.buckets import find_bucket
-from forbear.testing.cloud.xml.document import Element, leaf, no_such_bucket, node, read, xml_response
+from forbear.testing.cloud.xml.document import Element, leaf, node, read, xml_response
 from forbear.testing.cloud.xml.find import source
 from forbear.testing.cloud.xml.headers import etag_of, quoted
 
@@ -134,10 +134,7 @@ def _item(call: ApiCall) -> StoredObject:
 
 def _version(call: ApiCall, bucket: str, name: str, generation: int | None) -> StoredObject:
     """Return a version of an object, the live one for None; raise 404 if it does not exist."""
-    home = call.store.buckets.get(bucket)
-    if home is None:
-        raise no_such_bucket()
-    item = home.find(name, generation)
+    item = find_bucket(call, bucket).find(name, generation)
     if item is None:
         raise ApiError(404, "The specified key does not exist.")
     return item
