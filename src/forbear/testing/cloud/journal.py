@@ -1,7 +1,7 @@
 """The journal: every request, and every change that took effect, in order."""
 
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -108,15 +108,15 @@ class Requests(_Log[LoggedRequest]):
 
     def count(self, operation: str | None = None, *, method: str | None = None, status: int | None = None) -> int:
         """Return the number of requests; an insert includes its steps (`storage.objects.insert.start`, ...)."""
-        steps = () if operation is None else steps_of(operation)
         return sum(
-            (operation is None or request.operation in steps)
-            and (method is None or request.method == method)
-            and (status is None or request.status == status)
-            for request in self
+            (method is None or request.method == method) and (status is None or request.status == status)
+            for request in self._of(operation)
         )
 
     def received(self, operation: str | None = None) -> int:
         """Return how many bytes of bodies arrived, also of requests that broke off."""
+        return sum(request.size for request in self._of(operation))
+
+    def _of(self, operation: str | None) -> Iterable[LoggedRequest]:
         steps = () if operation is None else steps_of(operation)
-        return sum(request.size for request in self if operation is None or request.operation in steps)
+        return self if operation is None else (request for request in self if request.operation in steps)

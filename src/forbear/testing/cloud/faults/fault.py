@@ -155,8 +155,8 @@ class Fault:
         """
         if status not in (404, 410):
             raise ValueError(f"`status` must be 404 or 410, as for a session that is gone, got {status!r}")
-        checked = fitting_match(match, "expire_session", (*SENDS, *QUERIES), SENDS)
-        return cls(actions.ExpireSession(status), "before", checked)
+        steps = (*SENDS, *QUERIES)
+        return cls(actions.ExpireSession(status), "before", fitting_match(match, "expire_session", steps, SENDS))
 
     @classmethod
     def rewind(cls, to: int = 0, **match: Unpack[Matching]) -> "Fault":
@@ -207,8 +207,7 @@ class Fault:
             content = content.encode()
         if content is not None and not isinstance(content, bytes):
             raise TypeError(f"`content` must be bytes, a string or None, got {content!r}")
-        checked = fitting_match(match, "replace_object", ON_OBJECTS)
-        return cls(actions.ReplaceObject(content), when, checked)
+        return cls(actions.ReplaceObject(content), when, fitting_match(match, "replace_object", ON_OBJECTS))
 
     @classmethod
     def delete_object(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
@@ -246,8 +245,8 @@ class Fault:
 
         `operation` must be a create operation of IAM, by default "iam.projects.serviceAccounts.create".
         """
-        checked = fitting_match(match, "lag", _CREATES, _CREATES[:1])
-        return cls(actions.Lag(whole("reads", reads, minimum=1)), "after", checked)
+        action = actions.Lag(whole("reads", reads, minimum=1))
+        return cls(action, "after", fitting_match(match, "lag", _CREATES, _CREATES[:1]))
 
     @classmethod
     def from_json(cls, value: object) -> "Fault":
