@@ -5,7 +5,6 @@ from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.injection import inject, wait_before
-from forbear.testing.cloud.http.memory import MemoryLimit
 from forbear.testing.cloud.http.messages import HttpRequest, HttpResponse, storage_error
 from forbear.testing.cloud.http.outgoing import Delivery, ResponseEnd
 from forbear.testing.cloud.http.stream import pause
@@ -23,11 +22,6 @@ class CloudApp:
 
     def __init__(self, state: CloudState) -> None:
         self._state = state
-
-    @property
-    def space(self) -> MemoryLimit:
-        """Return the limit of memory for requests, responses and what is stored."""
-        return self._state.store.space
 
     async def answer(self, request: HttpRequest) -> Delivery:
         """Return the response to a request, with its fault injected.

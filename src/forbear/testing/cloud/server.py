@@ -52,8 +52,8 @@ class Cloud:
             raise TypeError(f"`allowed_hosts` must be a sequence of names, got {allowed_hosts!r}: write it as a list")
         self._host = host
         self._port = whole("port", port, maximum=65_535)
-        self._hosts = Hosts(allowed_hosts)
         self._limits = (
+            Hosts(allowed_hosts),
             whole("body_limit", body_limit, minimum=1),
             whole("connection_limit", connection_limit, minimum=1),
         )
@@ -114,8 +114,7 @@ class Cloud:
     def start(self) -> Self:
         """Start the server; does nothing if it is running."""
         if self._server is None:
-            app, sock = CloudApp(self._state), listen(self._host, self._port)
-            self._server = _Server(app, sock, self._hosts, *self._limits)
+            self._server = _Server(self._state, listen(self._host, self._port), *self._limits)
         return self
 
     def stop(self) -> None:
@@ -160,14 +159,14 @@ class _Server:
     """
 
     def __init__(
-        self, app: CloudApp, sock: socket.socket, hosts: Hosts, body_limit: int, connection_limit: int
+        self, state: CloudState, sock: socket.socket, hosts: Hosts, body_limit: int, connection_limit: int
     ) -> None:
         host, port = sock.getsockname()[:2]
         self.url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
         self.connections: dict[asyncio.Task[None], ServerConnection] = {}
         self._sock = sock
         self._connection_limit = connection_limit
-        self._connection = partial(ServerConnection, app, hosts, body_limit)
+        self._connection = partial(ServerConnection, CloudApp(state), state.store.space, hosts, body_limit)
         self._loop = asyncio.SelectorEventLoop()  # also on Windows, where the default loop cannot stop accepting
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="forbear-cloud", daemon=True)

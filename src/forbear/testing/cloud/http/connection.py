@@ -23,28 +23,27 @@ _SECONDS_TO_READ_A_REFUSAL = 2.0
 class Application(Protocol):
     """The service behind a connection: it answers requests."""
 
-    @property
-    def space(self) -> MemoryLimit:
-        """The limit of memory for requests and responses."""
-        ...
-
     async def answer(self, request: HttpRequest) -> Delivery:
         """Return the response to a request, and how to deliver it."""
         ...
 
     def interrupted(self, request: HttpRequest) -> None:
-        """Note a request whose body broke off."""
+        """Log a request whose body broke off, and keep what arrived of it."""
         ...
 
 
 class ServerConnection:
     """Serve the requests of one connection, one after the other.
 
-    `hosts` checks the host that each request names; `body_limit` is the largest request body in bytes.
+    `memory` counts the bytes of requests and responses, `hosts` checks the host that each request names, and
+    `body_limit` is the largest request body in bytes.
     """
 
-    def __init__(self, app: Application, hosts: Hosts, body_limit: int, stream: SocketStream) -> None:
+    def __init__(
+        self, app: Application, memory: MemoryLimit, hosts: Hosts, body_limit: int, stream: SocketStream
+    ) -> None:
         self._app = app
+        self._memory = memory
         self.stream = stream
         self._incoming = Incoming(stream, hosts, body_limit, app.interrupted)
 
@@ -78,14 +77,14 @@ class ServerConnection:
     async def _serve_one(self) -> bool:
         """Serve one request; return whether the connection can serve another."""
         try:
-            with self._app.space.transit() as transit:
+            with self._memory.transit() as transit:
                 request = await self._incoming.next(transit)
                 if request is None:
                     return False
                 self.stream.allow(None)
                 delivery = await self._app.answer(request)
                 transit.stored = request.method not in _READS
-            with self._app.space.transit() as transit:
+            with self._memory.transit() as transit:
                 if delivery.response is not None and isinstance(delivery.response.body, bytes):
                     transit.add(len(delivery.response.body))
                 return await self._deliver(delivery)
