@@ -48,15 +48,15 @@ def _state(state: CloudState, request: HttpRequest) -> JsonObject:
         "uploads": [
             {
                 "id": session.id,
-                "bucket": session.draft.bucket,
-                "name": session.draft.name,
+                "bucket": session.target.bucket,
+                "name": session.target.name,
                 "received": len(session.data),
             }
             for session in store.sessions.values()
             if session.finished is None and session.gone is None
         ],
         "multipartUploads": [
-            {"id": upload_id, "bucket": upload.draft.bucket, "name": upload.draft.name, "parts": sorted(upload.parts)}
+            {"id": upload_id, "bucket": upload.target.bucket, "name": upload.target.name, "parts": sorted(upload.parts)}
             for upload_id, upload in store.multiparts.items()
         ],
         "serviceAccounts": [account_resource(account) for account in store.iam.accounts.values()],

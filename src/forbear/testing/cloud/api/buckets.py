@@ -49,14 +49,14 @@ def insert(call: ApiCall) -> HttpResponse:
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read the metadata of a bucket, of a soft-deleted one with softDeleted=true and its generation."""
+    """Read the metadata of a bucket; with softDeleted=true and a generation, of a soft-deleted bucket."""
     bucket = _deleted(call) if query_flag(call.query, "softDeleted") else call.bucket()
     call.check_read(bucket)
     return _response(call, bucket)
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List the buckets of a project by name, the soft-deleted ones with softDeleted=true."""
+    """List the buckets of a project by name; with softDeleted=true, the soft-deleted ones."""
     project, prefix = text(call.query, "project"), call.query.get("prefix", "")
     deleted = query_flag(call.query, "softDeleted")
     # A name may have been deleted more than once, so the generation tells the buckets apart.
@@ -69,14 +69,14 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def patch(call: ApiCall) -> HttpResponse:
-    """Change the fields in the body and keep the others."""
+    """Change the fields of a bucket that are in the body, and keep its other fields."""
     bucket, body = call.bucket(), call.body()
     call.check_write(bucket)
     return _changed(call, bucket, merged(bucket.fields, bucket_fields(body)), body)
 
 
 def update(call: ApiCall) -> HttpResponse:
-    """Replace all fields."""
+    """Replace all writable fields of a bucket with those in the body."""
     bucket, body = call.bucket(), call.body()
     call.check_write(bucket)
     kept = {name: bucket.fields[name] for name in _FIXED if name in bucket.fields}
@@ -106,7 +106,10 @@ def restore(call: ApiCall) -> HttpResponse:
 
 
 def lock_retention_policy(call: ApiCall) -> HttpResponse:
-    """Lock the retention policy for good; as ifMetagenerationMatch is required, a repeated call fails."""
+    """Lock the retention policy of a bucket for good.
+
+    The query must have ifMetagenerationMatch, so that a repeated request fails with 412.
+    """
     bucket = call.bucket()
     if query_integer(call.query, "ifMetagenerationMatch") is None:
         raise required("ifMetagenerationMatch")
@@ -119,7 +122,7 @@ def lock_retention_policy(call: ApiCall) -> HttpResponse:
 
 
 def get_storage_layout(call: ApiCall) -> HttpResponse:
-    """Read the location of a bucket and whether it has folders, which clients ask before they move objects."""
+    """Read where a bucket is stored and whether it has folders; clients need that before they move objects."""
     bucket = call.bucket()
     location = str(bucket.fields.get("location") or "US").upper()
     layout: JsonObject = {

@@ -125,7 +125,7 @@ def _check_destination(call: ApiCall) -> None:
 
 
 def _copied(call: ApiCall, source: StoredObject) -> StoredObject:
-    """Write the copy; metadata in the body replaces all of the source's."""
+    """Copy the source to the destination of the path; metadata in the body replaces all metadata of the source."""
     check_source_key(source, call.request.headers)
     _check_destination(call)
     bucket = call.store.bucket(call.names["destinationBucket"])

@@ -46,7 +46,7 @@ def wants_media(request: HttpRequest) -> bool:
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List objects by name, grouped at a delimiter; with versions=true all versions."""
+    """List the objects of a bucket by name, grouped at a delimiter; with versions=true, all versions."""
     query, bucket = call.query, call.bucket()
     call.store.deleted_objects(bucket)  # removes those that can no longer be restored
     page = list_objects(bucket, query, versions=query_flag(query, "versions"))
@@ -55,7 +55,7 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def patch(call: ApiCall) -> HttpResponse:
-    """Change the fields in the body and keep the others."""
+    """Change the fields of an object that are in the body, and keep its other fields."""
     item, body = call.item(), call.body()
     call.check_write(item)
     fields = object_fields(body)
@@ -66,14 +66,14 @@ def patch(call: ApiCall) -> HttpResponse:
 
 
 def update(call: ApiCall) -> HttpResponse:
-    """Replace all fields."""
+    """Replace all writable fields of an object with those in the body."""
     item, body = call.item(), call.body()
     call.check_write(item)
     return _changed(call, item, merged({}, object_fields(body)), body)
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete the live version (in a versioned bucket it becomes noncurrent), or one generation for good."""
+    """Delete the live version of an object (a versioned bucket keeps it as noncurrent), or one generation for good."""
     item = call.item()
     call.check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)

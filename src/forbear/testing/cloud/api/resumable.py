@@ -1,4 +1,4 @@
-"""Receive uploads: check hashes and preconditions, and run resumable sessions; the JSON and XML APIs share it."""
+"""Receive uploads for the JSON and XML APIs: check hashes and preconditions, and run resumable sessions."""
 
 import re
 from collections.abc import Mapping
@@ -10,7 +10,7 @@ from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpRespo
 from forbear.testing.cloud.storage.encryption import key_error, read_key
 from forbear.testing.cloud.storage.fields import integer
 from forbear.testing.cloud.storage.model import StoredObject
-from forbear.testing.cloud.storage.sessions import Draft, UploadSession
+from forbear.testing.cloud.storage.sessions import TargetObject, UploadSession
 
 _HASH_FIELDS = {"crc32c": "crc32c", "md5": "md5Hash"}
 HASHES = tuple(_HASH_FIELDS.values())
@@ -19,16 +19,16 @@ HASHES = tuple(_HASH_FIELDS.values())
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18}|\*)|\*)/(\d{1,18}|\*)")
 
 
-def commit(call: ApiCall, draft: Draft, data: Content, operation: str) -> StoredObject:
+def commit(call: ApiCall, target: TargetObject, data: Content, operation: str) -> StoredObject:
     """Create the object, and log it as an effect of `operation`.
 
     Raise 412 unless the conditions hold at this moment, and 400 unless the data has the stated hashes.
     """
-    draft.conditions.check_write(call.store.bucket(draft.bucket).live(draft.name))
-    stated = {name: draft.fields[name] for name in HASHES if name in draft.fields}
+    target.conditions.check_write(call.store.bucket(target.bucket).live(target.name))
+    stated = {name: target.fields[name] for name in HASHES if name in target.fields}
     _check_hashes(data, {**stated, **_header_hashes(call.request)})
-    fields = {name: value for name, value in draft.fields.items() if name not in HASHES}
-    item = call.store.put(draft.bucket, draft.name, data, fields, acl=draft.acl, key_sha256=draft.key_sha256)
+    fields = {name: value for name, value in target.fields.items() if name not in HASHES}
+    item = call.store.put(target.bucket, target.name, data, fields, acl=target.acl, key_sha256=target.key_sha256)
     call.committed(item.resource, item.generation, operation)
     return item
 
@@ -51,25 +51,25 @@ def is_status_query(request: HttpRequest) -> bool:
     return request.headers.get("content-range", "").startswith("bytes */")
 
 
-def start(call: ApiCall, draft: Draft) -> UploadSession:
+def start(call: ApiCall, target: TargetObject) -> UploadSession:
     """Begin a session; raise 412 unless the conditions hold, which must also hold when the upload ends."""
-    draft.conditions.check_write(call.store.bucket(draft.bucket).live(draft.name))
+    target.conditions.check_write(call.store.bucket(target.bucket).live(target.name))
     length = call.request.headers.get("x-upload-content-length")
     total = None if length is None else integer(length, "X-Upload-Content-Length")
     if total is not None and total < 0:
         raise invalid("Invalid value for X-Upload-Content-Length: it must not be negative.")
-    session = UploadSession(f"upload-{call.store.next_id()}", draft, total)
+    session = UploadSession(f"upload-{call.store.next_id()}", target, total)
     call.store.open_session(session)
     return session
 
 
 def proceed(call: ApiCall, operation: str) -> UploadSession:
-    """Receive a chunk or a status query; create the object once every byte has arrived.
+    """Handle a chunk or a status query of a session, and return the session.
 
-    The session that is returned is then `finished`. `operation` is the one to log.
+    Once every byte has arrived, create the object, log it as an effect of `operation`, and finish the session.
     """
     session = _session(call)
-    if read_key(call.request.headers) not in {None, session.draft.key_sha256}:
+    if read_key(call.request.headers) not in {None, session.target.key_sha256}:
         raise key_error("The encryption key is not the one that the upload began with.")
     if session.finished is not None:
         return session
@@ -82,7 +82,7 @@ def proceed(call: ApiCall, operation: str) -> UploadSession:
         session.receive(offset, call.request.content)
     if session.complete:
         try:
-            item = commit(call, session.draft, session.data.content(), operation)
+            item = commit(call, session.target, session.data.content(), operation)
         except ApiError as error:
             # Wrong bytes stay wrong: a later query, which states no hash, must not create an object from them.
             if error.status == 400:
@@ -127,7 +127,7 @@ def keep_part(call: ApiCall, body: Content) -> UploadSession | None:
 
 
 def rewind(call: ApiCall, to: int) -> HttpResponse | None:
-    """Lose all but the first `to` bytes of a session, and respond with the rest; None if there is nothing to lose."""
+    """Drop all but the first `to` bytes of a session, and respond with what is left; None if there is nothing to drop."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is None or session.gone is not None or len(session.data) <= to:
         return None
@@ -145,7 +145,7 @@ def expire(call: ApiCall, status: int) -> None:
 def _session(call: ApiCall) -> UploadSession:
     """Return the session of the request; raise 404 if it does not exist, or its status if it has ended."""
     session = call.store.sessions.get(call.query["upload_id"])
-    if session is None or session.draft.bucket != call.names["bucket"]:
+    if session is None or session.target.bucket != call.names["bucket"]:
         raise not_found("The upload session")
     if session.gone is not None:
         raise ApiError(session.gone, "The upload session is gone: start a new one.")

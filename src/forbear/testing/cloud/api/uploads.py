@@ -12,7 +12,7 @@ from forbear.testing.cloud.operations import CANCEL, INSERT, QUERY, SEND, START
 from forbear.testing.cloud.storage.encryption import read_key
 from forbear.testing.cloud.storage.fields import json_object, text
 from forbear.testing.cloud.storage.retention import check_object_retention
-from forbear.testing.cloud.storage.sessions import Draft
+from forbear.testing.cloud.storage.sessions import TargetObject
 from forbear.testing.cloud.storage.writable import (
     acl_field,
     check_object_name,
@@ -72,10 +72,10 @@ def insert(call: ApiCall) -> HttpResponse:
 
 def _insert_at_once(call: ApiCall, metadata: JsonObject, content_type: str | None, data: Content) -> HttpResponse:
     """Create an object from one request."""
-    return object_response(call, commit(call, _draft(call, metadata, content_type), data, INSERT))
+    return object_response(call, commit(call, _target(call, metadata, content_type), data, INSERT))
 
 
-def _draft(call: ApiCall, metadata: JsonObject, content_type: str | None) -> Draft:
+def _target(call: ApiCall, metadata: JsonObject, content_type: str | None) -> TargetObject:
     """Read the object to create from the query, the headers and the metadata, with the hashes that it states."""
     bucket, name = call.bucket(), call.query.get("name") or text(metadata, "name")
     check_object_name(name)
@@ -85,14 +85,14 @@ def _draft(call: ApiCall, metadata: JsonObject, content_type: str | None) -> Dra
     fields.update({key: metadata[key] for key in HASHES if metadata.get(key)})
     check_object_retention(bucket, {}, fields)
     acl = acl_field(metadata, "acl") or predefined_acl(call.query, "predefinedAcl", bucket.project)
-    return Draft(bucket.name, name, fields, acl, call.conditions(), read_key(call.request.headers))
+    return TargetObject(bucket.name, name, fields, acl, call.conditions(), read_key(call.request.headers))
 
 
 def _start(call: ApiCall) -> HttpResponse:
     """Begin a resumable upload, and respond with the URL of its session."""
-    session = start(call, _draft(call, call.body(), call.request.headers.get("x-upload-content-type")))
-    query = urlencode({"uploadType": "resumable", "name": session.draft.name, "upload_id": session.id})
-    location = f"{call.base}/upload/storage/v1/b/{quote(session.draft.bucket, safe='')}/o?{query}"
+    session = start(call, _target(call, call.body(), call.request.headers.get("x-upload-content-type")))
+    query = urlencode({"uploadType": "resumable", "name": session.target.name, "upload_id": session.id})
+    location = f"{call.base}/upload/storage/v1/b/{quote(session.target.bucket, safe='')}/o?{query}"
     return HttpResponse(200, (("Location", location), ("X-GUploader-UploadID", session.id)))
 
 

@@ -135,7 +135,7 @@ def _object_of(call: ApiCall) -> tuple[str, str]:
     """Return the bucket and the name of the object that the call is about, for a copy the source; "" for no object."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
-        return session.draft.bucket, session.draft.name
+        return session.target.bucket, session.target.name
     try:
         return call.names["bucket"], call.names.get("object") or object_name(call)
     except ApiError:

@@ -58,14 +58,14 @@ def get(call: ApiCall) -> HttpResponse:
 
 
 def patch(call: ApiCall) -> HttpResponse:
-    """Change the fields that the updateMask in the body names."""
+    """Change the fields of a service account that the updateMask in the body names."""
     account, body = account_of(call), call.body()
     fields, mask = mapping(body, "serviceAccount"), update_mask(text(body, "updateMask"), _WRITABLE)
     return _changed(call, account, {_WRITABLE[name]: optional_text(fields, name) or "" for name in mask})
 
 
 def update(call: ApiCall) -> HttpResponse:
-    """Change the fields in the body."""
+    """Change the fields of a service account that are in the body."""
     account, body = account_of(call), call.body()
     values = {_WRITABLE[name]: optional_text(body, name) or "" for name in _WRITABLE if name in body}
     return _changed(call, account, values)
@@ -195,7 +195,7 @@ def set_key_disabled(call: ApiCall, *, disabled: bool) -> HttpResponse:
 
 
 def _new_key(call: ApiCall, account: ServiceAccount, algorithm: str, origin: str) -> AccountKey:
-    """Add a key to the account; raise 400 if it has ten."""
+    """Add a key to the account; raise 400 if it has ten keys."""
     if len(account.keys) >= _MAX_KEYS:
         raise failed_precondition("Precondition check failed.")
     number = call.store.next_id()

@@ -42,7 +42,7 @@ def create(call: ApiCall) -> HttpResponse:
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List the roles by id; with showDeleted=true also deleted ones, with view=FULL their permissions too."""
+    """List the roles of a project by id: with showDeleted=true also deleted ones, with view=FULL their permissions."""
     full = enum_name(call.query, "view", _VIEWS) == "FULL"
     deleted = query_flag(call.query, "showDeleted")
     roles = {
@@ -61,7 +61,10 @@ def get(call: ApiCall) -> HttpResponse:
 
 
 def patch(call: ApiCall) -> HttpResponse:
-    """Change the fields that updateMask names, by default those in the body; respond 409 ABORTED for an old etag."""
+    """Change the fields of a role that updateMask names, by default those in the body.
+
+    Respond 409 ABORTED if the etag in the body is an old one.
+    """
     role, body = _role(call), call.body()
     fields, mask = _fields(body), call.query.get("updateMask")
     names = update_mask(mask, _WRITABLE) if mask else list(fields)

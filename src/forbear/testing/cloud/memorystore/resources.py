@@ -52,7 +52,7 @@ _CLUSTER_ENUMS = {
 
 @dataclass(frozen=True, slots=True)
 class ResourceKind:
-    """What differs between instances and clusters.
+    """The differences between instances and clusters.
 
     `id_parameter` is the query parameter with the id of a new resource, and `ready` the state without a job.
     `has_request_ids` says whether the API accepts request ids. `writable` are the fields that a patch can change.

@@ -99,7 +99,7 @@ def query_flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def text(body: Mapping[str, Json], name: str) -> str:
-    """Return a string; raise 400 if it is absent or empty."""
+    """Return the string in the field `name`; raise 400 if it is absent or empty."""
     value = optional_text(body, name)
     if not value:
         raise required(name)
@@ -107,7 +107,7 @@ def text(body: Mapping[str, Json], name: str) -> str:
 
 
 def optional_text(body: Mapping[str, Json], name: str) -> str | None:
-    """Return a string, or None if it is absent."""
+    """Return the string in the field `name`, or None if it is absent."""
     value = body.get(name)
     if value is not None and not isinstance(value, str):
         raise _invalid(name, value, "a string")
@@ -115,9 +115,9 @@ def optional_text(body: Mapping[str, Json], name: str) -> str | None:
 
 
 def enum_name(body: Mapping[str, Json], name: str, enum: Mapping[int, str]) -> str:
-    """Return the name of an enum value; `enum` has the allowed names by number.
+    """Return the enum value in the field `name` by its name; clients may send its name or its number.
 
-    Google's APIs accept the name and the number. Return the first name if the field is absent or empty.
+    `enum` maps the allowed numbers to names. Its first name is the default of an absent or empty field.
     """
     value = body.get(name)
     if value is None or value == "":
@@ -137,7 +137,7 @@ def with_enum_names(body: Mapping[str, Json], enums: Mapping[str, Mapping[int, s
 
 
 def update_mask(mask: str, writable: Collection[str]) -> list[str]:
-    """Return the field names in an `updateMask`, a comma-separated list; raise 400 unless all are `writable`."""
+    """Return the field names in an update mask, a list with commas; raise 400 unless all of them are `writable`."""
     names = [name.strip() for name in mask.split(",")]
     unknown = next((name for name in names if name not in writable), None)
     if unknown is not None:
@@ -158,7 +158,7 @@ def instant(value: str, name: str) -> datetime:
 
 
 def mapping(body: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    """Return a nested object, empty if the field is absent."""
+    """Return the object in the field `name`, empty if it is absent."""
     value = body.get(name)
     if value is None:
         return {}
@@ -168,12 +168,12 @@ def mapping(body: Mapping[str, Json], name: str) -> Mapping[str, Json]:
 
 
 def texts(body: Mapping[str, Json], name: str) -> list[str]:
-    """Return a list of strings, empty if the field is absent."""
+    """Return the list of strings in the field `name`, empty if it is absent."""
     return _entries(body, name, lambda entry: entry if isinstance(entry, str) else None, "string")
 
 
 def items(body: Mapping[str, Json], name: str) -> list[Mapping[str, Json]]:
-    """Return a list of objects, empty if the field is absent."""
+    """Return the list of objects in the field `name`, empty if it is absent."""
     return _entries(body, name, lambda entry: entry if isinstance(entry, Mapping) else None, "object")
 
 

@@ -12,10 +12,10 @@ CHUNK = 262_144
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
-    """An object that an upload is to create: everything but its bytes.
+class TargetObject:
+    """The description of an object that an upload is to create: everything but its bytes.
 
-    `fields` may contain the hashes that the client claims, and `acl` is None for the bucket's default.
+    `fields` may contain the hashes that the client states, and `acl` is None for the bucket's default.
     """
 
     bucket: str
@@ -31,7 +31,7 @@ class UploadSession:
     """A resumable upload; `total` is the size in bytes, None while the client has not said it."""
 
     id: str
-    draft: Draft
+    target: TargetObject
     total: int | None
     data: Growing = field(default_factory=Growing)
     finished: StoredObject | None = None
@@ -87,7 +87,7 @@ class UploadSession:
 class MultipartUpload:
     """A multipart upload of the XML API that is not complete; `parts` has their content by number."""
 
-    draft: Draft
+    target: TargetObject
     parts: dict[int, Content] = field(default_factory=dict[int, Content])
 
 

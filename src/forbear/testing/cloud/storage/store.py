@@ -212,12 +212,12 @@ class Store:
         self.space.claim(sum(map(weigh, contents)))
 
     def open_session(self, session: UploadSession) -> None:
-        """Keep an upload session; from 10 000 sessions on, forget an old one that is over."""
+        """Keep an upload session; if there are 10 000, forget an old one that has ended."""
         _make_room(self.sessions, lambda old: old.finished is not None or old.gone is not None)
         self.sessions[session.id] = session
 
     def keep_rewrite(self, token: str, rewrite: Rewrite) -> None:
-        """Keep the progress of a rewrite; from 10 000 rewrites on, forget the oldest."""
+        """Keep the progress of a rewrite under its token; if there are 10 000, forget the oldest."""
         _make_room(self.rewrites)
         self.rewrites[token] = rewrite
 
@@ -228,12 +228,12 @@ class Store:
                 bucket.folders[parent] = Folder(parent, self.now(), self.now())
 
     def keep_operation(self, bucket: Bucket, number: str, operation: JsonObject) -> None:
-        """Keep a finished operation; from 10 000 operations on, forget the oldest."""
+        """Keep a finished operation of a bucket; if there are 10 000, forget the oldest."""
         _make_room(bucket.operations)
         bucket.operations[number] = operation
 
     def touch(self, thing: Bucket | StoredObject | Folder) -> None:
-        """Count a change of metadata: raise the metageneration and set the time of the update."""
+        """Record a change of metadata: raise the metageneration and set the time of the update."""
         thing.metageneration += 1
         thing.updated = self.now()
 
@@ -273,7 +273,7 @@ class Store:
         """Return the memory that everything takes, in bytes."""
         with self.lock:
             # A finished session has an object without its bytes, which must not count once more.
-            sessions = [(session.id, session.draft, session.data) for session in self.sessions.values()]
+            sessions = [(session.id, session.target, session.data) for session in self.sessions.values()]
             iam = (self.iam.accounts, self.iam.roles, self.iam.policies, self.iam.unseen)
             # Resources and jobs refer to each other, so their parts are counted.
             resources = [resource.fields for resource in self.memorystore.resources.values()]
@@ -289,7 +289,7 @@ def _drop_expired(things: list[_Deleted], now: float) -> list[_Deleted]:
 
 
 def _make_room(entries: dict[str, _Entry], over: Callable[[_Entry], bool] = lambda _: True) -> None:
-    """At the limit of 10 000 entries, remove the first of the oldest 100 that is over; if none is, remove none."""
+    """If there are 10 000 entries, remove the first of the oldest 100 for which `over` returns True."""
     if len(entries) >= _MAX_UNFINISHED:
         oldest = next((name for name, entry in islice(entries.items(), 100) if over(entry)), None)
         if oldest is not None:

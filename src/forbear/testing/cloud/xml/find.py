@@ -47,7 +47,7 @@ def source(headers: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def _kind(request: HttpRequest, names: Mapping[str, str]) -> str:
-    """Return the last part of the operation id: what the query and the headers ask for, "" for nothing special."""
+    """Return the last part of the operation id, which the query and the headers determine; "" for a plain request."""
     query, copied = request.query, source(request.headers) if request.method == "PUT" else None
     if "upload_id" in query:
         return "session.status" if request.method == "PUT" and is_status_query(request) else "session"

@@ -11,7 +11,7 @@ from forbear.testing.cloud.http.messages import ApiError, Headers, JsonObject, i
 from forbear.testing.cloud.storage.conditions import Conditions, check_etag, read_conditions
 from forbear.testing.cloud.storage.encryption import read_key
 from forbear.testing.cloud.storage.model import Bucket, StoredObject, nested
-from forbear.testing.cloud.storage.sessions import Draft
+from forbear.testing.cloud.storage.sessions import TargetObject
 from forbear.testing.cloud.storage.writable import check_object_name, predefined_acl
 
 _FIELDS = {
@@ -32,11 +32,11 @@ def goog(headers: Mapping[str, str], name: str) -> str | None:
     return headers.get(f"x-goog-{name}", headers.get(f"x-amz-{name}"))
 
 
-def draft(headers: Mapping[str, str], bucket: Bucket, name: str) -> Draft:
+def target(headers: Mapping[str, str], bucket: Bucket, name: str) -> TargetObject:
     """Read the object that a request is to create: metadata, access controls, preconditions and encryption key."""
     check_object_name(name)
     grants = acl(headers, bucket.project)
-    return Draft(bucket.name, name, fields(headers), grants, conditions(headers), read_key(headers))
+    return TargetObject(bucket.name, name, fields(headers), grants, conditions(headers), read_key(headers))
 
 
 def conditions(headers: Mapping[str, str], prefix: str = "x-goog-if-") -> Conditions:
@@ -87,12 +87,12 @@ def custom_metadata(item: StoredObject) -> Headers:
 
 
 def version(item: StoredObject) -> Headers:
-    """Return the response headers of a write, which describe the version that it created."""
+    """Return the response headers that describe the version that a write has created."""
     return (("ETag", quoted(etag_of(item))), *generation(item))
 
 
 def generation(item: StoredObject) -> Headers:
-    """Return the response headers of a write whose body has the entity tag."""
+    """Return the response headers that describe a version, without the entity tag, which the body contains."""
     return (
         ("x-goog-generation", str(item.generation)),
         ("x-goog-metageneration", str(item.metageneration)),

@@ -24,10 +24,10 @@ def start(call: ApiCall) -> HttpResponse:
 
     If the response is lost, nobody knows the id, and at the service the upload costs money until it is aborted.
     """
-    draft = headers.draft(call.request.headers, find_bucket(call), call.names["object"])
+    target = headers.target(call.request.headers, find_bucket(call), call.names["object"])
     upload_id = f"multipart-{call.store.next_id()}"
-    call.store.multiparts[upload_id] = MultipartUpload(draft)
-    call.committed(f"{draft.bucket}/{draft.name}")
+    call.store.multiparts[upload_id] = MultipartUpload(target)
+    call.committed(f"{target.bucket}/{target.name}")
     return xml_response(node("InitiateMultipartUploadResult", *_names(call, upload_id)), namespace=MULTIPART)
 
 
@@ -66,9 +66,9 @@ def list_uploads(call: ApiCall) -> HttpResponse:
     """List the uploads to a bucket that are neither complete nor aborted."""
     bucket = find_bucket(call)
     uploads = [
-        node("Upload", leaf("Key", upload.draft.name), leaf("UploadId", upload_id))
+        node("Upload", leaf("Key", upload.target.name), leaf("UploadId", upload_id))
         for upload_id, upload in call.store.multiparts.items()
-        if upload.draft.bucket == bucket.name
+        if upload.target.bucket == bucket.name
     ]
     return xml_response(node("ListMultipartUploadsResult", leaf("Bucket", bucket.name), *uploads), namespace=MULTIPART)
 
@@ -76,7 +76,7 @@ def list_uploads(call: ApiCall) -> HttpResponse:
 def complete(call: ApiCall) -> HttpResponse:
     """Join the parts that the body names into an object; preconditions, which are not documented, have no effect."""
     upload = _upload(call)
-    draft = upload.draft
+    target = upload.target
     wanted = [
         (integer(part.value("PartNumber"), "PartNumber"), part.value("ETag") or "")
         for part in read(call.request.body, "CompleteMultipartUpload").all("Part")
@@ -90,13 +90,13 @@ def complete(call: ApiCall) -> HttpResponse:
     if any(len(part) < _MIN_SIZE for part in data[:-1]):
         raise ApiError(400, f"A part other than the last must have at least {_MIN_SIZE} bytes.", "EntityTooSmall")
     item = call.store.put(
-        draft.bucket,
-        draft.name,
+        target.bucket,
+        target.name,
         joined(data),
-        draft.fields,
-        acl=draft.acl,
+        target.fields,
+        acl=target.acl,
         components=len(data),
-        key_sha256=draft.key_sha256,
+        key_sha256=target.key_sha256,
     )
     del call.store.multiparts[call.query["uploadId"]]
     call.committed(item.resource, item.generation)
@@ -107,9 +107,9 @@ def complete(call: ApiCall) -> HttpResponse:
 
 def abort(call: ApiCall) -> HttpResponse:
     """Delete an upload with its parts."""
-    draft = _upload(call).draft
+    target = _upload(call).target
     del call.store.multiparts[call.query["uploadId"]]
-    call.committed(f"{draft.bucket}/{draft.name}")
+    call.committed(f"{target.bucket}/{target.name}")
     return NO_CONTENT
 
 
@@ -127,10 +127,10 @@ def _store(call: ApiCall, data: Content) -> str:
     number = integer(call.query.get("partNumber"), "partNumber")
     if not 1 <= number <= _MAX_PARTS:
         raise invalid(f"Invalid value for partNumber: it must be from 1 to {_MAX_PARTS}, got {number}.")
-    if read_key(call.request.headers) != upload.draft.key_sha256:
+    if read_key(call.request.headers) != upload.target.key_sha256:
         raise key_error("A part needs the encryption key that its upload began with.")
     upload.parts[number] = data
-    call.committed(f"{upload.draft.bucket}/{upload.draft.name}?partNumber={number}")
+    call.committed(f"{upload.target.bucket}/{upload.target.name}?partNumber={number}")
     return etag_of_part(data)
 
 
@@ -139,7 +139,7 @@ def _upload(call: ApiCall) -> MultipartUpload:
     find_bucket(call)
     upload = call.store.multiparts.get(call.query["uploadId"])
     names = (call.names["bucket"], call.names["object"])
-    if upload is None or (upload.draft.bucket, upload.draft.name) != names:
+    if upload is None or (upload.target.bucket, upload.target.name) != names:
         raise no_such_upload()
     return upload
 

@@ -32,15 +32,15 @@ def get(call: ApiCall) -> HttpResponse:
 
 def put(call: ApiCall) -> HttpResponse:
     """Write an object in one request."""
-    draft, body = headers.draft(call.request.headers, find_bucket(call), call.names["object"]), call.request.content
+    target, body = headers.target(call.request.headers, find_bucket(call), call.names["object"]), call.request.content
     md5 = call.request.headers.get("content-md5")
     if md5 is not None and md5 != body.md5:
         raise ApiError(400, "The Content-MD5 you specified did not match what we received.", "BadDigest")
-    return HttpResponse(200, headers.version(resumable.commit(call, draft, body, call.operation)))
+    return HttpResponse(200, headers.version(resumable.commit(call, target, body, call.operation)))
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete the live version (in a versioned bucket it becomes noncurrent), or one generation for good."""
+    """Delete the live version of an object (a versioned bucket keeps it as noncurrent), or one generation for good."""
     item = _item(call)
     headers.conditions(call.request.headers).check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
@@ -52,11 +52,11 @@ def copy(call: ApiCall) -> HttpResponse:
     """Copy an object with its metadata, or with that in the headers if x-goog-metadata-directive is REPLACE."""
     original, bucket = source_of(call), find_bucket(call)
     check_source_key(original, call.request.headers)
-    draft = headers.draft(call.request.headers, bucket, call.names["object"])
-    draft.conditions.check_write(bucket.live(draft.name))
+    target = headers.target(call.request.headers, bucket, call.names["object"])
+    target.conditions.check_write(bucket.live(target.name))
     replaces = (headers.goog(call.request.headers, "metadata-directive") or "COPY").upper() == "REPLACE"
-    fields = draft.fields if replaces else original.fields
-    item = call.store.copy(original, draft.bucket, draft.name, fields, draft.acl, draft.key_sha256)
+    fields = target.fields if replaces else original.fields
+    item = call.store.copy(original, target.bucket, target.name, fields, target.acl, target.key_sha256)
     call.committed(item.resource, item.generation)
     result = node("CopyObjectResult", leaf("ETag", quoted(etag_of(item))), leaf("LastModified", moment(item.updated)))
     return xml_response(result, headers=headers.generation(item))
@@ -68,28 +68,28 @@ def compose(call: ApiCall) -> HttpResponse:
     The preconditions in the headers apply to the new object, those in the body to its components.
     """
     bucket = find_bucket(call)
-    draft = headers.draft(call.request.headers, bucket, call.names["object"])
+    target = headers.target(call.request.headers, bucket, call.names["object"])
     components = list(read(call.request.body, "ComposeRequest").all("Component"))
     if not 1 <= len(components) <= _MAX_COMPONENTS:
         raise invalid(f"The number of components must be from 1 to {_MAX_COMPONENTS}, got {len(components)}.")
     sources = [_component(call, component) for component in components]
-    draft.conditions.check_write(bucket.live(draft.name))
+    target.conditions.check_write(bucket.live(target.name))
     for component in sources:
         check_key(component, call.request.headers)
-    item = call.store.compose(sources, draft.bucket, draft.name, draft.fields, draft.acl, draft.key_sha256)
+    item = call.store.compose(sources, target.bucket, target.name, target.fields, target.acl, target.key_sha256)
     call.committed(item.resource, item.generation)
     return HttpResponse(200, headers.version(item))
 
 
 def source_of(call: ApiCall) -> StoredObject:
     """Return the source of a copy; raise 412 unless it meets the preconditions in the headers."""
-    given = call.request.headers
-    bucket, name = source(given) or ("", "")
-    generation = headers.goog(given, "copy-source-generation")
+    request = call.request.headers
+    bucket, name = source(request) or ("", "")
+    generation = headers.goog(request, "copy-source-generation")
     item = _version(call, bucket, name, None if generation is None else integer(generation, "copy-source-generation"))
-    headers.conditions(given, "x-goog-copy-source-if-").check_write(item)
+    headers.conditions(request, "x-goog-copy-source-if-").check_write(item)
     etags = {f"if-{kind}": value for kind in ("match", "none-match")
-             if (value := headers.goog(given, f"copy-source-if-{kind}")) is not None}  # fmt: skip
+             if (value := headers.goog(request, f"copy-source-if-{kind}")) is not None}  # fmt: skip
     try:
         check_etag(etags, etag_of(item))
     except ApiError as error:
@@ -99,10 +99,10 @@ def source_of(call: ApiCall) -> StoredObject:
 
 def start_session(call: ApiCall) -> HttpResponse:
     """Begin a resumable upload, and respond with the URL of its session."""
-    draft = headers.draft(call.request.headers, find_bucket(call), call.names["object"])
+    target = headers.target(call.request.headers, find_bucket(call), call.names["object"])
     if (headers.goog(call.request.headers, "resumable") or "").lower() != "start":
         raise invalid("Invalid value for x-goog-resumable: it must be start.")
-    session = resumable.start(call, draft)
+    session = resumable.start(call, target)
     location = f"{call.base}{call.request.path}?upload_id={session.id}"
     return HttpResponse(201, (("Location", location), ("X-GUploader-UploadID", session.id)))
 
