@@ -1,4 +1,4 @@
-"""Access control lists and IAM policies: kept and guarded, though nothing is ever denied."""
+"""Access control lists and IAM policies: stored and guarded by etags, but never enforced."""
 
 import httpx
 import pytest
@@ -15,7 +15,7 @@ from forbear.testing.cloud import Cloud
     ],
 )
 def test_entries(cloud: Cloud, http: httpx.Client, path: str, kind: str) -> None:
-    """Entries can be added, read, changed, listed and removed, each change counted and raising the metageneration."""
+    """Entries can be added, read, changed, listed and removed; a change is one effect and raises the metageneration."""
     cloud.store.put("bkt", "a/b", b"x")
     made = http.post(path, json={"entity": "allUsers", "role": "READER"})
     assert (made.status_code, made.json()["kind"]) == (200, f"storage#{kind}")
@@ -24,8 +24,8 @@ def test_entries(cloud: Cloud, http: httpx.Client, path: str, kind: str) -> None
     assert http.put(f"{path}/allUsers", json={"role": "READER"}).json()["role"] == "READER"
     assert "allUsers" in [entry["entity"] for entry in http.get(path).json()["items"]]
     assert http.delete(f"{path}/allUsers").status_code == 204
-    for reply in (http.get(f"{path}/allUsers"), http.delete(f"{path}/allUsers")):
-        assert reply.status_code == 404
+    for response in (http.get(f"{path}/allUsers"), http.delete(f"{path}/allUsers")):
+        assert response.status_code == 404
     assert http.patch(f"{path}/allUsers", json={"role": "OWNER"}).status_code == 404
     assert http.post(path, json={"entity": "allUsers"}).status_code == 400
     assert len(cloud.effects) == 4
@@ -34,7 +34,7 @@ def test_entries(cloud: Cloud, http: httpx.Client, path: str, kind: str) -> None
 
 
 def test_uniform_access_refuses_entries(http: httpx.Client) -> None:
-    """With uniform bucket-level access there are no entries to change."""
+    """With uniform bucket-level access, every request about entries fails."""
     uniform = {"iamConfiguration": {"uniformBucketLevelAccess": {"enabled": True}}}
     http.patch("/storage/v1/b/bkt", json=uniform)
     assert http.get("/storage/v1/b/bkt/acl").status_code == 400
@@ -43,8 +43,8 @@ def test_uniform_access_refuses_entries(http: httpx.Client) -> None:
 def test_predefined_lists(cloud: Cloud, http: httpx.Client) -> None:
     """A predefined list replaces the entries."""
     cloud.store.put("bkt", "o", b"x")
-    reply = http.patch("/storage/v1/b/bkt/o/o?predefinedAcl=publicRead&projection=full", json={})
-    entries = {entry["entity"]: entry["role"] for entry in reply.json()["acl"]}
+    response = http.patch("/storage/v1/b/bkt/o/o?predefinedAcl=publicRead&projection=full", json={})
+    entries = {entry["entity"]: entry["role"] for entry in response.json()["acl"]}
     assert entries == {"project-owners-p": "OWNER", "allUsers": "READER"}
     http.patch("/storage/v1/b/bkt?predefinedAcl=private&predefinedDefaultObjectAcl=authenticatedRead", json={})
     assert cloud.store.bucket("bkt").acl == {"project-owners-p": "OWNER"}
@@ -53,7 +53,7 @@ def test_predefined_lists(cloud: Cloud, http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("path", ["/storage/v1/b/bkt/iam", "/storage/v1/b/bkt/o/o/iam"])
 def test_policies(cloud: Cloud, http: httpx.Client, path: str) -> None:
-    """A policy is written under its etag: of two writers that read the same one, the second fails."""
+    """A policy is written under its etag: if two writers have read the same policy, the second write fails."""
     cloud.store.put("bkt", "o", b"x")
     policy = http.get(path).json()
     policy["bindings"].append({"role": "roles/storage.objectViewer", "members": ["user:a@example.com"]})
@@ -67,13 +67,13 @@ def test_policies(cloud: Cloud, http: httpx.Client, path: str) -> None:
 
 @pytest.mark.parametrize("body", [{"etag": 5}, {"bindings": {}}, {"bindings": [{}]}, {"bindings": ["x"]}])
 def test_bad_policies(cloud: Cloud, http: httpx.Client, body: object) -> None:
-    """A policy of another shape is refused."""
+    """A policy of the wrong shape is refused."""
     assert http.put("/storage/v1/b/bkt/iam", json=body).status_code == 400
     assert len(cloud.effects) == 0
 
 
 def test_permissions(http: httpx.Client) -> None:
-    """Every permission asked about is granted."""
+    """Every permission in a test of permissions is granted."""
     path = "/storage/v1/b/bkt/iam/testPermissions"
     assert http.get(f"{path}?permissions=a&permissions=b").json()["permissions"] == ["a", "b"]
     assert http.get(path).status_code == 400

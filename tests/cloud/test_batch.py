@@ -1,4 +1,4 @@
-"""Batches: each request in one is performed on its own, with its own effect, precondition and error."""
+"""Batches: the cloud performs each request on its own, with its own effect, precondition and error."""
 
 import json
 
@@ -11,7 +11,7 @@ OBJECTS = "/storage/v1/b/bkt/o"
 
 
 def part(line: str, body: str = "", content_id: str = "<a+1>", *headers: str) -> str:
-    """One part of a batch."""
+    """Return one part of a batch."""
     fields = "".join(f"{header}\r\n" for header in headers)
     outer = f"Content-Type: application/http\r\nContent-ID: {content_id}\r\n\r\n"
     return f"{outer}{line} HTTP/1.1\r\n{fields}Content-Length: {len(body)}\r\n\r\n{body}"
@@ -23,18 +23,18 @@ def send(http: httpx.Client, *parts: str, path: str = "/batch/storage/v1", **hea
     return http.post(path, content=body, headers={"Content-Type": "multipart/mixed; boundary=x", **headers})
 
 
-def statuses(reply: httpx.Response) -> list[int]:
-    """The statuses of the responses in a batch."""
-    assert reply.status_code == 200
-    return [int(each[:3]) for each in reply.text.split("HTTP/1.1 ")[1:]]
+def statuses(response: httpx.Response) -> list[int]:
+    """Return the statuses of the responses in a batch."""
+    assert response.status_code == 200
+    return [int(each[:3]) for each in response.text.split("HTTP/1.1 ")[1:]]
 
 
 @pytest.mark.parametrize("path", ["/batch", "/batch/storage/v1"])
 def test_each_for_itself(cloud: Cloud, http: httpx.Client, path: str) -> None:
-    """One that fails does not stop the others; each effect is counted, each condition enforced."""
+    """A request that fails does not stop the others; each effect is logged and each precondition checked."""
     for name in "abc":
         cloud.store.put("bkt", name, b"x")
-    reply = send(
+    response = send(
         http,
         part(f"DELETE {OBJECTS}/a"),
         part(f"DELETE {OBJECTS}/b?ifGenerationMatch=1"),
@@ -43,8 +43,8 @@ def test_each_for_itself(cloud: Cloud, http: httpx.Client, path: str) -> None:
         part("GET /storage/v1/nowhere"),
         path=path,
     )
-    assert statuses(reply) == [204, 412, 200, 404, 404]
-    assert "Content-ID: <response-x+2>" in reply.text
+    assert statuses(response) == [204, 412, 200, 404, 404]
+    assert "Content-ID: <response-x+2>" in response.text
     assert [(each.operation, each.resource) for each in cloud.effects] == [
         ("storage.objects.delete", "bkt/a"),
         ("storage.objects.patch", "bkt/c"),
@@ -54,7 +54,7 @@ def test_each_for_itself(cloud: Cloud, http: httpx.Client, path: str) -> None:
 
 
 def test_lost_and_refused_batches(cloud: Cloud, http: httpx.Client) -> None:
-    """A fault strikes a batch as a whole: before it nothing is done, after it everything."""
+    """A fault applies to the whole batch: before it no request is performed, after it all are."""
     for name in "ab":
         cloud.store.put("bkt", name, b"x")
     cloud.fault(Fault.status(503, operation="storage.batch"), Fault.reset(when="after", operation="storage.batch"))
@@ -78,7 +78,7 @@ def test_lost_and_refused_batches(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_what_is_no_part(cloud: Cloud, http: httpx.Client, inner: str) -> None:
-    """Batches in a batch, bytes of objects and other APIs are refused one by one."""
+    """A batch inside a batch, a request for bytes and a request of another API fail, each on its own."""
     cloud.store.put("bkt", "o", b"x")
     assert statuses(send(http, inner, part(f"GET {OBJECTS}/o"))) == [400, 200]
 
@@ -100,13 +100,13 @@ def test_what_is_no_part(cloud: Cloud, http: httpx.Client, inner: str) -> None:
     ],
 )
 def test_no_batches(cloud: Cloud, http: httpx.Client, body: bytes, kind: str, status: int) -> None:
-    """A request that is no batch is refused as a whole, and has no effect."""
+    """A malformed batch is refused as a whole and has no effect."""
     assert http.post("/batch/storage/v1", content=body, headers={"Content-Type": kind}).status_code == status
     assert cloud.effects.count() == 0
 
 
 def test_too_many(http: httpx.Client) -> None:
-    """A batch has 100 requests at the most."""
+    """A batch with more than 100 requests is refused."""
     get = part("GET /storage/v1/b/bkt")
     assert len(statuses(send(http, *[get] * 100))) == 100
     assert send(http, *[get] * 101).status_code == 400

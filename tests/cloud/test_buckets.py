@@ -1,4 +1,4 @@
-"""Buckets: creating, reading, changing, listing, locking and deleting them."""
+"""Buckets: create, read, change, list, lock and delete them."""
 
 import httpx
 import pytest
@@ -7,7 +7,7 @@ from forbear.testing.cloud import Cloud
 
 
 def test_insert_get_delete(cloud: Cloud, http: httpx.Client) -> None:
-    """A bucket appears with its metadata, can be read, and is gone after its deletion."""
+    """A new bucket has its metadata, can be read, and is gone after its deletion."""
     made = http.post("/storage/v1/b?project=p", json={"name": "fresh", "location": "EU", "labels": {"a": "b"}})
     assert made.status_code == 200
     assert made.json()["location"] == "EU"
@@ -35,27 +35,27 @@ def test_insert_get_delete(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_insert_refuses(cloud: Cloud, http: httpx.Client, query: str, body: object, reason: str) -> None:
-    """A bucket that is not described properly is refused with the reason, and not made."""
-    reply = http.post(f"/storage/v1/b{query}", json=body)
-    assert reply.status_code == 400
-    assert reply.json()["error"]["errors"][0]["reason"] == reason
+    """An invalid bucket is refused with the reason, and not created."""
+    response = http.post(f"/storage/v1/b{query}", json=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["errors"][0]["reason"] == reason
     assert "fresh" not in cloud.store.buckets
     assert len(cloud.effects) == 0
 
 
 def test_insert_twice_conflicts(http: httpx.Client) -> None:
-    """A name can be taken once."""
+    """A name can be used once."""
     assert http.post("/storage/v1/b?project=p", json={"name": "bkt"}).status_code == 409
 
 
 def test_delete_refuses_a_full_bucket(cloud: Cloud, http: httpx.Client) -> None:
-    """A bucket with an object in it stays."""
+    """A bucket with an object in it cannot be deleted."""
     cloud.store.put("bkt", "o", b"x")
     assert http.delete("/storage/v1/b/bkt").status_code == 409
 
 
 def test_patch_merges_and_update_replaces(http: httpx.Client) -> None:
-    """A patch keeps what it does not name and removes what it sets to null; an update keeps nothing."""
+    """A patch keeps the fields that it does not name and removes those that are null; an update keeps none."""
     http.patch("/storage/v1/b/bkt", json={"labels": {"a": "1", "b": "2"}, "rpo": "DEFAULT"})
     patched = http.patch("/storage/v1/b/bkt", json={"labels": {"a": None, "c": "3"}}).json()
     assert patched["labels"] == {"b": "2", "c": "3"}
@@ -67,7 +67,7 @@ def test_patch_merges_and_update_replaces(http: httpx.Client) -> None:
 
 
 def test_metageneration_guards_a_patch(cloud: Cloud, http: httpx.Client) -> None:
-    """Of two patches on the same metageneration the second fails, and changes nothing."""
+    """Of two patches with the same metageneration, the second fails and changes nothing."""
     first = http.patch("/storage/v1/b/bkt?ifMetagenerationMatch=1", json={"labels": {"a": "1"}})
     second = http.patch("/storage/v1/b/bkt?ifMetagenerationMatch=1", json={"labels": {"a": "2"}})
     assert (first.status_code, second.status_code) == (200, 412)
@@ -76,7 +76,7 @@ def test_metageneration_guards_a_patch(cloud: Cloud, http: httpx.Client) -> None
 
 
 def test_list_in_pages(cloud: Cloud, http: httpx.Client) -> None:
-    """The pages of a listing join up, without repeats, within the project and prefix asked for."""
+    """The pages of a listing contain every bucket of the project and prefix once."""
     for number in range(5):
         cloud.store.create_bucket(f"many-{number}")
     cloud.store.create_bucket("many-x", project="other")
@@ -92,7 +92,7 @@ def test_list_in_pages(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_lock_retention_policy_succeeds_once(http: httpx.Client) -> None:
-    """Locking needs the metageneration, and a repeat of the same request fails with 412."""
+    """The lock requires the metageneration, and a repeated request fails with 412."""
     assert http.post("/storage/v1/b/bkt/lockRetentionPolicy").status_code == 400
     assert http.post("/storage/v1/b/bkt/lockRetentionPolicy?ifMetagenerationMatch=1").status_code == 400
     http.patch("/storage/v1/b/bkt", json={"retentionPolicy": {"retentionPeriod": "60"}})
@@ -102,7 +102,7 @@ def test_lock_retention_policy_succeeds_once(http: httpx.Client) -> None:
 
 
 def test_projection_full_shows_access_controls(http: httpx.Client) -> None:
-    """Access controls appear only when asked for."""
+    """Access controls appear only with projection=full."""
     assert "acl" not in http.get("/storage/v1/b/bkt").json()
     full = http.get("/storage/v1/b/bkt?projection=full").json()
     assert {entry["entity"] for entry in full["acl"]} >= {"project-owners-p"}

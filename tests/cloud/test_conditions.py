@@ -1,4 +1,4 @@
-"""Preconditions: every one is enforced, 0 is a value, reads and writes fail differently."""
+"""Preconditions: each one is checked, 0 is a value, and reads and writes fail with different statuses."""
 
 import httpx
 import pytest
@@ -10,7 +10,7 @@ OBJECT = "/storage/v1/b/bkt/o/o"
 
 
 def test_generation_zero_means_must_not_exist(cloud: Cloud, http: httpx.Client) -> None:
-    """Of two uploads with ifGenerationMatch=0 one is made and the other fails."""
+    """Of two uploads with ifGenerationMatch=0, the first creates the object and the second fails."""
     assert http.post(f"{UPLOAD}&ifGenerationMatch=0", content=b"1").status_code == 200
     assert http.post(f"{UPLOAD}&ifGenerationMatch=0", content=b"2").status_code == 412
     assert cloud.store.object("bkt", "o").data == b"1"
@@ -38,7 +38,7 @@ def test_generation_zero_means_must_not_exist(cloud: Cloud, http: httpx.Client) 
     ],
 )
 def test_each_condition(cloud: Cloud, http: httpx.Client, name: str, value: str, write: int, read: int) -> None:
-    """Each condition lets a read and a write pass or fails them, with 412 for a write and 304 or 412 for a read."""
+    """Each condition allows or refuses a read and a write: with 412 a write, with 304 or 412 a read."""
     generation = cloud.store.put("bkt", "o", b"x").generation
     query = {name: value.replace("same", str(generation)).replace("other", "7")}
     assert http.get(OBJECT, params=query).status_code == read
@@ -49,13 +49,13 @@ def test_each_condition(cloud: Cloud, http: httpx.Client, name: str, value: str,
 
 @pytest.mark.parametrize("name", ["ifGenerationNotMatch", "ifMetagenerationMatch", "ifMetagenerationNotMatch"])
 def test_an_absent_object_meets_only_generation_zero(cloud: Cloud, http: httpx.Client, name: str) -> None:
-    """Conditions other than ifGenerationMatch=0 fail where there is no live object."""
+    """Without a live object, every condition but ifGenerationMatch=0 fails."""
     assert http.post(f"{UPLOAD}&{name}=5", content=b"1").status_code == 412
     assert len(cloud.effects) == 0
 
 
 def test_delete_with_a_stale_generation(cloud: Cloud, http: httpx.Client) -> None:
-    """A delete that names the generation it means does not hit a newer one."""
+    """A deletion with an old generation in its condition does not delete the new one."""
     old = cloud.store.put("bkt", "o", b"old").generation
     cloud.store.put("bkt", "o", b"new")
     assert http.delete(f"{OBJECT}?ifGenerationMatch={old}").status_code == 412
@@ -64,7 +64,7 @@ def test_delete_with_a_stale_generation(cloud: Cloud, http: httpx.Client) -> Non
 
 
 def test_etag_headers_guard_reads(cloud: Cloud, http: httpx.Client) -> None:
-    """If-Match and If-None-Match decide reads, quoted or not; a write ignores the latter."""
+    """If-Match and If-None-Match decide reads, with quotes or without; writes ignore If-None-Match."""
     etag = cloud.store.put("bkt", "o", b"x").etag
     assert http.get(OBJECT, headers={"If-Match": etag}).status_code == 200
     assert http.get(OBJECT, headers={"If-Match": f'"{etag}", "z"'}).status_code == 200
@@ -90,7 +90,7 @@ WRITES = {
 
 @pytest.mark.parametrize("operation", WRITES)
 def test_if_match_guards_a_write(cloud: Cloud, http: httpx.Client, operation: str) -> None:
-    """Only the tag of the present version lets a write pass, in quotes or bare, in a list or as `*`; no weak one."""
+    """Only the current strong tag allows a write: quoted or bare, in a list, or as `*`."""
     cloud.store.put("bkt", "o", b"x")
     key = cloud.store.create_hmac_key("p", "a@b").access_id
     method, path, body = WRITES[operation]

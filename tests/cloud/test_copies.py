@@ -1,4 +1,4 @@
-"""compose, copy, rewrite and move."""
+"""Compose, copy, rewrite and move objects."""
 
 import httpx
 import pytest
@@ -10,7 +10,7 @@ MIB = 1_048_576
 
 
 def test_compose(cloud: Cloud, http: httpx.Client) -> None:
-    """The parts are joined in order; a composite has a count and no MD5."""
+    """The parts are joined in order; a composite object has a component count and no MD5."""
     cloud.store.put("bkt", "a", b"1")
     cloud.store.put("bkt", "b", b"2")
     body = {"sourceObjects": [{"name": "b"}, {"name": "a"}, {"name": "b"}], "destination": {"contentType": "x/y"}}
@@ -40,7 +40,7 @@ def test_compose(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_compose_refuses(cloud: Cloud, http: httpx.Client, query: str, body: object, status: int) -> None:
-    """Sources must exist and be at most 32, and conditions hold on both sides."""
+    """Sources must exist and be at most 32, and the conditions of both sides apply."""
     cloud.store.put("bkt", "a", b"1")
     assert http.post(f"{OBJECTS}/ab/compose{query}", json=body).status_code == status
     assert len(cloud.effects) == 0
@@ -48,7 +48,7 @@ def test_compose_refuses(cloud: Cloud, http: httpx.Client, query: str, body: obj
 
 @pytest.mark.parametrize("verb", ["copyTo", "rewriteTo"])
 def test_copy(cloud: Cloud, http: httpx.Client, verb: str) -> None:
-    """A copy has the source's bytes and metadata, or the request's metadata instead; conditions hold on both sides."""
+    """A copy has the source's bytes, and its metadata or that of the request; the conditions of both sides apply."""
     cloud.store.create_bucket("other")
     source = cloud.store.put("bkt", "a", b"1", {"metadata": {"k": "v"}, "contentType": "x/y"})
     url = f"{OBJECTS}/a/{verb}/b/other/o/c%2Fd"
@@ -66,7 +66,7 @@ def test_copy(cloud: Cloud, http: httpx.Client, verb: str) -> None:
 
 
 def test_rewrite_in_several_calls(cloud: Cloud, http: httpx.Client) -> None:
-    """Only the last call has an effect, and a call whose reply was lost can be repeated with its token."""
+    """Only the last call has an effect, and a call whose response was lost can be repeated with its token."""
     cloud.store.put("bkt", "a", bytes(3 * MIB - 1))
     url = f"{OBJECTS}/a/rewriteTo/b/bkt/o/c?maxBytesRewrittenPerCall={MIB}"
     first = http.post(url).json()
@@ -80,7 +80,7 @@ def test_rewrite_in_several_calls(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_rewrite_refuses(cloud: Cloud, http: httpx.Client) -> None:
-    """A token belongs to one rewrite of one generation; the amount per call is a multiple of 1 MiB."""
+    """A token belongs to one rewrite of one generation, and the size per call is a multiple of 1 MiB."""
     cloud.store.put("bkt", "a", bytes(2 * MIB))
     url = f"{OBJECTS}/a/rewriteTo/b/bkt/o/c?maxBytesRewrittenPerCall="
     assert http.post(f"{url}5").status_code == 400
@@ -94,7 +94,7 @@ def test_rewrite_refuses(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_move(cloud: Cloud, http: httpx.Client) -> None:
-    """A move is one effect: the destination appears, the source goes, and a repeat finds no source."""
+    """A move is one effect that creates the destination and deletes the source; a repeated move finds no source."""
     cloud.store.put("bkt", "a", b"1", {"metadata": {"k": "v"}})
     url = f"{OBJECTS}/a/moveTo/o/b%2Fc"
     assert http.post(f"{url}?ifSourceGenerationMatch=7").status_code == 412

@@ -1,4 +1,4 @@
-"""What the cloud serves is what the APIs have: every route is held against the discovery documents of the services."""
+"""The cloud's routes agree with the discovery documents of the services."""
 
 import json
 import re
@@ -19,7 +19,7 @@ ROUTES = [route for route in (*STORAGE_ROUTES, *IAM, *MEMORYSTORE) if route[:2] 
 
 
 def methods(resource: Any) -> Iterator[tuple[str, str, str]]:
-    """The methods of a discovery document: id, HTTP method and path, and once more for uploads."""
+    """Yield the methods of a discovery document: id, HTTP method and path, and once more for uploads."""
     for method in resource.get("methods", {}).values():
         path = method.get("flatPath") or method["path"]
         yield method["id"], method["httpMethod"], path
@@ -32,24 +32,24 @@ def methods(resource: Any) -> Iterator[tuple[str, str, str]]:
 
 
 def shape(path: str) -> str:
-    """A path without the names of its variables."""
+    """Return a path without the names of its variables."""
     return re.sub(r"\{[^}]*\}", "{}", path).strip("/")
 
 
 @pytest.fixture(scope="module")
 def known() -> set[tuple[str, str, str]]:
-    """The methods of the services."""
+    """Return the methods that the services publish."""
     documents = files("googleapiclient.discovery_cache.documents")
-    found: set[tuple[str, str, str]] = set()
+    published: set[tuple[str, str, str]] = set()
     for name in ("storage.v1", "iam.v1", "cloudresourcemanager.v1", "cloudresourcemanager.v3", "redis.v1"):
         document = json.loads(documents.joinpath(f"{name}.json").read_text(encoding="utf-8"))
         base = document["servicePath"]
         for method, verb, path in methods(document):
-            found.add((method, verb, shape(path if path.startswith("/") else base + path)))
-    return found
+            published.add((method, verb, shape(path if path.startswith("/") else base + path)))
+    return published
 
 
 @pytest.mark.parametrize(("operation", "verb", "path"), ROUTES, ids=str)
 def test_routes(known: set[tuple[str, str, str]], operation: str, verb: str, path: str) -> None:
-    """A route has the id, the method and the path that the service publishes."""
+    """Every route has an id, a method and a path that the service publishes."""
     assert (operation, verb, shape(path)) in known

@@ -12,19 +12,19 @@ MEDIA = "/download/storage/v1/b/bkt/o/o?alt=media"
 
 
 def test_headers(cloud: Cloud, http: httpx.Client) -> None:
-    """A download says what it is: generation, hashes, stored size, tag and metadata."""
+    """A download has headers for the generation, hashes, stored size, entity tag and metadata."""
     fields = {"contentType": "text/plain", "cacheControl": "no-transform", "contentLanguage": "en"}
     item = cloud.store.put("bkt", "o", b"hello", fields)
-    reply = http.get(MEDIA)
-    assert reply.content == b"hello"
-    assert reply.headers["x-goog-generation"] == str(item.generation)
-    assert reply.headers["x-goog-hash"] == "crc32c=mnG7TA==,md5=XUFAKrxLKna5cZ2REBfFkg=="
-    assert reply.headers["x-goog-stored-content-length"] == "5"
-    assert reply.headers["x-goog-stored-content-encoding"] == "identity"
-    assert reply.headers["content-type"] == "text/plain"
-    assert reply.headers["content-language"] == "en"
-    assert reply.headers["cache-control"] == "no-transform"
-    assert reply.headers["etag"] == item.etag == http.get("/storage/v1/b/bkt/o/o").json()["etag"]
+    response = http.get(MEDIA)
+    assert response.content == b"hello"
+    assert response.headers["x-goog-generation"] == str(item.generation)
+    assert response.headers["x-goog-hash"] == "crc32c=mnG7TA==,md5=XUFAKrxLKna5cZ2REBfFkg=="
+    assert response.headers["x-goog-stored-content-length"] == "5"
+    assert response.headers["x-goog-stored-content-encoding"] == "identity"
+    assert response.headers["content-type"] == "text/plain"
+    assert response.headers["content-language"] == "en"
+    assert response.headers["cache-control"] == "no-transform"
+    assert response.headers["etag"] == item.etag == http.get("/storage/v1/b/bkt/o/o").json()["etag"]
     head = http.head(MEDIA)
     assert (head.status_code, head.content, head.headers["content-length"]) == (200, b"", "5")
 
@@ -50,33 +50,33 @@ def test_headers(cloud: Cloud, http: httpx.Client) -> None:
 def test_range(
     cloud: Cloud, http: httpx.Client, wanted: str, status: int, body: bytes | None, content_range: str | None
 ) -> None:
-    """A range gives a part, one beyond the end 416, and one that makes no sense the whole."""
+    """A range returns a part; a range beyond the end fails with 416, and a malformed one returns everything."""
     cloud.store.put("bkt", "o", b"hello")
-    reply = http.get(MEDIA, headers={"Range": wanted})
-    assert reply.status_code == status
-    assert reply.headers.get("content-range") == content_range
-    assert body is None or reply.content == body
+    response = http.get(MEDIA, headers={"Range": wanted})
+    assert response.status_code == status
+    assert response.headers.get("content-range") == content_range
+    assert body is None or response.content == body
 
 
 def test_an_empty_object_has_no_range(cloud: Cloud, http: httpx.Client) -> None:
-    """Of nothing, no byte can be asked for."""
+    """Every range of an empty object fails with 416."""
     cloud.store.put("bkt", "o", b"")
     assert http.get(MEDIA).content == b""
-    reply = http.get(MEDIA, headers={"Range": "bytes=0-"})
-    assert (reply.status_code, reply.headers["content-range"]) == (416, "bytes */0")
+    response = http.get(MEDIA, headers={"Range": "bytes=0-"})
+    assert (response.status_code, response.headers["content-range"]) == (416, "bytes */0")
 
 
 def test_if_range(cloud: Cloud, http: httpx.Client) -> None:
-    """A range holds only while the object is the one meant, by tag or by date."""
+    """A range applies only if If-Range names the current version, by tag or by date."""
     item = cloud.store.put("bkt", "o", b"hello")
     date = http.get(MEDIA).headers["last-modified"]
     for validator, status in [(item.etag, 206), (f'"{item.etag}"', 206), (date, 206), ('"other"', 200)]:
-        reply = http.get(MEDIA, headers={"Range": "bytes=1-", "If-Range": validator})
-        assert reply.status_code == status
+        response = http.get(MEDIA, headers={"Range": "bytes=1-", "If-Range": validator})
+        assert response.status_code == status
 
 
 def test_a_generation_can_be_pinned(cloud: Cloud, http: httpx.Client) -> None:
-    """A resumed download asks for its generation, and learns when it is gone."""
+    """A download that names a generation fails with 404 once that generation is gone."""
     old = cloud.store.put("bkt", "o", b"old")
     assert http.get(f"{MEDIA}&generation={old.generation}", headers={"Range": "bytes=1-"}).content == b"ld"
     cloud.store.put("bkt", "o", b"new")
@@ -85,7 +85,7 @@ def test_a_generation_can_be_pinned(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_transcoding(cloud: Cloud, http: httpx.Client) -> None:
-    """Stored gzip comes unpacked and whole to a client that takes none, and as stored to one that does."""
+    """Stored gzip is decompressed and sent whole to a client without gzip, and sent as stored to any other."""
     packed = gzip.compress(b"plain" * 100, mtime=0)
     cloud.store.put("bkt", "o", packed, {"contentEncoding": "gzip"})
     for accept in ("", "identity", "gzip;q=0", "br"):
@@ -108,20 +108,20 @@ def test_transcoding(cloud: Cloud, http: httpx.Client) -> None:
     ids=["plain", "cut short", "garbage after it"],
 )
 def test_a_false_gzip_comes_as_it_is(cloud: Cloud, http: httpx.Client, stored: bytes) -> None:
-    """What only claims to be gzip cannot be unpacked, and is sent as stored."""
+    """An object that only claims to be gzip is sent as stored."""
     cloud.store.put("bkt", "o", stored, {"contentEncoding": "gzip"})
-    with http.stream("GET", MEDIA, headers={"Accept-Encoding": "identity"}) as reply:
-        assert b"".join(reply.iter_raw()) == stored
+    with http.stream("GET", MEDIA, headers={"Accept-Encoding": "identity"}) as response:
+        assert b"".join(response.iter_raw()) == stored
 
 
 def test_gzip_in_several_members(cloud: Cloud, http: httpx.Client) -> None:
-    """Packed pieces that were joined are unpacked as one."""
+    """A gzip file of several members is decompressed completely."""
     cloud.store.put("bkt", "o", gzip.compress(b"hel") + gzip.compress(b"lo"), {"contentEncoding": "gzip"})
     assert http.get(MEDIA, headers={"Accept-Encoding": "identity"}).content == b"hello"
 
 
 def test_alt(cloud: Cloud, http: httpx.Client) -> None:
-    """alt=media works on the plain path too, and other words are refused."""
+    """alt=media works on the metadata path too, and an unknown value is refused."""
     cloud.store.put("bkt", "o", b"hello")
     assert http.get("/storage/v1/b/bkt/o/o?alt=media").content == b"hello"
     assert http.get("/storage/v1/b/bkt/o/o?alt=json").json()["name"] == "o"
@@ -129,7 +129,7 @@ def test_alt(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_what_is_unpacked_has_no_length(cloud: Cloud, http: httpx.Client) -> None:
-    """Its size is not told beforehand, and an end that comes too soon is noticed all the same."""
+    """A decompressed response has no Content-Length, and a client still notices if it is cut off."""
     cloud.store.put("bkt", "o", gzip.compress(b"plain" * 20_000), {"contentEncoding": "gzip"})
     plain = http.get(MEDIA, headers={"Accept-Encoding": "identity"})
     assert (len(plain.content), plain.headers["transfer-encoding"]) == (100_000, "chunked")

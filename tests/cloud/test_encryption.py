@@ -1,4 +1,4 @@
-"""Customer-supplied encryption keys are enforced: bytes come back with their key only, in both APIs."""
+"""Customer-supplied encryption keys: in both APIs, an object can only be read with its key."""
 
 import base64
 import hashlib
@@ -14,7 +14,7 @@ UPLOAD = "/upload/storage/v1/b/bkt/o"
 
 
 def key(letter: bytes, prefix: str = "x-goog-encryption-") -> dict[str, str]:
-    """The headers of a key."""
+    """Return the headers with a key."""
     raw = letter * 32
     return {
         f"{prefix}algorithm": "AES256",
@@ -27,18 +27,18 @@ A, B = key(b"a"), key(b"b")
 SOURCE_A = key(b"a", "x-goog-copy-source-encryption-")
 
 
-def reason(reply: httpx.Response) -> tuple[int, str]:
-    """The status and the word of an error."""
-    return reply.status_code, reply.json()["error"]["errors"][0]["reason"]
+def reason(response: httpx.Response) -> tuple[int, str]:
+    """Return the status and the reason of an error."""
+    return response.status_code, response.json()["error"]["errors"][0]["reason"]
 
 
 def by_media(http: httpx.Client) -> httpx.Response:
-    """Write at once."""
+    """Write in one request of the JSON API."""
     return http.post(f"{UPLOAD}?uploadType=media&name=o", content=b"secret", headers=A)
 
 
 def by_session(http: httpx.Client) -> httpx.Response:
-    """Write in a session."""
+    """Write in a resumable session."""
     uri = http.post(f"{UPLOAD}?uploadType=resumable&name=o", headers=A).headers["location"]
     assert reason(http.put(uri, content=b"secret", headers=B)) == (400, "customerEncryptionKeyIsIncorrect")
     return http.put(uri, content=b"secret", headers=A)
@@ -50,7 +50,7 @@ def by_xml(http: httpx.Client) -> httpx.Response:
 
 
 def by_parts(http: httpx.Client) -> httpx.Response:
-    """Write in parts."""
+    """Write in a multipart upload."""
     upload = http.post("/bkt/o?uploads", headers=A).text.partition("<UploadId>")[2].partition("<")[0]
     for wrong in ({}, B):
         assert http.put(f"/bkt/o?uploadId={upload}&partNumber=1", content=b"x", headers=wrong).status_code == 400
@@ -62,7 +62,7 @@ def by_parts(http: httpx.Client) -> httpx.Response:
 
 @pytest.mark.parametrize("write", [by_media, by_session, by_xml, by_parts])
 def test_only_the_key_opens(http: httpx.Client, write: Callable[[httpx.Client], httpx.Response]) -> None:
-    """Without the key, or with another, nothing is read; with it everything is, hashes too."""
+    """Without the object's key or with another one, neither bytes nor hashes can be read."""
     assert write(http).status_code == 200
     for path in (f"{OBJECT}?alt=media", f"/download{OBJECT}"):
         assert reason(http.get(path)) == (400, "resourceIsEncryptedWithCustomerEncryptionKey")
@@ -73,14 +73,14 @@ def test_only_the_key_opens(http: httpx.Client, write: Callable[[httpx.Client], 
     assert [http.get("/bkt/o", headers=each).status_code for each in ({}, B, A)] == [400, 400, 200]
     digest = A["x-goog-encryption-key-sha256"]
     for headers, shown in (({}, False), (A, True)):
-        found = http.get(OBJECT, headers=headers).json()
-        assert found["customerEncryption"] == {"encryptionAlgorithm": "AES256", "keySha256": digest}
-        assert ("crc32c" in found) is shown
+        resource = http.get(OBJECT, headers=headers).json()
+        assert resource["customerEncryption"] == {"encryptionAlgorithm": "AES256", "keySha256": digest}
+        assert ("crc32c" in resource) is shown
     assert "crc32c" not in http.get("/storage/v1/b/bkt/o").json()["items"][0]
 
 
 def test_copies_need_the_key(cloud: Cloud, http: httpx.Client) -> None:
-    """A copy reads with one key and writes with another, or with none."""
+    """A copy needs the source's key, and can be written with another key or without one."""
     by_media(http)
     rewrite = f"{OBJECT}/rewriteTo/b/bkt/o/"
     assert http.post(rewrite + "c").status_code == 400
@@ -99,13 +99,13 @@ def test_copies_need_the_key(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_compositions_need_the_key(http: httpx.Client) -> None:
-    """All components have the key that the result gets."""
+    """All components need the key that the composite object gets."""
     by_media(http)
     http.put("/bkt/plain", content=b"x")
     for name, headers, status in (("o", A, 200), ("o", {}, 400), ("o", B, 400), ("plain", A, 400)):
         body = {"sourceObjects": [{"name": name}]}
-        reply = http.post("/storage/v1/b/bkt/o/c/compose", json=body, headers=headers)
-        assert (name, reply.status_code) == (name, status)
+        response = http.post("/storage/v1/b/bkt/o/c/compose", json=body, headers=headers)
+        assert (name, response.status_code) == (name, status)
     component = "<ComposeRequest><Component><Name>o</Name></Component></ComposeRequest>"
     assert [http.put("/bkt/c?compose", content=component, headers=each).status_code for each in (A, B)] == [200, 400]
     assert http.get("/bkt/c", headers=A).content == b"secret"
@@ -122,15 +122,15 @@ def test_compositions_need_the_key(http: httpx.Client) -> None:
     ],
 )
 def test_bad_keys(cloud: Cloud, http: httpx.Client, change: dict[str, str], word: str) -> None:
-    """A key that is not complete is refused before anything is written."""
+    """An incomplete key is refused before anything is written."""
     headers = {**A, **{f"x-goog-encryption-{name}": value for name, value in change.items()}}
     for query in ("media", "resumable"):
-        reply = http.post(f"{UPLOAD}?uploadType={query}&name=o", content=b"", headers=headers)
-        assert reason(reply) == (400, word)
+        response = http.post(f"{UPLOAD}?uploadType={query}&name=o", content=b"", headers=headers)
+        assert reason(response) == (400, word)
     assert cloud.effects.count() == 0
 
 
 def test_a_key_for_nothing(http: httpx.Client) -> None:
-    """An object without a key is not read with one."""
+    """Reading an object that has no key fails if the request has one."""
     http.put("/bkt/o", content=b"x")
     assert reason(http.get(f"{OBJECT}?alt=media", headers=A)) == (400, "resourceNotEncryptedWithCustomerEncryptionKey")

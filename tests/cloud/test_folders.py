@@ -13,24 +13,24 @@ MANAGED = "/storage/v1/b/bkt/managedFolders"
 
 @pytest.fixture
 def tree(cloud: Cloud) -> Cloud:
-    """A cloud with a bucket that has a hierarchical namespace."""
+    """Return a cloud with a bucket that has a hierarchical namespace."""
     cloud.store.create_bucket("tree", fields={"hierarchicalNamespace": {"enabled": True}})
     return cloud
 
 
 def folder(name: str) -> str:
-    """The path of a folder."""
+    """Return the path of a folder."""
     return f"{FOLDERS}/{quote(name, safe='')}"
 
 
-def names(reply: httpx.Response) -> list[str]:
-    """The names in a listing."""
-    assert reply.status_code == 200
-    return [item["name"] for item in reply.json().get("items", [])]
+def names(response: httpx.Response) -> list[str]:
+    """Return the names in a listing."""
+    assert response.status_code == 200
+    return [item["name"] for item in response.json().get("items", [])]
 
 
 def test_life_of_folders(tree: Cloud, http: httpx.Client) -> None:
-    """Folders are made once, listed by level, and deleted when they are empty."""
+    """Folders can be created once, listed by level, and deleted when they are empty."""
     assert http.post(FOLDERS, json={"name": "a/b/"}).status_code == 404
     assert http.post(f"{FOLDERS}?recursive=true", json={"name": "a/b"}).json()["name"] == "a/b/"
     assert http.post(FOLDERS, json={"name": "a/b/"}).status_code == 409
@@ -49,7 +49,7 @@ def test_life_of_folders(tree: Cloud, http: httpx.Client) -> None:
 
 
 def test_objects_make_folders(tree: Cloud, http: httpx.Client) -> None:
-    """An object brings its folders with it, and they are prefixes where the client wants them."""
+    """Writing an object creates its folders, which are listed as prefixes on request."""
     http.put("/tree/x/y/o", content=b"x")
     http.post(FOLDERS, json={"name": "empty/"})
     assert names(http.get(FOLDERS)) == ["empty/", "x/", "x/y/"]
@@ -65,7 +65,7 @@ def test_objects_make_folders(tree: Cloud, http: httpx.Client) -> None:
 
 
 def test_rename(tree: Cloud, http: httpx.Client) -> None:
-    """A folder moves with all that is in it, in one effect, and its operation can be read."""
+    """A rename moves a folder with everything in it, in one effect, and its operation can be read."""
     http.put("/tree/a/b/o", content=b"x")
     http.post(FOLDERS, json={"name": "taken/"})
     generation = tree.store.object("tree", "a/b/o").generation
@@ -86,7 +86,7 @@ def test_rename(tree: Cloud, http: httpx.Client) -> None:
 
 
 def test_delete_recursive(tree: Cloud, http: httpx.Client) -> None:
-    """Everything in a folder goes, or nothing where something is protected."""
+    """A recursive deletion removes everything in a folder, or nothing if an object in it is protected."""
     for name in ("a/1", "a/b/2", "c/3"):
         http.put(f"/tree/{name}", content=b"x")
     tree.store.object("tree", "a/b/2").fields["temporaryHold"] = True
@@ -100,13 +100,13 @@ def test_delete_recursive(tree: Cloud, http: httpx.Client) -> None:
 
 
 def test_no_folders_without_a_tree(http: httpx.Client) -> None:
-    """A bucket with a flat namespace has none."""
+    """A bucket with a flat namespace has no folders."""
     assert http.get("/storage/v1/b/bkt/folders").status_code == 409
     assert http.post("/storage/v1/b/bkt/folders", json={"name": "a/"}).status_code == 409
 
 
 def test_managed_folders(cloud: Cloud, http: httpx.Client) -> None:
-    """Managed folders, with policies of their own, are in any bucket."""
+    """Every bucket can have managed folders, which have their own policies."""
     assert http.post(MANAGED, json={"name": "a/"}).json()["kind"] == "storage#managedFolder"
     assert http.post(MANAGED, json={"name": "a/"}).status_code == 409
     assert names(http.get(f"{MANAGED}?prefix=a")) == ["a/"]
@@ -126,7 +126,7 @@ def test_managed_folders(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_trailing_delimiters(cloud: Cloud, http: httpx.Client) -> None:
-    """Objects that stand for folders are items and prefixes, on every size of page."""
+    """With includeTrailingDelimiter, an object named like a prefix is listed beside it, with any page size."""
     for name in ("a/", "a/1", "a//", "b", "c/"):
         cloud.store.put("bkt", name, b"")
     listing = "/storage/v1/b/bkt/o?delimiter=/"
@@ -146,7 +146,7 @@ def test_trailing_delimiters(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_storage_layout(tree: Cloud, http: httpx.Client) -> None:
-    """It says whether a bucket has folders."""
+    """The layout says whether a bucket has folders."""
     layouts = [http.get(f"/storage/v1/b/{name}/storageLayout").json() for name in ("tree", "bkt")]
     assert [each["hierarchicalNamespace"] for each in layouts] == [{"enabled": True}, {"enabled": False}]
     assert (layouts[0]["kind"], layouts[0]["locationType"]) == ("storage#storageLayout", "multi-region")

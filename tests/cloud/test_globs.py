@@ -1,4 +1,4 @@
-"""Listing by a glob: what each sign stands for, and what is no glob."""
+"""Listing with a glob pattern."""
 
 import httpx
 import pytest
@@ -9,7 +9,7 @@ NAMES = ("a", "a.txt", "b.txt", "d/a.txt", "d/e/a.txt", "d/[x]", "d/^", "{}", "Ã
 
 
 @pytest.mark.parametrize(
-    ("glob", "found"),
+    ("glob", "matching"),
     [
         ("*", ["a", "a.txt", "b.txt", "{}", "Ã©"]),
         ("**", sorted(NAMES)),
@@ -33,22 +33,22 @@ NAMES = ("a", "a.txt", "b.txt", "d/a.txt", "d/e/a.txt", "d/[x]", "d/^", "{}", "Ã
         ("A", []),
     ],
 )
-def test_globs(cloud: Cloud, http: httpx.Client, glob: str, found: list[str]) -> None:
+def test_globs(cloud: Cloud, http: httpx.Client, glob: str, matching: list[str]) -> None:
     """Stars, question marks, classes, alternatives and escapes match as documented."""
     for name in NAMES:
         cloud.store.put("bkt", name, b"")
     page = http.get("/storage/v1/b/bkt/o", params={"matchGlob": glob}).json()
-    assert [item["name"] for item in page.get("items", [])] == found
+    assert [item["name"] for item in page.get("items", [])] == matching
 
 
 @pytest.mark.parametrize("glob", ["[", "[]", "[a", "{a", "\\", "[z-a]", "[^]"])
 def test_bad_globs(http: httpx.Client, glob: str) -> None:
-    """What does not end is refused."""
+    """A pattern with a part that does not end is refused."""
     assert http.get("/storage/v1/b/bkt/o", params={"matchGlob": glob}).status_code == 400
 
 
 def test_globs_with_a_delimiter(cloud: Cloud, http: httpx.Client) -> None:
-    """Only a slash may fold what matches."""
+    """A pattern can only be combined with a slash as the delimiter."""
     for name in NAMES:
         cloud.store.put("bkt", name, b"")
     page = http.get("/storage/v1/b/bkt/o", params={"matchGlob": "**a.txt", "delimiter": "/", "prefix": "d/"}).json()

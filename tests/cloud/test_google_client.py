@@ -1,4 +1,4 @@
-"""The real google-cloud-storage works against the cloud, from buckets to notifications."""
+"""The real google-cloud-storage works against the cloud."""
 
 import gzip
 import io
@@ -19,7 +19,7 @@ ANONYMOUS = cast("Callable[[], object]", AnonymousCredentials)()
 
 @pytest.fixture
 def client(cloud: Cloud) -> Iterator[storage.Client]:
-    """The real client, pointed at the cloud."""
+    """Return the real client, connected to the cloud."""
     options = {"api_endpoint": cloud.url}
     client = storage.Client(project="p", credentials=ANONYMOUS, client_options=options)
     yield client
@@ -28,12 +28,12 @@ def client(cloud: Cloud) -> Iterator[storage.Client]:
 
 @pytest.fixture
 def bucket(client: storage.Client) -> storage.Bucket:
-    """A bucket made by it."""
+    """Return a bucket that the client has created."""
     return client.create_bucket("bucket", location="EU")
 
 
 def test_buckets(client: storage.Client, bucket: storage.Bucket) -> None:
-    """Buckets are made, listed, changed and deleted."""
+    """Buckets can be created, listed, changed and deleted."""
     bucket.labels = {"a": "b"}
     bucket.versioning_enabled = True
     bucket.patch(if_metageneration_match=1)
@@ -45,14 +45,14 @@ def test_buckets(client: storage.Client, bucket: storage.Bucket) -> None:
 
 
 def test_small_objects(bucket: storage.Bucket) -> None:
-    """An object goes up with its metadata, comes down with its hash checked, and is deleted."""
+    """An object is uploaded with its metadata, downloaded with a checked hash, and deleted."""
     blob = bucket.blob("a/ä.txt")
     blob.metadata = {"k": "v"}
     blob.upload_from_string("hello", content_type="text/plain", if_generation_match=0)
     assert bucket.blob("a/ä.txt").download_as_bytes(checksum="crc32c") == b"hello"
-    found = bucket.get_blob("a/ä.txt")
-    assert found is not None
-    assert found.metadata == {"k": "v"}
+    item = bucket.get_blob("a/ä.txt")
+    assert item is not None
+    assert item.metadata == {"k": "v"}
     blob.content_language = "en"
     blob.patch()
     assert blob.metageneration == 2
@@ -62,7 +62,7 @@ def test_small_objects(bucket: storage.Bucket) -> None:
 
 
 def test_resumable_uploads(cloud: Cloud, bucket: storage.Bucket) -> None:
-    """Uploads in small chunks arrive whole: with the size known, unknown, or through a writer."""
+    """Uploads in small chunks arrive complete: with a known size, an unknown one, or through a writer."""
     bucket.blob("known", chunk_size=CHUNK).upload_from_file(io.BytesIO(DATA), size=len(DATA), checksum="md5")
     bucket.blob("unknown", chunk_size=CHUNK).upload_from_file(io.BytesIO(DATA))
     bucket.blob("empty", chunk_size=CHUNK).upload_from_file(io.BytesIO())
@@ -79,7 +79,7 @@ def test_resumable_uploads(cloud: Cloud, bucket: storage.Bucket) -> None:
 
 
 def test_listing(bucket: storage.Bucket) -> None:
-    """Pages, prefixes and versions come as the client expects them."""
+    """The client can read pages, prefixes and versions."""
     for name in ("a", "b/1", "b/2", "c"):
         bucket.blob(name).upload_from_string(name)
     assert [blob.name for blob in bucket.list_blobs(page_size=2)] == ["a", "b/1", "b/2", "c"]
@@ -89,7 +89,7 @@ def test_listing(bucket: storage.Bucket) -> None:
 
 
 def test_compose_and_rewrite(bucket: storage.Bucket) -> None:
-    """Objects are joined, rewritten, copied, renamed and moved."""
+    """Objects can be joined, rewritten, copied, renamed and moved."""
     one, two = bucket.blob("one"), bucket.blob("two")
     one.upload_from_string(b"1" * 700_000)
     two.upload_from_string(b"2" * 700_000)
@@ -106,7 +106,7 @@ def test_compose_and_rewrite(bucket: storage.Bucket) -> None:
 
 
 def test_transcoding(bucket: storage.Bucket) -> None:
-    """Stored gzip comes unpacked, or raw when asked for."""
+    """Stored gzip is decompressed, or downloaded as stored with raw_download."""
     blob = bucket.blob("z")
     blob.content_encoding = "gzip"
     packed = gzip.compress(b"plain" * 100)
@@ -116,7 +116,7 @@ def test_transcoding(bucket: storage.Bucket) -> None:
 
 
 def test_access(bucket: storage.Bucket) -> None:
-    """Lists and policies are read and written."""
+    """Access control lists and policies can be read and written."""
     blob = bucket.blob("o")
     blob.upload_from_string("x")
     blob.make_public()
@@ -130,7 +130,7 @@ def test_access(bucket: storage.Bucket) -> None:
 
 
 def test_keys_and_notifications(client: storage.Client, bucket: storage.Bucket) -> None:
-    """HMAC keys and notifications live through all their operations."""
+    """All operations on HMAC keys and notifications work."""
     key, secret = client.create_hmac_key("robot@example.com")
     assert secret
     key.state = "INACTIVE"
@@ -145,7 +145,7 @@ def test_keys_and_notifications(client: storage.Client, bucket: storage.Bucket) 
 
 
 def test_batches(cloud: Cloud, client: storage.Client, bucket: storage.Bucket) -> None:
-    """Several requests go in one, each with its own effect and condition."""
+    """Several requests go in one batch, each with its own effect and precondition."""
     blobs = [cast("Any", bucket.blob(name)) for name in "abc"]
     for blob in blobs:
         blob.upload_from_string("x")

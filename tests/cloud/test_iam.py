@@ -25,22 +25,22 @@ TYPES: Any = iam_admin_v1
 
 @pytest.fixture
 def account(http: httpx.Client) -> str:
-    """The path of a service account."""
+    """Return the path of a service account."""
     made = http.post(ACCOUNTS, json={"accountId": "worker", "serviceAccount": {"displayName": "W"}})
     assert made.json()["email"] == EMAIL
     return f"{ACCOUNTS}/{EMAIL}"
 
 
-def status_of(reply: httpx.Response) -> tuple[int, str]:
-    """The code and the status of an error."""
-    error = reply.json()["error"]
-    assert error["code"] == reply.status_code
+def status_of(response: httpx.Response) -> tuple[int, str]:
+    """Return the code and the status of an error."""
+    error = response.json()["error"]
+    assert error["code"] == response.status_code
     assert set(error) == {"code", "message", "status"}
     return error["code"], error["status"]
 
 
 def test_the_life_of_an_account(cloud: Cloud, http: httpx.Client, account: str) -> None:
-    """Accounts can be read by email and by id, changed, switched off, deleted and restored; each change counts once."""
+    """Accounts can be read by email and by id, changed, disabled, deleted and restored; each change is one effect."""
     read = http.get(account).json()
     assert read["name"] == f"projects/p/serviceAccounts/{EMAIL}"
     assert http.get(f"/v1/projects/-/serviceAccounts/{read['uniqueId']}").json() == read
@@ -64,7 +64,7 @@ def test_the_life_of_an_account(cloud: Cloud, http: httpx.Client, account: str) 
 
 
 def test_names_that_are_taken(http: httpx.Client, account: str) -> None:
-    """What exists cannot be made again; a deleted account makes room, and then cannot come back."""
+    """An existing account cannot be created again, nor a deleted one restored once its email is taken."""
     body = {"accountId": "worker"}
     assert status_of(http.post(ACCOUNTS, json=body)) == (409, "ALREADY_EXISTS")
     first = http.get(account).json()["uniqueId"]
@@ -76,7 +76,7 @@ def test_names_that_are_taken(http: httpx.Client, account: str) -> None:
 
 
 def test_listing(http: httpx.Client) -> None:
-    """Lists come in pages."""
+    """Lists have pages."""
     for n in range(5):
         http.post(ACCOUNTS, json={"accountId": f"worker-{n}"})
     first = http.get(f"{ACCOUNTS}?pageSize=3").json()
@@ -88,7 +88,7 @@ def test_listing(http: httpx.Client) -> None:
 
 
 def test_keys(cloud: Cloud, http: httpx.Client, account: str) -> None:
-    """The secret of a key is told once; keys can be listed, switched off and deleted, and there are ten at most."""
+    """Only one response has the private key; keys can be listed, disabled and deleted; an account has ten at most."""
     made = http.post(f"{account}/keys", json={}).json()
     secret = json.loads(base64.b64decode(made["privateKeyData"]))
     assert secret["client_email"] == EMAIL
@@ -111,7 +111,7 @@ def test_keys(cloud: Cloud, http: httpx.Client, account: str) -> None:
 
 
 def test_roles(http: httpx.Client) -> None:
-    """Roles are changed under their etag, and deleted ones keep their name."""
+    """Roles are changed under their etag, and deleted ones keep their id."""
     made = http.post(ROLES, json={"roleId": "my.role", "role": {"title": "T", "includedPermissions": ["a.b.c"]}}).json()
     role = f"{ROLES}/my.role"
     assert http.get(role).json() == made
@@ -134,7 +134,7 @@ def test_roles(http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("place", ["account", "/v1/projects/p", "/v3/projects/p"])
 def test_policies(cloud: Cloud, http: httpx.Client, account: str, place: str) -> None:
-    """A policy is written under its etag, and blindly without one: of two writers with one etag the second fails."""
+    """A policy is written under its etag, or overwritten without one; of two writers with one etag, one fails."""
     path = account if place == "account" else place
     policy = http.post(f"{path}:getIamPolicy").json()
     policy["bindings"].append({"role": "roles/viewer", "members": ["user:a@example.com"]})
@@ -146,12 +146,12 @@ def test_policies(cloud: Cloud, http: httpx.Client, account: str, place: str) ->
     del policy["etag"]
     assert http.post(f"{path}:setIamPolicy", json={"policy": policy}).status_code == 200
     assert sum(effect.operation.endswith("setIamPolicy") for effect in cloud.effects) == 2
-    asked = {"permissions": ["a.b.c"]}
-    assert http.post(f"{path}:testIamPermissions", json=asked).json() == asked
+    wanted = {"permissions": ["a.b.c"]}
+    assert http.post(f"{path}:testIamPermissions", json=wanted).json() == wanted
 
 
 def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client, account: str) -> None:
-    """A number stands for its name, in bodies and in queries; responses have the names."""
+    """A client may send the number of an enum value, in bodies and in queries; responses have the names."""
     algorithm = TYPES.ServiceAccountKeyAlgorithm.KEY_ALG_RSA_1024
     form = TYPES.ServiceAccountPrivateKeyType.TYPE_PKCS12_FILE
     key = http.post(f"{account}/keys", json={"keyAlgorithm": algorithm.value, "privateKeyType": form.value}).json()
@@ -168,7 +168,7 @@ def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client, account: s
 
 
 def test_eventual_consistency(cloud: Cloud, http: httpx.Client) -> None:
-    """A resource that has just been made is not visible to its first reads."""
+    """With the fault, the first reads of a new resource fail with 404."""
     cloud.fault(Fault.lag(2), Fault.lag(1, operation="iam.projects.roles.create"))
     http.post(ACCOUNTS, json={"accountId": "worker"})
     assert http.post(ACCOUNTS, json={"accountId": "worker"}).status_code == 409
@@ -206,12 +206,12 @@ def test_eventual_consistency(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_bad_requests(cloud: Cloud, http: httpx.Client, account: str, method: str, path: str, body: object) -> None:
-    """What makes no sense is refused in the form of the API, and changes nothing."""
+    """Invalid requests are refused in the form of the API, and change nothing."""
     if method == "PATCH":
         http.post(ROLES, json={"roleId": "abc"})
     before = cloud.effects.total
-    reply = http.request(method, path, json=body) if body is not None else http.request(method, path)
-    assert status_of(reply) == (400, "INVALID_ARGUMENT")
+    response = http.request(method, path, json=body) if body is not None else http.request(method, path)
+    assert status_of(response) == (400, "INVALID_ARGUMENT")
     assert cloud.effects.total == before
 
 
@@ -228,20 +228,20 @@ def test_bad_requests(cloud: Cloud, http: httpx.Client, account: str, method: st
     ],
 )
 def test_what_is_not_there(http: httpx.Client, account: str, method: str, path: str, status: int) -> None:
-    """Unknown paths, verbs and resources are answered in the form of the API."""
+    """Unknown paths, verbs and resources get errors in the form of the API."""
     assert status_of(http.request(method, path))[0] == status
 
 
 def test_faults_speak_the_language_of_the_api(cloud: Cloud, http: httpx.Client) -> None:
-    """An injected error has the status that the API would give, or the one that was asked for."""
+    """An injected error has the status that the API would send, or the one that the fault names."""
     cloud.fault(Fault.status(503), Fault.status(409, reason="ABORTED"), Fault.status(429, reason="rateLimitExceeded"))
-    found = [status_of(http.get(ACCOUNTS)) for _ in range(3)]
-    assert found == [(503, "UNAVAILABLE"), (409, "ABORTED"), (429, "RESOURCE_EXHAUSTED")]
+    errors = [status_of(http.get(ACCOUNTS)) for _ in range(3)]
+    assert errors == [(503, "UNAVAILABLE"), (409, "ABORTED"), (429, "RESOURCE_EXHAUSTED")]
 
 
 @pytest.fixture
 def iam(cloud: Cloud) -> Iterator[Any]:
-    """The real client library, pointed at the cloud."""
+    """Return the real client library, connected to the cloud."""
     with googleapiclient.discovery.build(
         "iam",
         "v1",

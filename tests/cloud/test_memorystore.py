@@ -1,4 +1,4 @@
-"""Memorystore for Redis: long-running operations that end after so many polls, one at a time for each resource."""
+"""Memorystore for Redis: long-running operations that end after some polls, one at a time for each resource."""
 
 from collections.abc import Iterator
 from typing import Any, cast
@@ -23,15 +23,15 @@ TYPES: Any = redis_v1
 """The types of the real client, whose enums mypy takes for numbers."""
 
 
-def status_of(reply: httpx.Response) -> tuple[int, str]:
-    """The code and the status of an error."""
-    error = reply.json()["error"]
-    assert error["code"] == reply.status_code
+def status_of(response: httpx.Response) -> tuple[int, str]:
+    """Return the code and the status of an error."""
+    error = response.json()["error"]
+    assert error["code"] == response.status_code
     return error["code"], error["status"]
 
 
 def finished(http: httpx.Client, started: httpx.Response) -> dict[str, Any]:
-    """The operation once it is done, after polling it."""
+    """Poll an operation until it is done, and return it."""
     operation: dict[str, Any] = started.json()
     for _ in range(10):
         if operation["done"]:
@@ -42,14 +42,14 @@ def finished(http: httpx.Client, started: httpx.Response) -> dict[str, Any]:
 
 @pytest.fixture
 def instance(http: httpx.Client) -> str:
-    """The path of an instance that is ready."""
+    """Return the path of an instance that is ready."""
     made = finished(http, http.post(f"{INSTANCES}?instanceId=cache", json=BODY))
     assert made["response"]["state"] == "READY"
     return INSTANCE
 
 
 def test_the_life_of_an_instance(cloud: Cloud, http: httpx.Client, instance: str) -> None:
-    """Each change is an operation; the resource shows what is going on, and then what came of it."""
+    """Each change is an operation; during it the resource shows its state, and after it the result."""
     read = http.get(instance).json()
     assert (read["name"], read["state"], read["memorySizeGb"]) == (instance[4:], "READY", 5)
     patching = http.patch(f"{instance}?updateMask=memorySizeGb,labels", json={"memorySizeGb": 8, "labels": {"a": "b"}})
@@ -80,7 +80,7 @@ def test_the_life_of_an_instance(cloud: Cloud, http: httpx.Client, instance: str
 
 
 def test_one_operation_at_a_time(cloud: Cloud, http: httpx.Client, instance: str) -> None:
-    """While an instance is busy, every further change is refused; what exists cannot be made again."""
+    """While an operation runs, every other change is refused; an existing instance cannot be created again."""
     assert status_of(http.post(f"{INSTANCES}?instanceId=cache", json=BODY)) == (409, "ALREADY_EXISTS")
     started = http.post(f"{instance}:failover")
     busy = [
@@ -88,14 +88,14 @@ def test_one_operation_at_a_time(cloud: Cloud, http: httpx.Client, instance: str
         http.patch(f"{instance}?updateMask=labels", json={}),
         http.delete(instance),
     ]
-    assert [status_of(reply) for reply in busy] == [(400, "FAILED_PRECONDITION")] * 3
+    assert [status_of(response) for response in busy] == [(400, "FAILED_PRECONDITION")] * 3
     finished(http, started)
     assert cloud.effects.count(f"{PREFIX}.instances.failover") == 1
     finished(http, http.delete(instance))
 
 
 def test_polls(cloud: Cloud, http: httpx.Client) -> None:
-    """An operation takes as many polls as it is told to, by whichever of its two names it is looked at."""
+    """An operation takes the configured number of polls; a read of its resource counts as a poll, too."""
     cloud.store.memorystore.polls = 1
     operation = http.post(f"{INSTANCES}?instanceId=quick", json=BODY).json()["name"]
     assert http.get(f"{PLACE}/operations").json()["operations"][0]["done"] is False
@@ -109,7 +109,7 @@ def test_polls(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_operations_that_fail(cloud: Cloud, http: httpx.Client, instance: str) -> None:
-    """A failed change leaves the instance as it was, and a failed creation leaves none."""
+    """A failed change leaves the instance as it was, and a failed creation removes it."""
     cloud.fault(
         Fault.long_running(1, error=13), Fault.long_running(1, error=8, operation=f"{PREFIX}.instances.upgrade")
     )
@@ -123,7 +123,7 @@ def test_operations_that_fail(cloud: Cloud, http: httpx.Client, instance: str) -
 
 
 def test_cancelling_and_forgetting(http: httpx.Client, instance: str) -> None:
-    """A cancelled operation fails with its own code; a forgotten one goes on."""
+    """A cancelled operation fails with its own code; a deleted one continues but cannot be read."""
     operation = f"/v1/{http.post(f'{instance}:failover').json()['name']}"
     assert http.post(f"{operation}:cancel").json() == {}
     cancelled = http.get(operation).json()
@@ -136,7 +136,7 @@ def test_cancelling_and_forgetting(http: httpx.Client, instance: str) -> None:
 
 
 def test_request_ids(cloud: Cloud, http: httpx.Client) -> None:
-    """Where the API takes a request id, a repeated request gets the operation of the first; instances have none."""
+    """A repeated request with the same id gets the operation of the first; the API of instances has no ids."""
     create = f"{CLUSTERS}?clusterId=many&requestId={ONE}"
     first, again = (http.post(create, json={"shardCount": 3}) for _ in range(2))
     assert first.json()["name"] == again.json()["name"]
@@ -180,14 +180,14 @@ def test_request_ids(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_bad_requests(cloud: Cloud, http: httpx.Client, instance: str, method: str, path: str, body: object) -> None:
-    """What makes no sense is refused in the form of the API, and changes nothing."""
+    """Invalid requests are refused in the form of the API, and change nothing."""
     before = cloud.effects.total
     assert status_of(http.request(method, path, json=body)) == (400, "INVALID_ARGUMENT")
     assert cloud.effects.total == before
 
 
 def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client) -> None:
-    """A number stands for its name, in fields of the resource and inside of them; responses have the names."""
+    """A client may send the number of an enum value, also in nested fields; responses have the names."""
     persistence = TYPES.PersistenceConfig.PersistenceMode.RDB, TYPES.PersistenceConfig.SnapshotPeriod.SIX_HOURS
     body = {
         "memorySizeGb": 1,
@@ -216,14 +216,14 @@ def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client) -> None:
 
 
 def test_the_basic_tier_has_no_replica(http: httpx.Client) -> None:
-    """There is nothing to fail over to."""
+    """An instance of the basic tier cannot fail over."""
     finished(http, http.post(f"{INSTANCES}?instanceId=small", json={"memorySizeGb": 1}))
     assert status_of(http.post(f"{INSTANCES}/small:failover")) == (400, "FAILED_PRECONDITION")
 
 
 @pytest.fixture
 def redis(cloud: Cloud) -> Iterator[Any]:
-    """The real client library, pointed at the cloud."""
+    """Return the real client library, connected to the cloud."""
     with googleapiclient.discovery.build(
         "redis",
         "v1",

@@ -18,7 +18,7 @@ from forbear.testing.cloud.storage.store import Store
     "name", ["a/b", "träume/日本.txt", "a%2Fb", "a b?c#d", "acl", "..a", "a/../b", "/a//b/", " a\t", "x" * 1024]
 )
 def test_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
-    """Any name that is percent-encoded as one segment comes back unchanged."""
+    """Any name comes back unchanged if it is percent-encoded as one segment of the path."""
     made = http.post("/upload/storage/v1/b/bkt/o", params={"uploadType": "media", "name": name}, content=b"x")
     assert made.json()["name"] == name
     path = f"/storage/v1/b/bkt/o/{quote(name, safe='')}"
@@ -31,14 +31,14 @@ def test_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a\nb", "a\rb", "x" * 1025, ".well-known/acme-challenge/x"])
 def test_bad_names(cloud: Cloud, http: httpx.Client, name: str) -> None:
-    """Names the service refuses are refused."""
+    """Names that the service refuses are refused."""
     made = http.post("/upload/storage/v1/b/bkt/o", params={"uploadType": "media", "name": name}, content=b"x")
     assert made.status_code == 400
     assert len(cloud.effects) == 0
 
 
 def test_metadata(cloud: Cloud, http: httpx.Client) -> None:
-    """A patch merges, an update replaces, both raise the metageneration and leave the generation alone."""
+    """A patch merges, an update replaces; both raise the metageneration and keep the generation."""
     item = cloud.store.put("bkt", "o", b"hello", {"contentType": "text/plain", "metadata": {"a": "1"}})
     patched = http.patch("/storage/v1/b/bkt/o/o", json={"metadata": {"b": "2"}, "size": "9", "name": "z"}).json()
     assert patched["metadata"] == {"a": "1", "b": "2"}
@@ -62,15 +62,15 @@ def test_metadata(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_bad_bodies(cloud: Cloud, http: httpx.Client, body: bytes) -> None:
-    """A body that is not the JSON expected is a 400 in the API's own form."""
+    """A body that is not the expected JSON gets a 400 in the API's own form."""
     cloud.store.put("bkt", "o", b"x")
-    reply = http.patch("/storage/v1/b/bkt/o/o", content=body)
-    assert reply.status_code == 400
-    assert reply.json()["error"]["code"] == 400
+    response = http.patch("/storage/v1/b/bkt/o/o", content=body)
+    assert response.status_code == 400
+    assert response.json()["error"]["code"] == 400
 
 
 def test_overwriting_raises_the_generation(cloud: Cloud, http: httpx.Client) -> None:
-    """Without versioning only the newest generation exists; the metageneration starts again at 1."""
+    """Without versioning only the newest generation exists, and its metageneration is 1."""
     first = cloud.store.put("bkt", "o", b"1")
     http.patch("/storage/v1/b/bkt/o/o", json={})
     second = http.post("/upload/storage/v1/b/bkt/o?uploadType=media&name=o", content=b"2").json()
@@ -97,7 +97,7 @@ def test_versioning(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_listing_folds_at_the_delimiter(cloud: Cloud, http: httpx.Client) -> None:
-    """Names behind a delimiter are folded into prefixes, in pages that count both."""
+    """Names with a delimiter are grouped into prefixes, and pages count both."""
     for name in ("a", "d/1", "d/2", "e/x/1", "e/y", "f"):
         cloud.store.put("bkt", name, b"")
     whole = http.get("/storage/v1/b/bkt/o?delimiter=/").json()
@@ -118,7 +118,7 @@ def test_listing_folds_at_the_delimiter(cloud: Cloud, http: httpx.Client) -> Non
     versions=st.booleans(),
 )
 def test_pages_join_up(names: set[str], size: int, delimiter: str, prefix: str, versions: bool) -> None:
-    """However small the pages, together they are the one big page."""
+    """Small pages together have the same entries as one large page."""
     store = Store()
     bucket = store.create_bucket("bkt", fields={"versioning": {"enabled": True}})
     for name in sorted(names):
@@ -146,12 +146,12 @@ def _in_pages(bucket: Bucket, query: dict[str, str], versions: bool) -> tuple[li
 
 @pytest.mark.parametrize("token", ["!", "Zm9v", "w6Q", "OjpvYmplY3Q="])
 def test_bad_page_tokens(http: httpx.Client, token: str) -> None:
-    """A token from nowhere is refused."""
+    """An invalid page token is refused."""
     assert http.get("/storage/v1/b/bkt/o", params={"pageToken": token}).status_code == 400
 
 
 def test_custom_time(cloud: Cloud, http: httpx.Client) -> None:
-    """A time of the client's own is a time with a zone, and once set it only moves on."""
+    """A custom time needs a UTC offset, and can only be moved to a later time."""
     cloud.store.put("bkt", "o", b"")
 
     def patched(value: str | None) -> int:
@@ -165,7 +165,7 @@ def test_custom_time(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_metadata_comes_with_every_form_of_upload(http: httpx.Client) -> None:
-    """Times and marks that a client keeps with an object are there whether it came at once or in a session."""
+    """The metadata of an upload is stored, whether it came in one request or in a session."""
     kept = {"metadata": {"goog-reserved-file-mtime": "1795167433"}, "contentType": "a/b"}
     body = b"--b\r\n\r\n" + json.dumps({**kept, "name": "m"}).encode() + b"\r\n--b\r\n\r\nx\r\n--b--"
     multipart = {"Content-Type": "multipart/related; boundary=b"}
@@ -173,5 +173,5 @@ def test_metadata_comes_with_every_form_of_upload(http: httpx.Client) -> None:
     session = http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable", json={**kept, "name": "r"})
     http.put(session.headers["location"], content=b"x")
     for name in ("m", "r"):
-        found = http.get(f"/storage/v1/b/bkt/o/{name}?fields=metadata,contentType").json()
-        assert found == kept
+        resource = http.get(f"/storage/v1/b/bkt/o/{name}?fields=metadata,contentType").json()
+        assert resource == kept

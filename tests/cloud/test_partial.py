@@ -1,4 +1,4 @@
-"""Partial replies: a client that names fields gets those, and no others."""
+"""Partial responses: a client that names fields gets only those."""
 
 import httpx
 import pytest
@@ -23,13 +23,13 @@ UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=o"
     ],
 )
 def test_selections(text: str, wanted: object) -> None:
-    """Commas, slashes, parentheses and stars nest as the service reads them."""
+    """Commas, slashes, parentheses and stars nest as at the service."""
     assert read_fields(text) == wanted
 
 
 @pytest.mark.parametrize("text", ["", ",", "a,", "a(", "a()", "a(b", "a)b", "a/", "/a", "a b", "(a)", "a(" * 40])
 def test_bad_selections(cloud: Cloud, http: httpx.Client, text: str) -> None:
-    """A selection that cannot be read is refused before anything is done."""
+    """A malformed selection is refused before the request has an effect."""
     assert (
         http.post(UPLOAD, params={**dict(httpx.QueryParams(UPLOAD.partition("?")[2])), "fields": text}).status_code
         == 400
@@ -38,7 +38,7 @@ def test_bad_selections(cloud: Cloud, http: httpx.Client, text: str) -> None:
 
 
 def test_fields_of_replies(cloud: Cloud, http: httpx.Client) -> None:
-    """Writes, reads, pages and errors: only what was named of the first three, and all of the last."""
+    """Writes, reads and pages return only the named fields; errors return everything."""
     made = http.post(f"{UPLOAD}&fields=name,size,nope", content=b"hello")
     assert made.json() == {"name": "o", "size": "5"}
     cloud.store.object("bkt", "o").fields["metadata"] = {"a": "1", "b": "2"}
@@ -52,6 +52,6 @@ def test_fields_of_replies(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_bytes_have_no_fields(cloud: Cloud, http: httpx.Client) -> None:
-    """The bytes of an object come whole, even if they look like JSON."""
+    """The bytes of an object are sent complete, even if they look like JSON."""
     cloud.store.put("bkt", "o", b'{"a": 1, "b": 2}', {"contentType": "application/json"})
     assert http.get(f"{OBJECTS}/o?alt=media&fields=a").json() == {"a": 1, "b": 2}

@@ -9,7 +9,7 @@ KEYS = "/storage/v1/projects/p/hmacKeys"
 
 
 def test_key_life(cloud: Cloud, http: httpx.Client) -> None:
-    """A key is made, must be inactive to be deleted, and is then listed only when asked for."""
+    """A key must be inactive before it is deleted, and is then listed only with showDeletedKeys."""
     made = http.post(f"{KEYS}?serviceAccountEmail=a@b.c").json()
     key = f"{KEYS}/{made['metadata']['accessId']}"
     assert made["secret"]
@@ -26,14 +26,14 @@ def test_key_life(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_key_etag(http: httpx.Client) -> None:
-    """An update that names an etag applies once."""
+    """An update that names an etag works once."""
     made = http.post(f"{KEYS}?serviceAccountEmail=a@b.c").json()["metadata"]
     body = {"state": "INACTIVE", "etag": made["etag"]}
     assert [http.put(f"{KEYS}/{made['accessId']}", json=body).status_code for _ in range(2)] == [200, 412]
 
 
 def test_key_refusals(http: httpx.Client) -> None:
-    """A key needs an account, and an update a state that exists."""
+    """A key needs a service account, and an update a known state."""
     assert http.post(KEYS).status_code == 400
     assert http.get(f"{KEYS}/nope").status_code == 404
     key = http.post(f"{KEYS}?serviceAccountEmail=a@b.c").json()["metadata"]["accessId"]
@@ -44,7 +44,7 @@ def test_key_refusals(http: httpx.Client) -> None:
 
 
 def test_every_key_is_new(http: httpx.Client) -> None:
-    """A repeated creation makes another key, which is why it is never repeated; they are listed by account."""
+    """A repeated creation makes another key; keys are listed by account."""
     for email in ("a@b.c", "a@b.c", "d@e.f"):
         http.post(KEYS, params={"serviceAccountEmail": email})
     assert len({item["accessId"] for item in http.get(KEYS).json()["items"]}) == 3
@@ -57,7 +57,7 @@ def test_service_account(http: httpx.Client) -> None:
 
 
 def test_notifications(cloud: Cloud, http: httpx.Client) -> None:
-    """Each insert makes another configuration; they can be listed, read and deleted once."""
+    """Each insert adds another configuration; configurations can be listed, read and deleted once."""
     path, body = "/storage/v1/b/bkt/notificationConfigs", {"topic": "//pubsub/t", "payload_format": "NONE"}
     first, second = (http.post(path, json=body).json() for _ in range(2))
     assert first["id"] != second["id"]
@@ -69,5 +69,5 @@ def test_notifications(cloud: Cloud, http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("body", [{}, {"topic": "t"}, {"topic": "t", "payload_format": "XML"}, {"topic": 5}])
 def test_bad_notifications(http: httpx.Client, body: object) -> None:
-    """A configuration needs a topic and a format."""
+    """A configuration needs a topic and a payload format."""
     assert http.post("/storage/v1/b/bkt/notificationConfigs", json=body).status_code == 400

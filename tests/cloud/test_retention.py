@@ -1,4 +1,4 @@
-"""Holds and retention are enforced: what is protected is neither deleted nor overwritten, whichever way it is tried."""
+"""Holds and retention: a protected object can be neither deleted nor overwritten by any operation."""
 
 import httpx
 import pytest
@@ -12,7 +12,7 @@ COMPOSE: JsonObject = {"sourceObjects": [{"name": "other"}]}
 
 
 class Clock:
-    """A clock that stands until it is moved."""
+    """A clock whose time changes only when a test sets it."""
 
     def __init__(self) -> None:
         self.now = 1_800_000_000.0
@@ -23,21 +23,21 @@ class Clock:
 
 @pytest.fixture
 def clock(cloud: Cloud) -> Clock:
-    """The clock of the cloud."""
+    """Return the clock of the cloud."""
     clock = Clock()
     cloud.store.now = clock
     return clock
 
 
 def attempts(http: httpx.Client) -> list[tuple[str, int, str]]:
-    """Try every way to destroy the object; return what each was answered."""
+    """Try every way to destroy the object; return the response of each."""
     session = http.post("/upload/storage/v1/b/bkt/o?uploadType=resumable&name=o").headers["location"]
     multipart = http.post("/bkt/o?uploads").text.partition("<UploadId>")[2].partition("<")[0]
     etag = http.put(f"/bkt/o?uploadId={multipart}&partNumber=1", content=b"x").headers["etag"]
     part = f"<Part><PartNumber>1</PartNumber><ETag>{etag}</ETag></Part>"
     complete = f"<CompleteMultipartUpload>{part}</CompleteMultipartUpload>"
     component = "<ComposeRequest><Component><Name>other</Name></Component></ComposeRequest>"
-    replies = {
+    responses = {
         "delete": http.delete(OBJECT),
         "delete xml": http.delete("/bkt/o"),
         "upload": http.post(UPLOAD, content=b"new"),
@@ -55,15 +55,15 @@ def attempts(http: httpx.Client) -> list[tuple[str, int, str]]:
     return [
         (
             name,
-            reply.status_code,
-            "" if "xml" in name or name == "parts" else reply.json()["error"]["errors"][0]["reason"],
+            response.status_code,
+            "" if "xml" in name or name == "parts" else response.json()["error"]["errors"][0]["reason"],
         )
-        for name, reply in replies.items()
+        for name, response in responses.items()
     ]
 
 
 def check_protected(cloud: Cloud, http: httpx.Client, word: str) -> None:
-    """Every attempt is refused with 403, and nothing has changed."""
+    """Check that every attempt gets 403 and that nothing has changed."""
     before, generation = cloud.effects.count(), cloud.store.object("bkt", "o").generation
     for name, status, reason in attempts(http):
         assert (name, status, reason) == (name, 403, word if reason else "")
@@ -75,7 +75,7 @@ def check_protected(cloud: Cloud, http: httpx.Client, word: str) -> None:
 
 @pytest.mark.parametrize("hold", ["temporaryHold", "eventBasedHold"])
 def test_holds(cloud: Cloud, http: httpx.Client, hold: str) -> None:
-    """A hold protects until it is removed; metadata can be changed meanwhile, copies are free."""
+    """A hold protects an object until it is removed; its metadata can be changed, and its copies are not protected."""
     for name in ("o", "other"):
         cloud.store.put("bkt", name, name.encode())
     assert http.patch(OBJECT, json={hold: True}).json()[hold] is True
@@ -88,7 +88,7 @@ def test_holds(cloud: Cloud, http: httpx.Client, hold: str) -> None:
 
 
 def test_a_retention_policy(cloud: Cloud, http: httpx.Client, clock: Clock) -> None:
-    """A bucket's policy protects every object for so long after it was made."""
+    """A bucket's policy protects every object for a period after its creation."""
     for name in ("o", "other"):
         cloud.store.put("bkt", name, name.encode())
     policy = http.patch("/storage/v1/b/bkt", json={"retentionPolicy": {"retentionPeriod": "100"}}).json()
@@ -103,7 +103,7 @@ def test_a_retention_policy(cloud: Cloud, http: httpx.Client, clock: Clock) -> N
 
 
 def test_a_released_hold_starts_the_period(cloud: Cloud, http: httpx.Client, clock: Clock) -> None:
-    """With an event-based hold, which a bucket can set by default, the period begins when it is released."""
+    """With an event-based hold, which can be the default of a bucket, the period begins at its release."""
     http.patch("/storage/v1/b/bkt", json={"retentionPolicy": {"retentionPeriod": 100}, "defaultEventBasedHold": True})
     assert http.post(UPLOAD, content=b"x").json()["eventBasedHold"] is True
     clock.now += 1000
@@ -116,7 +116,7 @@ def test_a_released_hold_starts_the_period(cloud: Cloud, http: httpx.Client, clo
 
 
 def test_a_locked_policy(http: httpx.Client) -> None:
-    """It can be extended, but neither reduced nor removed."""
+    """A locked policy can be extended, but neither reduced nor removed."""
     http.patch("/storage/v1/b/bkt", json={"retentionPolicy": {"retentionPeriod": 100}})
     assert http.post("/storage/v1/b/bkt/lockRetentionPolicy?ifMetagenerationMatch=2").status_code == 200
     for change, status in (({"retentionPeriod": 99}, 403), (None, 403), ({"retentionPeriod": 200}, 200)):
@@ -127,12 +127,12 @@ def test_a_locked_policy(http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("period", [0, -1, "x", True, 10**12])
 def test_bad_periods(http: httpx.Client, period: object) -> None:
-    """A period is from a second to 100 years."""
+    """A period is from one second to 100 years."""
     assert http.patch("/storage/v1/b/bkt", json={"retentionPolicy": {"retentionPeriod": period}}).status_code == 400
 
 
 def test_versions(cloud: Cloud, http: httpx.Client) -> None:
-    """In a versioned bucket a retained version becomes noncurrent, but is not deleted for good; a held one stays."""
+    """In a versioned bucket, a retained version can become noncurrent but not be deleted; a held one stays live."""
     versioned = {"versioning": {"enabled": True}, "retentionPolicy": {"retentionPeriod": 100}}
     assert http.patch("/storage/v1/b/bkt", json=versioned).status_code == 200
     generation = cloud.store.put("bkt", "o", b"x").generation
@@ -145,7 +145,7 @@ def test_versions(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_the_retention_of_one_object(http: httpx.Client, clock: Clock) -> None:
-    """Where a bucket allows it, an object has a time of its own, which only an override reduces, and no lock."""
+    """If a bucket allows it, an object has its own retention; only an override reduces it, unless it is locked."""
     early, late = ({"mode": "Unlocked", "retainUntilTime": f"2027-01-{day}T12:00:00Z"} for day in (20, 25))
     http.put("/bkt/o", content=b"x")
     assert http.patch(OBJECT, json={"retention": late}).status_code == 400
@@ -170,7 +170,7 @@ def test_the_retention_of_one_object(http: httpx.Client, clock: Clock) -> None:
 
 
 def test_conditions_come_first(cloud: Cloud, http: httpx.Client) -> None:
-    """A precondition that fails is 412, whatever protects the object."""
+    """A failed precondition gets 412, also for a protected object."""
     cloud.store.put("bkt", "o", b"x", {"temporaryHold": True})
     assert http.delete(f"{OBJECT}?ifGenerationMatch=1").status_code == 412
     assert http.post(f"{UPLOAD}&ifGenerationMatch=0", content=b"x").status_code == 412

@@ -1,4 +1,4 @@
-"""Objects that a soft delete policy keeps can be listed and restored until their time is over."""
+"""Soft delete: deleted objects and buckets can be listed and restored until their period ends."""
 
 import httpx
 import pytest
@@ -11,25 +11,25 @@ OBJECT = "/storage/v1/b/soft/o/o"
 
 @pytest.fixture
 def soft(cloud: Cloud, http: httpx.Client) -> Cloud:
-    """A cloud with a bucket that keeps what is deleted for a week."""
+    """Return a cloud with a bucket that keeps deleted objects for a week."""
     body = {"name": "soft", "softDeletePolicy": {"retentionDurationSeconds": str(WEEK)}}
     assert http.post("/storage/v1/b?project=p", json=body).status_code == 200
     return cloud
 
 
 def deleted(http: httpx.Client) -> list[str]:
-    """The generations that can be restored."""
+    """Return the generations that can be restored."""
     return [item["generation"] for item in http.get("/storage/v1/b/soft/o?softDeleted=true").json().get("items", [])]
 
 
 def test_restore(soft: Cloud, http: httpx.Client) -> None:
-    """A deleted and an overwritten version are there still, and become live again as new generations."""
+    """A deleted and an overwritten version can be restored, as new live generations."""
     generations = [http.put("/soft/o", content=data).headers["x-goog-generation"] for data in (b"one", b"two")]
     assert http.delete(OBJECT).status_code == 204
     assert http.get(OBJECT).status_code == 404
     assert deleted(http) == generations
-    found = http.get(f"{OBJECT}?softDeleted=true&generation={generations[0]}").json()
-    assert {"softDeleteTime", "hardDeleteTime"} <= found.keys()
+    resource = http.get(f"{OBJECT}?softDeleted=true&generation={generations[0]}").json()
+    assert {"softDeleteTime", "hardDeleteTime"} <= resource.keys()
     assert http.get(f"{OBJECT}?softDeleted=true").status_code == 400
     assert http.get(f"{OBJECT}?softDeleted=true&alt=media&generation={generations[0]}").status_code == 400
     restore = f"{OBJECT}/restore?generation={generations[0]}"
@@ -46,7 +46,7 @@ def test_restore(soft: Cloud, http: httpx.Client) -> None:
 
 
 def test_time_is_over(soft: Cloud, http: httpx.Client) -> None:
-    """After the period nothing is left to restore."""
+    """After the period, nothing can be restored."""
     generation = http.put("/soft/o", content=b"x").headers["x-goog-generation"]
     http.delete(OBJECT)
     now = soft.store.now()
@@ -57,7 +57,7 @@ def test_time_is_over(soft: Cloud, http: httpx.Client) -> None:
 
 
 def test_versions(soft: Cloud, http: httpx.Client) -> None:
-    """In a versioned bucket only what is deleted for good goes there."""
+    """In a versioned bucket, only versions deleted for good are soft-deleted."""
     http.patch("/storage/v1/b/soft", json={"versioning": {"enabled": True}})
     generation = http.put("/soft/o", content=b"x").headers["x-goog-generation"]
     http.delete(OBJECT)
@@ -67,7 +67,7 @@ def test_versions(soft: Cloud, http: httpx.Client) -> None:
 
 
 def test_buckets(soft: Cloud, http: httpx.Client) -> None:
-    """A deleted bucket comes back with its generation, once, unless its name is taken meanwhile."""
+    """A deleted bucket can be restored once, with its generation, unless its name is taken."""
     generation = http.get("/storage/v1/b/soft").json()["generation"]
     http.put("/soft/o", content=b"x")
     http.delete(OBJECT)
@@ -88,7 +88,7 @@ def test_buckets(soft: Cloud, http: httpx.Client) -> None:
 
 
 def test_off(cloud: Cloud, http: httpx.Client) -> None:
-    """Without a policy, or with one that is off, what is deleted is gone."""
+    """Without a policy, or with one that is off, deleted objects cannot be restored."""
     assert (
         http.patch("/storage/v1/b/bkt", json={"softDeletePolicy": {"retentionDurationSeconds": 0}}).status_code == 200
     )
@@ -99,6 +99,6 @@ def test_off(cloud: Cloud, http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("seconds", [1, -1, "x", 91 * 86_400])
 def test_bad_policies(http: httpx.Client, seconds: object) -> None:
-    """A policy keeps things for 7 to 90 days."""
+    """A policy has a duration from 7 to 90 days."""
     body = {"softDeletePolicy": {"retentionDurationSeconds": seconds}}
     assert http.patch("/storage/v1/b/bkt", json=body).status_code == 400

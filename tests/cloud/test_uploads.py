@@ -1,4 +1,4 @@
-"""Uploads in all three forms, resumable ones above all."""
+"""Uploads as media, as multipart and in resumable sessions."""
 
 import json
 
@@ -16,19 +16,19 @@ DATA = bytes(range(256)) * (3 * CHUNK // 256) + b"tail"
 
 def start(http: httpx.Client, query: str = "", headers: dict[str, str] | None = None, **metadata: object) -> str:
     """Start a session for the object "o" and return its URL."""
-    reply = http.post(f"{BASE}?uploadType=resumable&name=o{query}", headers=headers, json=metadata)
-    assert reply.status_code == 200, reply.text
-    return reply.headers["location"]
+    response = http.post(f"{BASE}?uploadType=resumable&name=o{query}", headers=headers, json=metadata)
+    assert response.status_code == 200, response.text
+    return response.headers["location"]
 
 
 def send(http: httpx.Client, session: str, data: bytes, content_range: str | None) -> httpx.Response:
-    """Send a chunk, or nothing as a query."""
+    """Send a chunk, or a status query without a body."""
     headers = {} if content_range is None else {"Content-Range": content_range}
     return http.put(session, content=data, headers=headers)
 
 
 def test_media(cloud: Cloud, http: httpx.Client) -> None:
-    """The body is the object, with its type and hashes."""
+    """The body becomes the object, with its type and hashes."""
     made = http.post(f"{BASE}?uploadType=media&name=o", content=b"hello", headers={"Content-Type": "text/plain"})
     assert made.json()["contentType"] == "text/plain"
     assert made.json()["crc32c"] == "mnG7TA=="
@@ -51,13 +51,13 @@ def test_media(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_bad_uploads(cloud: Cloud, http: httpx.Client, query: str, headers: dict[str, str]) -> None:
-    """What does not say how, what or where is refused, and so are hashes that do not agree."""
+    """An upload without a type, a name or a bucket is refused, and so is one with wrong hashes."""
     assert http.post(f"{BASE}?{query}", content=b"{}", headers=headers).status_code == 400
     assert len(cloud.effects) == 0
 
 
 def multipart(metadata: bytes, media: bytes, ending: bytes = b"--") -> bytes:
-    """A multipart/related body with the boundary "=_b"."""
+    """Return a multipart/related body with the boundary "=_b"."""
     return b"\r\n".join(
         (
             b"--=_b\r\nContent-Type: application/json\r\n\r\n" + metadata,
@@ -69,7 +69,7 @@ def multipart(metadata: bytes, media: bytes, ending: bytes = b"--") -> bytes:
 
 @pytest.mark.parametrize("media", [b"\n--\n\n=_b--x", b"x\r", b"\r\n", b""])
 def test_multipart_whose_lines_end_with_lf(cloud: Cloud, http: httpx.Client, media: bytes) -> None:
-    """gsutil and gcsfs send such ones; the media is taken as it is."""
+    """Lines may end with LF, as gsutil and gcsfs send them; the media stays unchanged."""
     headers = {"Content-Type": "multipart/related; boundary==_b"}
     head, tail = multipart(b'{"name": "o"}', b"MEDIA").replace(b"\r\n", b"\n").split(b"MEDIA")
     made = http.post(f"{BASE}?uploadType=multipart", content=head + media + tail, headers=headers)
@@ -79,7 +79,7 @@ def test_multipart_whose_lines_end_with_lf(cloud: Cloud, http: httpx.Client, med
 
 @pytest.mark.parametrize("boundary", ['"=_b"', "'=_b'", "=_b"])
 def test_multipart(cloud: Cloud, http: httpx.Client, boundary: str) -> None:
-    """Metadata and media come in one request; the media may hold line ends and dashes."""
+    """Metadata and media come in one request; the media may contain line ends and dashes."""
     media = b"\r\n--\r\n\r\n=_b--x"
     headers = {"Content-Type": f"multipart/related; boundary={boundary}"}
     body = multipart(b'{"name": "o", "metadata": {"a": "b"}, "acl": [{"entity": "allUsers", "role": "READER"}]}', media)
@@ -105,21 +105,21 @@ def test_multipart(cloud: Cloud, http: httpx.Client, boundary: str) -> None:
     ],
 )
 def test_bad_multipart(cloud: Cloud, http: httpx.Client, content_type: str, body: bytes) -> None:
-    """A multipart body of another shape is a 400."""
-    reply = http.post(f"{BASE}?uploadType=multipart", content=body, headers={"Content-Type": content_type})
-    assert reply.status_code == 400
+    """A multipart body of any other shape gets a 400."""
+    response = http.post(f"{BASE}?uploadType=multipart", content=body, headers={"Content-Type": content_type})
+    assert response.status_code == 400
     assert len(cloud.effects) == 0
 
 
 def test_resumable_in_chunks(cloud: Cloud, http: httpx.Client) -> None:
-    """Chunks are acknowledged with what is stored, the last makes the object, and a query then tells of it."""
+    """Each chunk gets a 308 with the bytes received; the last one creates the object, which a query then returns."""
     session = start(http, contentType="text/plain", metadata={"a": "b"})
     assert len(cloud.effects) == 0
     query = send(http, session, b"", "bytes */*")
     assert (query.status_code, "range" in query.headers) == (308, False)
     for offset in range(0, 3 * CHUNK, CHUNK):
-        reply = send(http, session, DATA[offset : offset + CHUNK], f"bytes {offset}-{offset + CHUNK - 1}/*")
-        assert (reply.status_code, reply.headers["range"]) == (308, f"bytes=0-{offset + CHUNK - 1}")
+        response = send(http, session, DATA[offset : offset + CHUNK], f"bytes {offset}-{offset + CHUNK - 1}/*")
+        assert (response.status_code, response.headers["range"]) == (308, f"bytes=0-{offset + CHUNK - 1}")
     total = len(DATA)
     done = send(http, session, DATA[3 * CHUNK :], f"bytes {3 * CHUNK}-{total - 1}/{total}")
     assert (done.status_code, done.json()["size"], done.json()["contentType"]) == (200, str(total), "text/plain")
@@ -136,12 +136,12 @@ def test_resumable_in_chunks(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_a_session_spares_clients_the_308_that_ask_so(http: httpx.Client) -> None:
-    """Go's takes it for a redirect, and gets a 200 that says what it stands for; it sends its chunks by POST."""
+    """A client that asks for it, as in Go, gets a 200 that stands for 308, and may send chunks by POST."""
     session = start(http)
     headers = {"Content-Range": f"bytes 0-{CHUNK - 1}/*", "X-GUploader-No-308": "yes"}
-    reply = http.post(session, content=DATA[:CHUNK], headers=headers)
-    assert (reply.status_code, reply.headers["x-http-status-code-override"]) == (200, "308")
-    assert reply.headers["range"] == f"bytes=0-{CHUNK - 1}"
+    response = http.post(session, content=DATA[:CHUNK], headers=headers)
+    assert (response.status_code, response.headers["x-http-status-code-override"]) == (200, "308")
+    assert response.headers["range"] == f"bytes=0-{CHUNK - 1}"
     done = http.post(
         session,
         content=DATA[CHUNK:],
@@ -155,7 +155,7 @@ def test_a_session_spares_clients_the_308_that_ask_so(http: httpx.Client) -> Non
 
 
 def test_a_session_starts_at_the_other_path_too(http: httpx.Client) -> None:
-    """The description of the API has a path of its own for resumable uploads, and gsutil takes that."""
+    """A session can also start at /resumable/upload/, the path in the discovery document, which gsutil uses."""
     began = http.post(f"/resumable{BASE}?uploadType=resumable&name=o", json={})
     assert began.status_code == 200
     assert send(http, began.headers["location"], b"abc", "bytes 0-2/3").status_code == 200
@@ -163,7 +163,7 @@ def test_a_session_starts_at_the_other_path_too(http: httpx.Client) -> None:
 
 @pytest.mark.parametrize("content_range", [None, "bytes */0"])
 def test_resumable_of_nothing(cloud: Cloud, http: httpx.Client, content_range: str | None) -> None:
-    """An empty object needs no range, for inclusive ends cannot say it; or only its total."""
+    """An empty object is uploaded without a range, or with its total only."""
     assert send(http, start(http), b"", content_range).status_code == 200
     assert cloud.store.object("bkt", "o").data == b""
 
@@ -176,7 +176,7 @@ def test_resumable_at_once(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_a_query_with_the_total_finishes(http: httpx.Client) -> None:
-    """When all bytes are there and only the size was unknown, naming it finishes the upload."""
+    """If all bytes have arrived, a query that states the total size finishes the upload."""
     session = start(http)
     assert send(http, session, DATA[:CHUNK], f"bytes 0-{CHUNK - 1}/*").status_code == 308
     assert send(http, session, b"", f"bytes */{CHUNK}").status_code == 200
@@ -199,7 +199,7 @@ def test_a_query_with_the_total_finishes(http: httpx.Client) -> None:
     ],
 )
 def test_bad_chunks(cloud: Cloud, http: httpx.Client, data: bytes, content_range: str | None) -> None:
-    """A chunk that is too small, leaves a gap or contradicts the sizes given is a 400, and stores nothing."""
+    """A chunk that is too small, leaves a gap or contradicts a size gets a 400, and stores nothing."""
     session = start(http, headers={"X-Upload-Content-Length": str(4 * CHUNK)})
     assert send(http, session, data, content_range).status_code == 400
     assert "range" not in send(http, session, b"", "bytes */*").headers
@@ -207,7 +207,7 @@ def test_bad_chunks(cloud: Cloud, http: httpx.Client, data: bytes, content_range
 
 
 def test_bytes_already_there_are_skipped(cloud: Cloud, http: httpx.Client) -> None:
-    """A chunk sent again does no harm."""
+    """A chunk that is sent again changes nothing."""
     session = start(http)
     for _ in range(2):
         assert send(http, session, DATA[:CHUNK], f"bytes 0-{CHUNK - 1}/*").headers["range"] == f"bytes=0-{CHUNK - 1}"
@@ -216,7 +216,7 @@ def test_bytes_already_there_are_skipped(cloud: Cloud, http: httpx.Client) -> No
 
 
 def test_cancel(cloud: Cloud, http: httpx.Client) -> None:
-    """A cancelled session answers 499, to whatever comes after, too."""
+    """A cancelled session responds 499 to every later request."""
     session = start(http)
     assert http.delete(session).status_code == 499
     assert send(http, session, b"x", None).status_code == 499
@@ -238,7 +238,7 @@ def test_cancel(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_chunks_without_an_end(cloud: Cloud, http: httpx.Client, ranges: list[str], stored: bool) -> None:
-    """A chunk can end where its body does, and the upload with it: so the Node.js client uploads what it streams."""
+    """The last chunk of an upload may have no stated end, as the Node.js client sends streams."""
     session = start(http)
     status = 0
     for each in ranges:
@@ -251,7 +251,7 @@ def test_chunks_without_an_end(cloud: Cloud, http: httpx.Client, ranges: list[st
 
 
 def test_a_chunk_without_an_end_that_breaks_off(cloud: Cloud, http: httpx.Client) -> None:
-    """Where the connection breaks the upload is not over: what came is kept, and it goes on from there."""
+    """If the connection breaks in such a chunk, the session keeps the bytes, and the upload can continue."""
     session = start(http)
     cloud.fault(Fault.partial(CHUNK))
     with pytest.raises(httpx.ReadError):
@@ -264,7 +264,7 @@ def test_a_chunk_without_an_end_that_breaks_off(cloud: Cloud, http: httpx.Client
 
 @pytest.mark.parametrize("body", [b"", b"null", b" null ", b"{}"])
 def test_a_body_of_null(cloud: Cloud, http: httpx.Client, body: bytes) -> None:
-    """Clients in Go send null where they have nothing to say."""
+    """null, which Go clients send, counts as an empty body."""
     http.post("/upload/storage/v1/b/bkt/o?uploadType=media&name=o", content=b"x")
     for path in ("rewriteTo/b/bkt/o/c", "copyTo/b/bkt/o/d"):
         assert http.post(f"/storage/v1/b/bkt/o/o/{path}", content=body).status_code == 200
@@ -273,14 +273,14 @@ def test_a_body_of_null(cloud: Cloud, http: httpx.Client, body: bytes) -> None:
 
 
 def test_unknown_sessions(http: httpx.Client) -> None:
-    """A session that never was is not found; without its id there is nothing to go on with."""
+    """An unknown session gets 404; a chunk without a session id gets 400."""
     assert http.put(f"{BASE}?upload_id=nope", content=b"x").status_code == 404
     assert http.put(f"{BASE}?name=o", content=b"x").status_code == 400
     assert http.delete(f"{BASE}?name=o").status_code == 400
 
 
 def test_conditions_are_bound_at_the_start(cloud: Cloud, http: httpx.Client) -> None:
-    """They are checked when the session starts and again when it would commit, whatever the chunk's URL says."""
+    """The conditions of the start are checked then and when the upload ends, whatever the URL of a chunk has."""
     session = start(http, "&ifGenerationMatch=0")
     cloud.store.put("bkt", "o", b"somebody else's")
     assert send(http, session, b"mine", None).status_code == 412
@@ -291,7 +291,7 @@ def test_conditions_are_bound_at_the_start(cloud: Cloud, http: httpx.Client) -> 
 
 
 def test_hashes_are_checked_at_the_end(http: httpx.Client) -> None:
-    """A hash sent with the last chunk, or in the metadata, must be that of the whole object."""
+    """A hash in the metadata or with the last chunk must be that of the whole object."""
     right = "mnG7TA=="
     assert http.put(start(http), content=b"hello", headers={"x-goog-hash": "crc32c=AAAAAA=="}).status_code == 400
     assert http.put(start(http), content=b"hello", headers={"x-goog-hash": f"crc32c={right}"}).status_code == 200
@@ -300,7 +300,7 @@ def test_hashes_are_checked_at_the_end(http: httpx.Client) -> None:
 
 
 def test_partial_keeps_a_prefix(cloud: Cloud, http: httpx.Client) -> None:
-    """A chunk that broke off leaves what had arrived, and the rest can follow from there."""
+    """After a chunk that broke off, the session keeps its beginning, and the client can send the rest."""
     session = start(http)
     cloud.fault(Fault.partial(100_000))
     with pytest.raises(httpx.ReadError):
@@ -313,7 +313,7 @@ def test_partial_keeps_a_prefix(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_partial_with_a_status(cloud: Cloud, http: httpx.Client) -> None:
-    """All bytes may arrive and the commit still not happen: the next query makes up for it."""
+    """If all bytes have arrived but the object was not created, the next query creates it."""
     session = start(http)
     cloud.fault(Fault.partial(5, status=503))
     assert send(http, session, b"hello", None).status_code == 503
@@ -323,7 +323,7 @@ def test_partial_with_a_status(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_expired_session(cloud: Cloud, http: httpx.Client) -> None:
-    """A session can be forgotten under the client's hands."""
+    """A fault can expire a session between two requests."""
     session = start(http)
     cloud.fault(Fault.expire_session(status=404))
     assert send(http, session, b"hello", None).status_code == 404
@@ -338,7 +338,7 @@ def test_expired_session(cloud: Cloud, http: httpx.Client) -> None:
     aligned=st.booleans(),
 )
 def test_any_cuts_make_the_same_object(total: int, cuts: list[tuple[int, int | None]], aligned: bool) -> None:
-    """However the chunks are cut and whichever of them break off, a client that asks and continues loses nothing."""
+    """However the chunks are cut and wherever they break off, a client that queries and continues loses nothing."""
     with Cloud() as cloud, httpx.Client(base_url=cloud.url, verify=False) as http:
         cloud.store.create_bucket("bkt")
         session, offset = start(http), 0
@@ -346,23 +346,23 @@ def test_any_cuts_make_the_same_object(total: int, cuts: list[tuple[int, int | N
             if keep is not None:
                 cloud.fault(Fault.partial(keep, status=503))
             end = min((offset // CHUNK * CHUNK if aligned else offset) + chunks * CHUNK, total)
-            reply = send(http, session, DATA[offset:end], f"bytes {offset}-{end - 1}/{total}")
-            assert (reply.status_code == 503) == (keep is not None)
-            reply = send(http, session, b"", f"bytes */{total}")
-            if reply.status_code == 200:
+            response = send(http, session, DATA[offset:end], f"bytes {offset}-{end - 1}/{total}")
+            assert (response.status_code == 503) == (keep is not None)
+            response = send(http, session, b"", f"bytes */{total}")
+            if response.status_code == 200:
                 break
-            assert reply.status_code == 308
-            offset = int(reply.headers["range"].rpartition("-")[2]) + 1 if "range" in reply.headers else 0
+            assert response.status_code == 308
+            offset = int(response.headers["range"].rpartition("-")[2]) + 1 if "range" in response.headers else 0
         assert cloud.store.object("bkt", "o").data == DATA[:total]
         assert cloud.effects.count("storage.objects.insert") == 1
 
 
 def test_metadata_that_is_no_header_survives_a_download(http: httpx.Client) -> None:
-    """Stored text that no header could carry is replaced on the way out, and breaks nothing."""
+    """Stored text that a header cannot contain is replaced in the response, and the download works."""
     headers = {"Content-Type": "application/json"}
     metadata = json.dumps({"name": "o", "contentType": " a\r\nX-Evil: 1\x00é ", "contentDisposition": "日"})
     session = http.post(f"{BASE}?uploadType=resumable", content=metadata, headers=headers).headers["location"]
     assert send(http, session, b"hello", None).status_code == 200
-    reply = http.get("/download/storage/v1/b/bkt/o/o?alt=media")
-    assert (reply.status_code, reply.content) == (200, b"hello")
-    assert "x-evil" not in reply.headers
+    response = http.get("/download/storage/v1/b/bkt/o/o?alt=media")
+    assert (response.status_code, response.content) == (200, b"hello")
+    assert "x-evil" not in response.headers

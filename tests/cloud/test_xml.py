@@ -15,21 +15,21 @@ SPACE = "{http://doc.s3.amazonaws.com/2006-03-01}"
 MATCH = "x-goog-if-generation-match"
 
 
-def error_of(reply: httpx.Response) -> tuple[int, str]:
-    """The status and the code of an error."""
-    root = ET.fromstring(reply.content)
+def error_of(response: httpx.Response) -> tuple[int, str]:
+    """Return the status and the code of an error."""
+    root = ET.fromstring(response.content)
     assert root.tag == "Error"
-    return reply.status_code, root.findtext("Code") or ""
+    return response.status_code, root.findtext("Code") or ""
 
 
-def texts(reply: httpx.Response, path: str) -> list[str | None]:
-    """The texts of the elements of a path."""
+def texts(response: httpx.Response, path: str) -> list[str | None]:
+    """Return the texts of the elements at a path."""
     wanted = "/".join(f"{{*}}{name}" for name in path.split("/"))
-    return [each.text for each in ET.fromstring(reply.content).findall(wanted)]
+    return [each.text for each in ET.fromstring(response.content).findall(wanted)]
 
 
 def test_the_ids_are_those_of_the_table() -> None:
-    """Every operation served has a function and an id, which is that of the client's table."""
+    """Every operation has a handler, and an id of forbear's table of the XML API."""
     assert set(XML_OPERATIONS) == set(HANDLERS) <= OPERATIONS
     assert set(XML_OPERATIONS) <= {row.id for row in rows()}
 
@@ -69,15 +69,15 @@ def test_an_object(cloud: Cloud, http: httpx.Client, path: str, host: str | None
 
 
 def test_both_apis_see_the_same(http: httpx.Client) -> None:
-    """What one API writes the other reads."""
+    """What one API writes, the other reads."""
     http.put("/bkt/o", content=b"x", headers={"x-goog-meta-a": "b", "x-goog-acl": "public-read"})
-    found = http.get("/storage/v1/b/bkt/o/o?projection=full").json()
-    assert (found["metadata"], found["size"]) == ({"a": "b"}, "1")
-    assert "allUsers" in [entry["entity"] for entry in found["acl"]]
+    resource = http.get("/storage/v1/b/bkt/o/o?projection=full").json()
+    assert (resource["metadata"], resource["size"]) == ({"a": "b"}, "1")
+    assert "allUsers" in [entry["entity"] for entry in resource["acl"]]
 
 
 def test_conditions(cloud: Cloud, http: httpx.Client) -> None:
-    """Generations and metagenerations are enforced on every write and read, and 0 means that there is none."""
+    """Generations and metagenerations are checked on every write and read, and 0 means that no object exists."""
     assert http.put("/bkt/o", content=b"1", headers={MATCH: "0"}).status_code == 200
     assert error_of(http.put("/bkt/o", content=b"2", headers={MATCH: "0"})) == (412, "PreconditionFailed")
     now = str(cloud.store.object("bkt", "o").generation)
@@ -92,7 +92,7 @@ def test_conditions(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_reading(cloud: Cloud, http: httpx.Client) -> None:
-    """Ranges, entity tags and dates are heeded."""
+    """Reads respect ranges, entity tags and dates."""
     cloud.store.put("bkt", "o", b"hello")
     plain = http.get("/bkt/o")
     part = http.get("/bkt/o", headers={"Range": "bytes=1-2", "If-Range": plain.headers["etag"]})
@@ -112,7 +112,7 @@ def test_reading(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_copies(cloud: Cloud, http: httpx.Client) -> None:
-    """Copies keep the metadata or replace it, and their sources have conditions of their own."""
+    """A copy keeps the metadata or replaces it, and its source has its own conditions."""
     http.put("/bkt/dir/a", content=b"x", headers={"x-goog-meta-a": "b", "Content-Type": "text/plain"})
     source = {"x-goog-copy-source": "/bkt/dir%2Fa"}
     copied = http.put("/bkt/c", headers=source)
@@ -141,7 +141,7 @@ def test_copies(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_composing(cloud: Cloud, http: httpx.Client) -> None:
-    """Objects are joined in their order; the result has no MD5, and conditions of its own."""
+    """Objects are joined in order; the new object has no MD5, and its own conditions."""
     for name in ("a", "b"):
         cloud.store.put("bkt", name, name.encode())
     generation = cloud.store.object("bkt", "a").generation
@@ -172,7 +172,7 @@ def test_composing(cloud: Cloud, http: httpx.Client) -> None:
     ],
 )
 def test_bad_documents(http: httpx.Client, body: str | bytes, code: str) -> None:
-    """A document that is not one, that is another, or that defines entities is refused."""
+    """A body that is not XML, has another root or defines entities is refused."""
     assert error_of(http.put("/bkt/x?compose", content=body)) == (400, code)
 
 
@@ -193,13 +193,13 @@ def test_buckets(cloud: Cloud, http: httpx.Client) -> None:
     wrong = http.delete("/new-one", headers={"x-goog-if-metageneration-match": "2"})
     assert error_of(wrong) == (412, "PreconditionFailed")
     assert http.delete("/new-one").status_code == 204
-    for reply in (http.get("/new-one"), http.get("/new-one/o"), http.put("/new-one/o"), http.delete("/new-one")):
-        assert error_of(reply) == (404, "NoSuchBucket")
+    for response in (http.get("/new-one"), http.get("/new-one/o"), http.put("/new-one/o"), http.delete("/new-one")):
+        assert error_of(response) == (404, "NoSuchBucket")
 
 
 @pytest.mark.parametrize("second", [False, True])
 def test_listing(cloud: Cloud, http: httpx.Client, second: bool) -> None:
-    """Objects are listed by name, folded at a delimiter and in pages, in both versions of the listing."""
+    """Objects are listed by name, grouped at a delimiter and in pages, in both versions of the format."""
     for name in ("a", "d/1", "d/2", "e&<", "f/1", "g"):
         cloud.store.put("bkt", name, b"x")
     base = {"list-type": "2"} if second else {}
@@ -208,11 +208,11 @@ def test_listing(cloud: Cloud, http: httpx.Client, second: bool) -> None:
     names: list[str | None] = []
     query = {**base, "delimiter": "/", "max-keys": "2"}
     while True:
-        reply = http.get("/bkt", params=query)
-        names += texts(reply, "Contents/Key") + texts(reply, "CommonPrefixes/Prefix")
-        if texts(reply, "IsTruncated") == ["false"]:
+        response = http.get("/bkt", params=query)
+        names += texts(response, "Contents/Key") + texts(response, "CommonPrefixes/Prefix")
+        if texts(response, "IsTruncated") == ["false"]:
             break
-        token = texts(reply, "NextContinuationToken" if second else "NextMarker")[0] or ""
+        token = texts(response, "NextContinuationToken" if second else "NextMarker")[0] or ""
         query["continuation-token" if second else "marker"] = token
     assert names == ["a", "d/", "e&<", "f/", "g"]
     after = {**base, "start-after" if second else "marker": "d/1"}
@@ -220,13 +220,13 @@ def test_listing(cloud: Cloud, http: httpx.Client, second: bool) -> None:
 
 
 def test_what_is_not_served(http: httpx.Client) -> None:
-    """Subresources and methods that are not served say so, in the form of the API."""
+    """Subresources and methods that the cloud does not serve get an error in the form of the API."""
     for method, path in (("PUT", "/bkt?lifecycle"), ("GET", "/bkt/o?acl"), ("POST", "/bkt"), ("PATCH", "/bkt/o")):
         assert error_of(http.request(method, path)) == (501, "NotImplemented")
 
 
 def test_faults(cloud: Cloud, http: httpx.Client) -> None:
-    """Faults find the operations by their ids, exactly, and speak XML."""
+    """Faults match the operations by id, and their errors are XML."""
     cloud.fault(
         Fault.status(503, operation="xml.object.put", when="after", retry_after=3),
         Fault.status(429, operation="xml.object.get", reason="rateLimitExceeded"),
@@ -242,8 +242,8 @@ def test_faults(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_custom_metadata_that_is_no_header(cloud: Cloud, http: httpx.Client) -> None:
-    """Names that a header cannot have are left out, and break nothing."""
+    """Custom metadata whose names cannot be header names is left out of the response."""
     cloud.store.put("bkt", "o", b"x", {"metadata": {"a": "1", "b c": "2", "d:\r\ne": "3", "é": "4"}})
-    reply = http.get("/bkt/o")
-    assert (reply.status_code, reply.headers["x-goog-meta-a"]) == (200, "1")
-    assert len([name for name in reply.headers if name.startswith("x-goog-meta-")]) == 1
+    response = http.get("/bkt/o")
+    assert (response.status_code, response.headers["x-goog-meta-a"]) == (200, "1")
+    assert len([name for name in response.headers if name.startswith("x-goog-meta-")]) == 1

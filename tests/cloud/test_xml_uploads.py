@@ -1,4 +1,4 @@
-"""Resumable and multipart uploads of the XML API, by hand and by the real client."""
+"""Resumable and multipart uploads of the XML API, over plain HTTP and by the real client."""
 
 from pathlib import Path
 from typing import Any
@@ -18,19 +18,19 @@ MEBIBYTE = 1_048_576
 
 
 def session(http: httpx.Client, **headers: str) -> str:
-    """The URI of a new session."""
+    """Return the URL of a new session."""
     started = http.post("/bkt/o", headers={"x-goog-resumable": "start", **headers})
     assert started.status_code == 201
     return started.headers["location"]
 
 
 def send(http: httpx.Client, uri: str, where: str, body: bytes = b"") -> httpx.Response:
-    """Send a chunk, or ask."""
+    """Send a chunk or a status query."""
     return http.put(uri, content=body, headers={"Content-Range": f"bytes {where}"})
 
 
 def test_a_resumable_upload(cloud: Cloud, http: httpx.Client) -> None:
-    """A session is sent in chunks, asked for its state, finished once, and keeps the metadata of its start."""
+    """A session receives chunks, responds to queries, finishes once, and keeps the metadata of its start."""
     uri = session(http, **{"Content-Type": "text/plain", "x-goog-meta-a": "b", MATCH: "0"})
     assert uri.startswith(f"{cloud.url}/bkt/o?upload_id=")
     first = send(http, uri, f"0-{QUARTER - 1}/*", bytes(QUARTER))
@@ -53,14 +53,14 @@ def test_a_resumable_upload(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_sessions_by_host(http: httpx.Client) -> None:
-    """The session's URI leads where the start came from."""
+    """The URL of a session has the host of the request that started it."""
     host = {"Host": "bkt.storage.googleapis.com"}
     started = http.post("/dir/o", headers={"x-goog-resumable": "start", **host})
     assert started.headers["location"].startswith("http://bkt.storage.googleapis.com/dir/o?upload_id=")
 
 
 def test_lost_chunks_and_sessions(cloud: Cloud, http: httpx.Client) -> None:
-    """Faults keep a part of a chunk, forget a session, and a cancelled one is gone."""
+    """Faults keep a part of a chunk or expire a session; a cancelled session is gone."""
     operation: Any = {"operation": "xml.object.put.session"}
     cloud.fault(Fault.partial(QUARTER, **operation), Fault.expire_session(**operation))
     uri = session(http)
@@ -77,18 +77,18 @@ def test_lost_chunks_and_sessions(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def begin(http: httpx.Client, path: str = "/bkt/big") -> str:
-    """The id of a new multipart upload."""
+    """Return the id of a new multipart upload."""
     return texts(http.post(f"{path}?uploads", headers={"x-goog-meta-a": "b"}), "UploadId")[0] or ""
 
 
 def completion(*parts: tuple[int, str]) -> str:
-    """The document that names the parts."""
+    """Return the document that names the parts."""
     listed = "".join(f"<Part><PartNumber>{n}</PartNumber><ETag>{etag}</ETag></Part>" for n, etag in parts)
     return f"<CompleteMultipartUpload>{listed}</CompleteMultipartUpload>"
 
 
 def test_a_multipart_upload(cloud: Cloud, http: httpx.Client) -> None:
-    """Parts are stored, replaced, listed and joined; a finished upload is gone."""
+    """Parts are stored, replaced, listed and joined; a completed upload is gone."""
     upload = begin(http)
     path = f"/bkt/big?uploadId={upload}"
     etags: dict[int, str] = {}
@@ -108,7 +108,7 @@ def test_a_multipart_upload(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_parts_that_are_copied(cloud: Cloud, http: httpx.Client) -> None:
-    """A part can come from an object, or from a range of one."""
+    """A part can be copied from an object, or from a range of one."""
     cloud.store.put("bkt", "src", b"0123456789")
     path = f"/bkt/big?uploadId={begin(http)}&partNumber=1"
     source = {"x-goog-copy-source": "/bkt/src", "x-goog-copy-source-range": "bytes=2-4"}
@@ -121,7 +121,7 @@ def test_parts_that_are_copied(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_multipart_mistakes(cloud: Cloud, http: httpx.Client) -> None:
-    """Parts have to be there, in order and large enough, and an aborted upload is gone."""
+    """Parts must exist, be in order and be large enough, and an aborted upload is gone."""
     path = f"/bkt/big?uploadId={begin(http)}"
     etags = [http.put(f"{path}&partNumber={n}", content=b"x").headers["etag"] for n in (1, 2)]
     mistakes = {
@@ -143,7 +143,7 @@ def test_multipart_mistakes(cloud: Cloud, http: httpx.Client) -> None:
 
 
 def test_the_real_client(cloud: Cloud, tmp_path: Path) -> None:
-    """google-cloud-storage uploads in parts through this API, and reads the result through the other."""
+    """google-cloud-storage uploads in parts through this API, and reads the object through the JSON API."""
     big = tmp_path / "big"
     big.write_bytes(bytes(range(256)) * 4096 * 6)
     client = storage.Client(

@@ -127,7 +127,7 @@ def keep_part(call: ApiCall, body: Content) -> UploadSession | None:
 
 
 def rewind(call: ApiCall, to: int) -> HttpResponse | None:
-    """Drop all but the first `to` bytes of a session, and respond with what is left; None if there is nothing to drop."""
+    """Drop all but the first `to` bytes of a session, and respond with the rest; None if there is nothing to drop."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is None or session.gone is not None or len(session.data) <= to:
         return None
