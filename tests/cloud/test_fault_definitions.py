@@ -62,8 +62,8 @@ BAD: list[tuple[Callable[[], object], str]] = [
     (lambda: Cloud(port=70_000), "`port` must be a whole number from 0 to 65535, got 70000"),
     (lambda: Cloud(memory_limit=0), "`memory_limit` must be a whole number of at least 1, got 0"),
     (lambda: Cloud(connection_limit=0), "`connection_limit` must be a whole number of at least 1, got 0"),
-    (lambda: Cloud(host="0.0.0.0"), "`host` must be an address of loopback, such as 127.0.0.1 or ::1"),
-    (lambda: Cloud(host="example.com"), "`host` must be an address of loopback, such as 127.0.0.1 or ::1: the"),
+    (lambda: Cloud(host="0.0.0.0"), "`host` must be a loopback address, such as 127.0.0.1 or ::1"),
+    (lambda: Cloud(host="example.com"), "`host` must be a loopback address, such as 127.0.0.1 or ::1: the"),
     (lambda: Cloud(body_limit=0), "`body_limit` must be a whole number of at least 1, got 0"),
 ]
 BAD_JSON: list[tuple[object, str]] = [

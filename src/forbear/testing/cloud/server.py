@@ -46,7 +46,7 @@ class Cloud:
         allowed_hosts: Sequence[str] = (),
     ) -> None:
         if not is_loopback(host):
-            rule = "an address of loopback, such as 127.0.0.1 or ::1: the embedded cloud is for tests on this machine"
+            rule = "a loopback address, such as 127.0.0.1 or ::1: the embedded cloud is for tests on this machine"
             raise ValueError(f"`host` must be {rule}, got {host!r}")
         if isinstance(allowed_hosts, str):
             raise TypeError(f"`allowed_hosts` must be a sequence of names, got {allowed_hosts!r}: write it as a list")
