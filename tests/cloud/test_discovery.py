@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from forbear.testing.cloud.operations import IAM_ROUTES as IAM
-from forbear.testing.cloud.operations import MEMORYSTORE_ROUTES as MEMORYSTORE
-from forbear.testing.cloud.operations import STORAGE_ROUTES
+from forbear.testing.cloud.api import STORAGE_ROUTES
+from forbear.testing.cloud.iam import IAM_ROUTES
+from forbear.testing.cloud.memorystore import MEMORYSTORE_ROUTES
 
-NOT_METHODS = {("storage.batch", "POST"), ("storage.objects.insert", "PUT"), ("storage.objects.insert", "DELETE")}
-"""What the documents do not have: the batch, which is refused, and the steps of an upload session."""
+STEPS = {("storage.objects.insert", "PUT"), ("storage.objects.insert", "DELETE")}
+"""The steps of an upload session, which the documents do not have."""
 
-ROUTES = [route for route in (*STORAGE_ROUTES, *IAM, *MEMORYSTORE) if route[:2] not in NOT_METHODS]
+ROUTES = [route[:3] for route in (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES) if route[:2] not in STEPS]
 
 
 def methods(resource: Any) -> Iterator[tuple[str, str, str]]:

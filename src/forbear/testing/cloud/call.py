@@ -78,8 +78,37 @@ class ApiCall:
 
 
 Handler: TypeAlias = Callable[[ApiCall], HttpResponse]
+Handlers: TypeAlias = Mapping[str, Handler]
+"""The handlers of a kind of resource by method name, such as "list"."""
+
+Routes: TypeAlias = "tuple[tuple[str, str, str, Handler], ...]"
+"""Operation ids, each with an HTTP method and a path that reaches it, and its handler."""
+
+_METHODS = {
+    "list": "GET",
+    "insert": "POST",
+    "create": "POST",
+    "get": "GET",
+    "patch": "PATCH",
+    "update": "PUT",
+    "delete": "DELETE",
+}
+_ON_COLLECTION = frozenset({"list", "insert", "create"})
 
 
-def prefixed(prefix: str, handlers: Mapping[str, Handler]) -> Mapping[str, Handler]:
-    """Return the handlers by operation id: the prefix, a dot and the method name that is the key here."""
-    return {f"{prefix}.{name}": handler for name, handler in handlers.items()}
+def resource_routes(prefix: str, collection: str, variable: str, handlers: Handlers) -> Routes:
+    """Return the routes of a kind of resource, whose operation ids begin with the prefix.
+
+    `collection` is the path of all resources, and `variable` the name of the path segment that selects one. A method
+    that is not a usual one is a verb after the path of a resource: POST /v1/projects/{project}:getIamPolicy.
+    """
+    member = f"{collection}/{{{variable}}}"
+    return tuple(
+        (
+            f"{prefix}.{name}",
+            _METHODS.get(name, "POST"),
+            collection if name in _ON_COLLECTION else member if name in _METHODS else f"{member}:{name}",
+            handler,
+        )
+        for name, handler in handlers.items()
+    )

@@ -1,16 +1,15 @@
-"""Find the API, the operation and the handler of a request."""
+"""Find the API, the operation and the handler of a request; list all operations that the cloud serves."""
 
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from urllib.parse import unquote
 
-from forbear.testing.cloud.api import HANDLERS as STORAGE_HANDLERS
-from forbear.testing.cloud.api import uploads
+from forbear.testing.cloud.api import STORAGE_ROUTES, uploads
 from forbear.testing.cloud.api.batch import perform_batch
 from forbear.testing.cloud.api.objects import wants_media
 from forbear.testing.cloud.api.partial import read_fields, select
-from forbear.testing.cloud.call import ApiCall, Handler
+from forbear.testing.cloud.call import ApiCall, Handler, Routes
 from forbear.testing.cloud.http.messages import (
     ApiError,
     ErrorForm,
@@ -19,10 +18,10 @@ from forbear.testing.cloud.http.messages import (
     google_error,
     storage_error,
 )
-from forbear.testing.cloud.iam import HANDLERS as IAM_HANDLERS
-from forbear.testing.cloud.memorystore import HANDLERS as MEMORYSTORE_HANDLERS
-from forbear.testing.cloud.operations import BATCH, GET, IAM_ROUTES, INSERT, MEMORYSTORE_ROUTES, STORAGE_ROUTES, Routes
-from forbear.testing.cloud.xml import HANDLERS as XML_HANDLERS
+from forbear.testing.cloud.iam import IAM_ROUTES
+from forbear.testing.cloud.memorystore import MEMORYSTORE_ROUTES
+from forbear.testing.cloud.operations import BATCH, GET, INSERT, STEPS
+from forbear.testing.cloud.xml import XML_HANDLERS
 from forbear.testing.cloud.xml import find as xml
 from forbear.testing.cloud.xml.document import xml_error
 
@@ -31,18 +30,20 @@ from forbear.testing.cloud.xml.document import xml_error
 class _RouteNode:
     """A node of the tree of path segments.
 
-    `verbs` maps each verb ("" for none), then each HTTP method, to an operation and the names of its variables.
+    `verbs` maps each verb ("" for none), then each HTTP method, to an operation, its handler and its variables.
     """
 
     literal: dict[str, "_RouteNode"] = field(default_factory=dict[str, "_RouteNode"])
     variable: "_RouteNode | None" = None
-    verbs: dict[str, dict[str, tuple[str, tuple[str, ...]]]] = field(
-        default_factory=dict[str, dict[str, tuple[str, tuple[str, ...]]]]
+    verbs: dict[str, dict[str, tuple[str, Handler, tuple[str, ...]]]] = field(
+        default_factory=dict[str, dict[str, tuple[str, Handler, tuple[str, ...]]]]
     )
 
 
 class Router:
-    """Find operations by method and path, from routes such as ("storage.buckets.get", "GET", "/storage/v1/b/{bucket}").
+    """Find operations by method and path.
+
+    Each route is an operation id, a method, a path such as "/storage/v1/b/{bucket}" and a handler.
 
     A variable is exactly one segment of the path, percent-encoded. The last segment may end with a verb, as in
     `/v1/projects/{project}:getIamPolicy`.
@@ -51,10 +52,10 @@ class Router:
     def __init__(self, routes: Routes) -> None:
         self._root = _RouteNode()
         self._verbs = set[str]()
-        for operation, method, template in routes:
-            self._add(operation, method, template)
+        for operation, method, template, handler in routes:
+            self._add(operation, method, template, handler)
 
-    def _add(self, operation: str, method: str, template: str) -> None:
+    def _add(self, operation: str, method: str, template: str, handler: Handler) -> None:
         template, _, verb = template.partition(":")
         if verb:
             self._verbs.add(verb)
@@ -66,10 +67,10 @@ class Router:
                 node = node.variable
             else:
                 node = node.literal.setdefault(segment, _RouteNode())
-        node.verbs.setdefault(verb, {})[method] = (operation, tuple(names))
+        node.verbs.setdefault(verb, {})[method] = (operation, handler, tuple(names))
 
-    def find(self, method: str, path: str) -> tuple[str, dict[str, str]]:
-        """Return the operation id and the decoded variables; ApiError 404 or 405 for another path or method."""
+    def find(self, method: str, path: str) -> tuple[str, Handler, dict[str, str]]:
+        """Return the operation id, its handler and the decoded variables; ApiError 404 or 405 if there is none."""
         node: _RouteNode | None = self._root
         values = list[str]()
         start, _, verb = path.rpartition(":")
@@ -92,11 +93,13 @@ class Router:
         if method not in methods:
             allowed = ", ".join(sorted(methods))
             raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
-        operation, names = methods[method]
+        operation, handler, names = methods[method]
         # Undecodable bytes become lone surrogates, which no stored name contains and no new one may contain.
-        return operation, {
-            name: unquote(value, errors="surrogateescape") for name, value in zip(names, values, strict=True)
-        }
+        return (
+            operation,
+            handler,
+            {name: unquote(value, errors="surrogateescape") for name, value in zip(names, values, strict=True)},
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,9 +113,6 @@ class Route:
 
 
 _log = logging.getLogger(__name__)
-_STORAGE = Router(STORAGE_ROUTES)
-_GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
-_GOOGLE_HANDLERS = {**IAM_HANDLERS, **MEMORYSTORE_HANDLERS}
 
 
 def resolve(request: HttpRequest) -> Route:
@@ -127,13 +127,12 @@ def resolve(request: HttpRequest) -> Route:
 def _json(request: HttpRequest, error_form: ErrorForm) -> Route:
     storage = error_form is storage_error
     try:
-        operation, names = (_STORAGE if storage else _GOOGLE).find(request.method, request.path)
+        operation, handler, names = (_STORAGE if storage else _GOOGLE).find(request.method, request.path)
     except ApiError as error:
         return _refused(error_form(error), error_form)
     if not storage:
-        return Route(operation, names, _GOOGLE_HANDLERS[operation], error_form)
+        return Route(operation, names, handler, error_form)
     step = uploads.step(request) if operation == INSERT else operation
-    handler = _batch if operation == BATCH else STORAGE_HANDLERS[operation]
     return Route(step, names, _partial(handler) if "fields" in request.query else handler, error_form)
 
 
@@ -188,3 +187,32 @@ def guarded(act: Callable[[], HttpResponse], error_form: ErrorForm) -> HttpRespo
 
 def _refused(response: HttpResponse, error_form: ErrorForm) -> Route:
     return Route(None, {}, lambda _: response, error_form)
+
+
+_STORAGE = Router((
+    *STORAGE_ROUTES,
+    (BATCH, "POST", "/batch", _batch),
+    (BATCH, "POST", "/batch/storage/v1", _batch),
+))  # fmt: skip
+_GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
+
+OPERATIONS = frozenset(
+    (*(route[0] for route in (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)), BATCH, *STEPS, *XML_HANDLERS)
+)
+"""The ids of all operations, and of the steps of a resumable upload."""
+
+ON_OBJECTS = tuple(
+    sorted(
+        name
+        for name in OPERATIONS
+        if name.startswith(("storage.objects.", "xml.object.")) and name != "storage.objects.list"
+    )
+)
+"""The operations on one object."""
+
+JOBS = tuple(
+    name
+    for name, *_ in MEMORYSTORE_ROUTES
+    if name.endswith((".create", ".patch", "instances.delete", "clusters.delete", ".failover", ".upgrade"))
+)
+"""The operations of Memorystore that start a long-running operation."""

@@ -1,49 +1,126 @@
-"""The JSON API of Cloud Storage: the handler of each operation."""
-
-from collections.abc import Mapping
+"""The JSON API of Cloud Storage: the operations, with the paths that reach them and their handlers."""
 
 from forbear.testing.cloud.api import access, buckets, copies, folders, objects, projects, uploads
-from forbear.testing.cloud.call import Handler, prefixed
+from forbear.testing.cloud.call import Handlers, Routes, resource_routes
+from forbear.testing.cloud.operations import INSERT
 
-HANDLERS: Mapping[str, Handler] = {
-    "storage.buckets.list": buckets.list_,
-    "storage.buckets.insert": buckets.insert,
-    "storage.buckets.get": buckets.get,
-    "storage.buckets.patch": buckets.patch,
-    "storage.buckets.update": buckets.update,
-    "storage.buckets.delete": buckets.delete,
-    "storage.buckets.lockRetentionPolicy": buckets.lock_retention_policy,
-    "storage.buckets.getStorageLayout": buckets.get_storage_layout,
-    "storage.buckets.restore": buckets.restore,
-    **prefixed("storage.buckets.operations", folders.OPERATIONS),
-    **prefixed("storage.buckets", access.BUCKET_POLICY),
-    **prefixed("storage.folders", folders.FOLDERS),
-    **prefixed("storage.managedFolders", folders.MANAGED_FOLDERS),
-    **prefixed("storage.managedFolders", access.MANAGED_FOLDER_POLICY),
-    "storage.objects.list": objects.list_,
-    "storage.objects.insert": uploads.insert,
-    "storage.objects.get": objects.get,
-    "storage.objects.patch": objects.patch,
-    "storage.objects.update": objects.update,
-    "storage.objects.delete": objects.delete,
-    "storage.objects.compose": copies.compose,
-    "storage.objects.copy": copies.copy,
-    "storage.objects.rewrite": copies.rewrite,
-    "storage.objects.move": copies.move,
-    "storage.objects.restore": objects.restore,
-    "storage.objects.bulkRestore": objects.refuse_bulk_restore,
-    **prefixed("storage.objects", access.OBJECT_POLICY),
-    **prefixed("storage.bucketAccessControls", access.BUCKET_ACL),
-    **prefixed("storage.defaultObjectAccessControls", access.DEFAULT_OBJECT_ACL),
-    **prefixed("storage.objectAccessControls", access.OBJECT_ACL),
-    "storage.notifications.list": buckets.list_notifications,
-    "storage.notifications.insert": buckets.insert_notification,
-    "storage.notifications.get": buckets.get_notification,
-    "storage.notifications.delete": buckets.delete_notification,
-    "storage.projects.hmacKeys.list": projects.list_keys,
-    "storage.projects.hmacKeys.create": projects.create_key,
-    "storage.projects.hmacKeys.get": projects.get_key,
-    "storage.projects.hmacKeys.update": projects.update_key,
-    "storage.projects.hmacKeys.delete": projects.delete_key,
-    "storage.projects.serviceAccount.get": projects.service_account,
-}
+_STORAGE = "/storage/v1"
+_BUCKETS = f"{_STORAGE}/b"
+_BUCKET = f"{_BUCKETS}/{{bucket}}"
+_OBJECTS = f"{_BUCKET}/o"
+_OBJECT = f"{_OBJECTS}/{{object}}"
+_TARGET = "b/{destinationBucket}/o/{destinationObject}"
+_FOLDER = f"{_BUCKET}/folders/{{folder}}"
+_MANAGED_FOLDERS = f"{_BUCKET}/managedFolders"
+_MANAGED_FOLDER = f"{_MANAGED_FOLDERS}/{{managedFolder}}"
+_PROJECT = f"{_STORAGE}/projects/{{project}}"
+_UPLOAD = "/upload/storage/v1/b/{bucket}/o"
+
+
+def _policy_routes(prefix: str, resource: str, handlers: Handlers) -> Routes:
+    """Return the routes of the IAM policy of a resource."""
+    return (
+        (f"{prefix}.getIamPolicy", "GET", f"{resource}/iam", handlers["getIamPolicy"]),
+        (f"{prefix}.setIamPolicy", "PUT", f"{resource}/iam", handlers["setIamPolicy"]),
+        (f"{prefix}.testIamPermissions", "GET", f"{resource}/iam/testPermissions", handlers["testIamPermissions"]),
+    )
+
+
+STORAGE_ROUTES: Routes = (
+    *resource_routes(
+        "storage.buckets",
+        _BUCKETS,
+        "bucket",
+        {
+            "list": buckets.list_,
+            "insert": buckets.insert,
+            "get": buckets.get,
+            "patch": buckets.patch,
+            "update": buckets.update,
+            "delete": buckets.delete,
+        },
+    ),
+    ("storage.buckets.lockRetentionPolicy", "POST", f"{_BUCKET}/lockRetentionPolicy", buckets.lock_retention_policy),
+    ("storage.buckets.getStorageLayout", "GET", f"{_BUCKET}/storageLayout", buckets.get_storage_layout),
+    ("storage.buckets.restore", "POST", f"{_BUCKET}/restore", buckets.restore),
+    *resource_routes(
+        "storage.buckets.operations",
+        f"{_BUCKET}/operations",
+        "operationId",
+        {"list": folders.list_operations, "get": folders.get_operation},
+    ),
+    *_policy_routes("storage.buckets", _BUCKET, access.BUCKET_POLICY),
+    *resource_routes(
+        "storage.objects",
+        _OBJECTS,
+        "object",
+        {
+            "list": objects.list_,
+            "insert": uploads.insert,
+            "get": objects.get,
+            "patch": objects.patch,
+            "update": objects.update,
+            "delete": objects.delete,
+        },
+    ),
+    *((INSERT, method, _UPLOAD, uploads.insert) for method in ("POST", "PUT", "DELETE")),
+    (INSERT, "POST", f"/resumable{_UPLOAD}", uploads.insert),
+    ("storage.objects.get", "GET", "/download" + _OBJECT, objects.get),
+    ("storage.objects.compose", "POST", f"{_OBJECT}/compose", copies.compose),
+    ("storage.objects.copy", "POST", f"{_OBJECT}/copyTo/{_TARGET}", copies.copy),
+    ("storage.objects.rewrite", "POST", f"{_OBJECT}/rewriteTo/{_TARGET}", copies.rewrite),
+    ("storage.objects.move", "POST", f"{_OBJECT}/moveTo/o/{{destinationObject}}", copies.move),
+    ("storage.objects.restore", "POST", f"{_OBJECT}/restore", objects.restore),
+    ("storage.objects.bulkRestore", "POST", f"{_OBJECTS}/bulkRestore", objects.refuse_bulk_restore),
+    *_policy_routes("storage.objects", _OBJECT, access.OBJECT_POLICY),
+    *resource_routes(
+        "storage.folders",
+        f"{_BUCKET}/folders",
+        "folder",
+        {"list": folders.list_, "insert": folders.insert, "get": folders.get, "delete": folders.delete},
+    ),
+    ("storage.folders.deleteRecursive", "POST", f"{_FOLDER}/deleteRecursive", folders.delete_recursive),
+    ("storage.folders.rename", "POST", f"{_FOLDER}/renameTo/folders/{{destinationFolder}}", folders.rename),
+    *resource_routes(
+        "storage.managedFolders",
+        _MANAGED_FOLDERS,
+        "managedFolder",
+        {
+            "list": folders.list_managed,
+            "insert": folders.insert_managed,
+            "get": folders.get_managed,
+            "delete": folders.delete_managed,
+        },
+    ),
+    ("storage.managedFolders.update", "PATCH", _MANAGED_FOLDER, folders.update_managed),
+    *_policy_routes("storage.managedFolders", _MANAGED_FOLDER, access.MANAGED_FOLDER_POLICY),
+    *resource_routes("storage.bucketAccessControls", f"{_BUCKET}/acl", "entity", access.BUCKET_ACL),
+    *resource_routes(
+        "storage.defaultObjectAccessControls", f"{_BUCKET}/defaultObjectAcl", "entity", access.DEFAULT_OBJECT_ACL
+    ),
+    *resource_routes("storage.objectAccessControls", f"{_OBJECT}/acl", "entity", access.OBJECT_ACL),
+    *resource_routes(
+        "storage.notifications",
+        f"{_BUCKET}/notificationConfigs",
+        "notification",
+        {
+            "list": buckets.list_notifications,
+            "insert": buckets.insert_notification,
+            "get": buckets.get_notification,
+            "delete": buckets.delete_notification,
+        },
+    ),
+    *resource_routes(
+        "storage.projects.hmacKeys",
+        f"{_PROJECT}/hmacKeys",
+        "accessId",
+        {
+            "list": projects.list_keys,
+            "create": projects.create_key,
+            "get": projects.get_key,
+            "update": projects.update_key,
+            "delete": projects.delete_key,
+        },
+    ),
+    ("storage.projects.serviceAccount.get", "GET", f"{_PROJECT}/serviceAccount", projects.service_account),
+)

@@ -3,11 +3,11 @@
 The cloud stores both but enforces neither: every client may do everything.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from forbear.testing.cloud.api.folders import managed_folder
-from forbear.testing.cloud.call import ApiCall, Handler
+from forbear.testing.cloud.call import ApiCall, Handlers
 from forbear.testing.cloud.http.messages import (
     NO_CONTENT,
     ApiError,
@@ -62,7 +62,7 @@ def _acl_bucket(call: ApiCall) -> Bucket:
     return bucket
 
 
-def _acl_handlers(find: Callable[[ApiCall], _AccessList]) -> Mapping[str, Handler]:
+def _acl_handlers(find: Callable[[ApiCall], _AccessList]) -> Handlers:
     """Return the handlers, by method name, for the access control lists that `find` returns."""
 
     def list_(call: ApiCall) -> HttpResponse:
@@ -147,7 +147,7 @@ def _managed_folder_policy(call: ApiCall) -> _PolicyOwner:
     return _PolicyOwner(folder.policy, f"projects/_/buckets/{resource}", resource, None)
 
 
-def _policy_handlers(find: Callable[[ApiCall], _PolicyOwner]) -> Mapping[str, Handler]:
+def _policy_handlers(find: Callable[[ApiCall], _PolicyOwner]) -> Handlers:
     """Return the handlers, by method name, for the policies that `find` returns."""
 
     def get(call: ApiCall) -> HttpResponse:

@@ -5,7 +5,7 @@ The cloud finishes a long-running operation before it responds.
 
 from collections.abc import Iterator, Mapping
 
-from forbear.testing.cloud.call import ApiCall, Handler
+from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.messages import (
     NO_CONTENT,
     ApiError,
@@ -256,21 +256,3 @@ def _done(call: ApiCall, bucket: Bucket, response: JsonObject) -> HttpResponse:
     }
     call.store.keep_operation(bucket, number, operation)
     return json_response(operation)
-
-
-FOLDERS: Mapping[str, Handler] = {
-    "insert": insert,
-    "get": get,
-    "list": list_,
-    "delete": delete,
-    "deleteRecursive": delete_recursive,
-    "rename": rename,
-}
-MANAGED_FOLDERS: Mapping[str, Handler] = {
-    "insert": insert_managed,
-    "get": get_managed,
-    "list": list_managed,
-    "update": update_managed,
-    "delete": delete_managed,
-}
-OPERATIONS: Mapping[str, Handler] = {"get": get_operation, "list": list_operations}

@@ -20,7 +20,8 @@ from forbear.testing.cloud.faults.parameters import (
     whole,
 )
 from forbear.testing.cloud.http.messages import Headers
-from forbear.testing.cloud.operations import JOBS, ON_OBJECTS, QUERIES, READS, SENDS, WRITES
+from forbear.testing.cloud.operations import QUERIES, READS, SENDS, WRITES
+from forbear.testing.cloud.routing import JOBS, ON_OBJECTS
 from forbear.testing.cloud.storage.sessions import CHUNK
 
 _Made = TypeVar("_Made")

@@ -11,7 +11,8 @@ from difflib import get_close_matches
 from typing import TypedDict
 
 from forbear.testing.cloud.http.messages import HttpRequest
-from forbear.testing.cloud.operations import OPERATIONS, steps_of
+from forbear.testing.cloud.operations import steps_of
+from forbear.testing.cloud.routing import OPERATIONS
 
 
 def whole(name: str, value: object, *, minimum: int = 0, maximum: int | None = None) -> int:

@@ -1,34 +1,59 @@
-"""IAM, and the IAM policies of projects: the handler of each operation."""
+"""IAM, and the IAM policies of projects: the operations, with the paths that reach them and their handlers."""
 
-from collections.abc import Mapping
 from functools import partial
 
-from forbear.testing.cloud.call import Handler, prefixed
+from forbear.testing.cloud.call import Routes, resource_routes
 from forbear.testing.cloud.iam import accounts, policies, roles
 
-HANDLERS: Mapping[str, Handler] = {
-    "iam.projects.serviceAccounts.create": accounts.create,
-    "iam.projects.serviceAccounts.list": accounts.list_,
-    "iam.projects.serviceAccounts.get": accounts.get,
-    "iam.projects.serviceAccounts.patch": accounts.patch,
-    "iam.projects.serviceAccounts.update": accounts.update,
-    "iam.projects.serviceAccounts.delete": accounts.delete,
-    "iam.projects.serviceAccounts.undelete": accounts.undelete,
-    "iam.projects.serviceAccounts.enable": partial(accounts.set_disabled, disabled=False),
-    "iam.projects.serviceAccounts.disable": partial(accounts.set_disabled, disabled=True),
-    **prefixed("iam.projects.serviceAccounts", policies.ACCOUNT),
-    "iam.projects.serviceAccounts.keys.create": accounts.create_key,
-    "iam.projects.serviceAccounts.keys.list": accounts.list_keys,
-    "iam.projects.serviceAccounts.keys.get": accounts.get_key,
-    "iam.projects.serviceAccounts.keys.delete": accounts.delete_key,
-    "iam.projects.serviceAccounts.keys.enable": partial(accounts.set_key_disabled, disabled=False),
-    "iam.projects.serviceAccounts.keys.disable": partial(accounts.set_key_disabled, disabled=True),
-    "iam.projects.serviceAccounts.keys.upload": accounts.upload_key,
-    "iam.projects.roles.create": roles.create,
-    "iam.projects.roles.list": roles.list_,
-    "iam.projects.roles.get": roles.get,
-    "iam.projects.roles.patch": roles.patch,
-    "iam.projects.roles.delete": roles.delete,
-    "iam.projects.roles.undelete": roles.undelete,
-    **prefixed("cloudresourcemanager.projects", policies.PROJECT),
-}
+_PROJECT = "/v1/projects/{project}"
+_ACCOUNTS = f"{_PROJECT}/serviceAccounts"
+_KEYS = f"{_ACCOUNTS}/{{account}}/keys"
+
+IAM_ROUTES: Routes = (
+    *resource_routes(
+        "iam.projects.serviceAccounts",
+        _ACCOUNTS,
+        "account",
+        {
+            "create": accounts.create,
+            "list": accounts.list_,
+            "get": accounts.get,
+            "patch": accounts.patch,
+            "update": accounts.update,
+            "delete": accounts.delete,
+            "undelete": accounts.undelete,
+            "enable": partial(accounts.set_disabled, disabled=False),
+            "disable": partial(accounts.set_disabled, disabled=True),
+            **policies.ACCOUNT,
+        },
+    ),
+    *resource_routes(
+        "iam.projects.serviceAccounts.keys",
+        _KEYS,
+        "key",
+        {
+            "create": accounts.create_key,
+            "list": accounts.list_keys,
+            "get": accounts.get_key,
+            "delete": accounts.delete_key,
+            "enable": partial(accounts.set_key_disabled, disabled=False),
+            "disable": partial(accounts.set_key_disabled, disabled=True),
+        },
+    ),
+    ("iam.projects.serviceAccounts.keys.upload", "POST", f"{_KEYS}:upload", accounts.upload_key),
+    *resource_routes(
+        "iam.projects.roles",
+        f"{_PROJECT}/roles",
+        "role",
+        {
+            "create": roles.create,
+            "list": roles.list_,
+            "get": roles.get,
+            "patch": roles.patch,
+            "delete": roles.delete,
+            "undelete": roles.undelete,
+        },
+    ),
+    *resource_routes("cloudresourcemanager.projects", "/v1/projects", "project", policies.PROJECT),
+    *resource_routes("cloudresourcemanager.projects", "/v3/projects", "project", policies.PROJECT),
+)

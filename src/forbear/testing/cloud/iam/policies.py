@@ -3,9 +3,9 @@
 The cloud stores policies but does not enforce them.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
-from forbear.testing.cloud.call import ApiCall, Handler
+from forbear.testing.cloud.call import ApiCall, Handlers
 from forbear.testing.cloud.http.messages import ApiError, HttpResponse, json_response
 from forbear.testing.cloud.iam.accounts import account_of
 from forbear.testing.cloud.storage.conditions import same_etag
@@ -33,7 +33,7 @@ def _of_project(call: ApiCall) -> tuple[IamPolicy, str]:
     return call.store.iam.policy(project), f"projects/{project}"
 
 
-def _handlers(find: Callable[[ApiCall], tuple[IamPolicy, str]]) -> Mapping[str, Handler]:
+def _handlers(find: Callable[[ApiCall], tuple[IamPolicy, str]]) -> Handlers:
     """Return the handlers, by method name, for the policy that `find` returns with the name of its resource."""
 
     def get(call: ApiCall) -> HttpResponse:

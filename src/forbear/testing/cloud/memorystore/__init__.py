@@ -1,19 +1,29 @@
-"""Memorystore for Redis: the handler of each operation."""
+"""Memorystore for Redis: the operations, with the paths that reach them and their handlers."""
 
-from collections.abc import Mapping
-
-from forbear.testing.cloud.call import Handler
+from forbear.testing.cloud.call import Routes, resource_routes
 from forbear.testing.cloud.memorystore import jobs, resources
 
+_LOCATION = "/v1/projects/{project}/locations/{location}"
 _PREFIX = "redis.projects.locations"
 
-HANDLERS: Mapping[str, Handler] = {
-    **{f"{_PREFIX}.instances.{name}": each for name, each in resources.handlers(resources.INSTANCES).items()},
-    **{f"{_PREFIX}.clusters.{name}": each for name, each in resources.handlers(resources.CLUSTERS).items()},
-    f"{_PREFIX}.instances.failover": resources.failover,
-    f"{_PREFIX}.instances.upgrade": resources.upgrade,
-    f"{_PREFIX}.operations.get": jobs.get,
-    f"{_PREFIX}.operations.list": jobs.list_,
-    f"{_PREFIX}.operations.cancel": jobs.cancel,
-    f"{_PREFIX}.operations.delete": jobs.delete,
-}
+MEMORYSTORE_ROUTES: Routes = (
+    *resource_routes(
+        f"{_PREFIX}.instances",
+        f"{_LOCATION}/instances",
+        "resource",
+        {
+            **resources.handlers(resources.INSTANCES),
+            "failover": resources.failover,
+            "upgrade": resources.upgrade,
+        },
+    ),
+    *resource_routes(
+        f"{_PREFIX}.clusters", f"{_LOCATION}/clusters", "resource", resources.handlers(resources.CLUSTERS)
+    ),
+    *resource_routes(
+        f"{_PREFIX}.operations",
+        f"{_LOCATION}/operations",
+        "operation",
+        {"list": jobs.list_, "get": jobs.get, "cancel": jobs.cancel, "delete": jobs.delete},
+    ),
+)

@@ -1,11 +1,11 @@
 """Instances and clusters: create, get, list, patch, delete, failover and upgrade; each change starts a job."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from uuid import UUID
 
-from forbear.testing.cloud.call import ApiCall, Handler
+from forbear.testing.cloud.call import ApiCall, Handlers
 from forbear.testing.cloud.http.messages import (
     HttpResponse,
     Json,
@@ -102,7 +102,7 @@ CLUSTERS = ResourceKind(
 )  # fmt: skip
 
 
-def handlers(kind: ResourceKind) -> Mapping[str, Handler]:
+def handlers(kind: ResourceKind) -> Handlers:
     """Return the handlers of one kind of resource, by method name."""
 
     def create(call: ApiCall) -> HttpResponse:

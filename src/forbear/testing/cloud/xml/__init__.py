@@ -1,13 +1,11 @@
-"""The XML API of Cloud Storage: the handler of each operation."""
-
-from collections.abc import Mapping
+"""The XML API of Cloud Storage: the operations and their handlers."""
 
 from forbear.testing.cloud.api.resumable import cancel
-from forbear.testing.cloud.call import Handler
+from forbear.testing.cloud.call import Handlers
 from forbear.testing.cloud.operations import XML_CANCEL, XML_GET, XML_PART, XML_PUT, XML_SESSION, XML_STATUS
 from forbear.testing.cloud.xml import buckets, multipart, objects
 
-HANDLERS: Mapping[str, Handler] = {
+XML_HANDLERS: Handlers = {
     "xml.service.get": buckets.list_buckets,
     "xml.bucket.get": buckets.get,
     "xml.bucket.get.uploads": multipart.list_uploads,
