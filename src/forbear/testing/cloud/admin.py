@@ -9,8 +9,8 @@ from forbear.testing.cloud.faults.plan import OLD_ACTION, RandomFaults, fault_fr
 from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, Json, JsonObject, json_response
 from forbear.testing.cloud.iam.accounts import account_resource
 from forbear.testing.cloud.iam.roles import role_resource
+from forbear.testing.cloud.memorystore.instances import resource_json
 from forbear.testing.cloud.memorystore.jobs import job_resource
-from forbear.testing.cloud.memorystore.resources import resource_json
 from forbear.testing.cloud.state import CloudState
 from forbear.testing.cloud.storage.fields import json_value
 from forbear.testing.cloud.storage.resources import bucket_resource, object_resource

@@ -2,7 +2,8 @@
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from typing import TypeAlias
 from urllib.parse import unquote
 
 from forbear.testing.cloud.api import STORAGE_ROUTES, uploads
@@ -26,18 +27,8 @@ from forbear.testing.cloud.xml import find as xml
 from forbear.testing.cloud.xml.document import xml_error
 
 
-@dataclass(slots=True)
-class _RouteNode:
-    """A node of the tree of path segments.
-
-    `verbs` maps each verb ("" for none), then each HTTP method, to an operation, its handler and its variables.
-    """
-
-    literal: dict[str, "_RouteNode"] = field(default_factory=dict[str, "_RouteNode"])
-    variable: "_RouteNode | None" = None
-    verbs: dict[str, dict[str, tuple[str, Handler, tuple[str, ...]]]] = field(
-        default_factory=dict[str, dict[str, tuple[str, Handler, tuple[str, ...]]]]
-    )
+_Shape: TypeAlias = tuple[str | None, ...]
+"""The first segments of a path, with None for each variable."""
 
 
 class Router:
@@ -50,44 +41,32 @@ class Router:
     """
 
     def __init__(self, routes: Routes) -> None:
-        self._root = _RouteNode()
-        self._verbs = set[str]()
+        self._verbs = {template.partition(":")[2] for _, _, template, _ in routes} - {""}
+        self._shapes = set[_Shape]()
+        self._methods: dict[tuple[_Shape, str], dict[str, tuple[str, Handler, list[str]]]] = {}
         for operation, method, template, handler in routes:
-            self._add(operation, method, template, handler)
-
-    def _add(self, operation: str, method: str, template: str, handler: Handler) -> None:
-        template, _, verb = template.partition(":")
-        if verb:
-            self._verbs.add(verb)
-        node, names = self._root, list[str]()
-        for segment in template.strip("/").split("/"):
-            if segment.startswith("{"):
-                names.append(segment[1:-1])
-                node.variable = node.variable or _RouteNode()
-                node = node.variable
-            else:
-                node = node.literal.setdefault(segment, _RouteNode())
-        node.verbs.setdefault(verb, {})[method] = (operation, handler, tuple(names))
+            path, _, verb = template.partition(":")
+            segments = path.strip("/").split("/")
+            names = [segment[1:-1] for segment in segments if segment.startswith("{")]
+            shape = tuple(None if segment.startswith("{") else segment for segment in segments)
+            self._shapes.update(shape[:end] for end in range(1, len(shape) + 1))
+            self._methods.setdefault((shape, verb), {})[method] = (operation, handler, names)
 
     def find(self, method: str, path: str) -> tuple[str, Handler, dict[str, str]]:
         """Return the operation id, its handler and the decoded variables; ApiError 404 or 405 if there is none."""
-        node: _RouteNode | None = self._root
-        values = list[str]()
         start, _, verb = path.rpartition(":")
-        if verb in self._verbs:
-            path = start
-        else:
-            verb = ""
+        path, verb = (start, verb) if verb in self._verbs else (path, "")
+        shape, values = _Shape(), list[str]()
         for segment in path.removeprefix("/").removesuffix("/").split("/"):
-            if node is None:
-                break
-            if segment in node.literal:
-                node = node.literal[segment]
+            if (*shape, segment) in self._shapes:
+                shape = (*shape, segment)
             else:
-                node = node.variable
+                shape = (*shape, None)
                 values.append(segment)
-        methods = None if node is None or "" in values else node.verbs.get(verb)
-        if not methods:
+            if shape not in self._shapes:
+                break
+        methods = self._methods.get((shape, verb))
+        if not methods or "" in values:
             raise ApiError(404, "Not Found: no operation of the API has this path.")
         method = "GET" if method == "HEAD" else method
         if method not in methods:
@@ -95,11 +74,8 @@ class Router:
             raise ApiError(405, f"Method not allowed here; allowed: {allowed}.", headers=(("Allow", allowed),))
         operation, handler, names = methods[method]
         # Undecodable bytes become lone surrogates, which no stored name contains and no new one may contain.
-        return (
-            operation,
-            handler,
-            {name: unquote(value, errors="surrogateescape") for name, value in zip(names, values, strict=True)},
-        )
+        decoded = (unquote(value, errors="surrogateescape") for value in values)
+        return operation, handler, dict(zip(names, decoded, strict=True))
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from operator import attrgetter
-from types import FrameType, TracebackType
+from types import TracebackType
 from typing import Self
 
 from forbear.testing.cloud.app import CloudApp
@@ -231,11 +231,7 @@ def serve(
     receives signals; elsewhere it raises ValueError. OSError if the port is taken.
     """
     stop = threading.Event()
-
-    def leave(_number: int, _frame: FrameType | None) -> None:
-        stop.set()
-
-    before = {number: signal.signal(number, leave) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         with Cloud(
             host=host,

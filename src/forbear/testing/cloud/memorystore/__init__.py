@@ -1,7 +1,7 @@
 """Memorystore for Redis: the operations, with the paths that reach them and their handlers."""
 
 from forbear.testing.cloud.call import Routes, resource_routes
-from forbear.testing.cloud.memorystore import jobs, resources
+from forbear.testing.cloud.memorystore import instances, jobs
 
 _LOCATION = "/v1/projects/{project}/locations/{location}"
 _PREFIX = "redis.projects.locations"
@@ -12,13 +12,13 @@ MEMORYSTORE_ROUTES: Routes = (
         f"{_LOCATION}/instances",
         "resource",
         {
-            **resources.handlers(resources.INSTANCES),
-            "failover": resources.failover,
-            "upgrade": resources.upgrade,
+            **instances.handlers(instances.INSTANCES),
+            "failover": instances.failover,
+            "upgrade": instances.upgrade,
         },
     ),
     *resource_routes(
-        f"{_PREFIX}.clusters", f"{_LOCATION}/clusters", "resource", resources.handlers(resources.CLUSTERS)
+        f"{_PREFIX}.clusters", f"{_LOCATION}/clusters", "resource", instances.handlers(instances.CLUSTERS)
     ),
     *resource_routes(
         f"{_PREFIX}.operations",
