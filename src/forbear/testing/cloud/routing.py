@@ -26,7 +26,6 @@ from forbear.testing.cloud.xml import XML_HANDLERS
 from forbear.testing.cloud.xml import find as xml
 from forbear.testing.cloud.xml.document import xml_error
 
-
 _Shape: TypeAlias = tuple[str | None, ...]
 """The first segments of a path, with None for each variable."""
 
