@@ -26,6 +26,7 @@ from forbear.testing.cloud.xml import XML_HANDLERS
 from forbear.testing.cloud.xml import find as xml
 from forbear.testing.cloud.xml.document import xml_error
 
+_log = logging.getLogger(__name__)
 _Shape: TypeAlias = tuple[str | None, ...]
 """The first segments of a path, with None for each variable."""
 
@@ -33,9 +34,8 @@ _Shape: TypeAlias = tuple[str | None, ...]
 class Router:
     """Find operations by method and path.
 
-    Each route is an operation id, a method, a path such as "/storage/v1/b/{bucket}" and a handler.
-
-    A variable is exactly one segment of the path, percent-encoded. The last segment may end with a verb, as in
+    Each route is an operation id, a method, a path such as "/storage/v1/b/{bucket}", and a handler. A variable is
+    exactly one segment of the path, percent-encoded. The last segment may end with a verb, as in
     `/v1/projects/{project}:getIamPolicy`.
     """
 
@@ -85,9 +85,6 @@ class Route:
     names: dict[str, str]
     handler: Handler
     error_form: ErrorForm
-
-
-_log = logging.getLogger(__name__)
 
 
 def resolve(request: HttpRequest) -> Route:
