@@ -231,7 +231,9 @@ def serve(
     receives signals; elsewhere it raises ValueError. OSError if the port is taken.
     """
     stop = threading.Event()
-    before = {number: signal.signal(number, lambda *_: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {
+        number: signal.signal(number, lambda _number, _frame: stop.set()) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         with Cloud(
             host=host,
