@@ -33,7 +33,7 @@ def perform_batch(batch: HttpRequest, perform: Callable[[HttpRequest], HttpRespo
     """
     parts = _parts(batch)
     if not 1 <= len(parts) <= _MAX_REQUESTS:
-        raise invalid(f"A batch has from 1 to {_MAX_REQUESTS} requests, got {len(parts)}.")
+        raise invalid(f"A batch must have 1 to {_MAX_REQUESTS} requests, got {len(parts)}.")
     requests = [_inner_request(batch, part) for part in parts]
     pieces: list[bytes] = []
     size = 0
@@ -56,7 +56,7 @@ def _parts(batch: HttpRequest) -> Sequence[bytes]:
     body = b"\n" + batch.body.replace(b"\r\n", b"\n")
     first, *parts = body.split(b"\n" + delimiter, _MAX_REQUESTS + 2)
     if first.strip() or not parts or not parts[-1].startswith(b"--"):
-        raise invalid("A batch begins with a boundary, and ends with one that closes it.")
+        raise invalid("A batch must begin with its boundary, and end with its closing boundary.")
     return parts[:-1]
 
 
@@ -65,12 +65,12 @@ def _inner_request(batch: HttpRequest, part: bytes) -> tuple[str | None, HttpReq
     outer, _, text = part.lstrip(b"\n").partition(b"\n\n")
     fields = _headers(outer)
     if not fields.get("content-type", "").startswith("application/http"):
-        raise invalid("A part of a batch has the Content-Type application/http.")
+        raise invalid("A part of a batch must have the Content-Type application/http.")
     head, _, body = text.lstrip(b"\n").partition(b"\n\n")
     line, _, rest = head.partition(b"\n")
     words = line.decode("latin-1").split(" ")
     if len(words) not in {2, 3} or not words[1]:
-        raise invalid("A part of a batch has a request line, headers, an empty line and a body.")
+        raise invalid("A part of a batch must have a request line, headers, an empty line and a body.")
     headers = _headers(rest)
     inherited = {name: value for name, value in batch.headers.items() if name in _INHERITED}
     length = headers.get("content-length", "")

@@ -96,7 +96,7 @@ def restore(call: ApiCall) -> HttpResponse:
     """Restore a soft-deleted bucket with its soft-deleted objects; respond 409 if the name is taken."""
     bucket = _deleted(call)
     if bucket.name in call.store.buckets:
-        raise conflict(f"The bucket {bucket.name} exists: delete it before another one of its name is restored.")
+        raise conflict(f"A bucket named {bucket.name} exists: delete it before you restore another one.")
     call.store.deleted_buckets.remove(bucket)
     bucket.soft_deleted = None
     call.store.buckets[bucket.name] = bucket

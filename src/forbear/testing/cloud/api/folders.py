@@ -49,7 +49,7 @@ def list_(call: ApiCall) -> HttpResponse:
     bucket, query = _hierarchical(call), call.query
     prefix, start, end = (query.get(name, "") for name in ("prefix", "startOffset", "endOffset"))
     if query.get("delimiter", "/") != "/":
-        raise invalid("Invalid value for delimiter: of folders it must be '/'.")
+        raise invalid("Invalid value for delimiter: for folders it must be '/'.")
     level = prefix.count("/") + 1 if query.get("delimiter") else None
     folders = {
         name: folder

@@ -75,7 +75,7 @@ def proceed(call: ApiCall, operation: str) -> UploadSession:
         return session
     offset, length, total = _content_range(call.request)
     if length != len(call.request.content):
-        raise invalid(f"Content-Range stands for {length} bytes, the body has {len(call.request.content)}.")
+        raise invalid(f"The Content-Range states {length} bytes, but the body has {len(call.request.content)}.")
     if total is not None:
         session.set_total(total)
     if offset is not None:

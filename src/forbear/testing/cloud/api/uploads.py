@@ -155,7 +155,7 @@ def _parts(body: bytes, line_end: bytes, delimiter: bytes) -> tuple[slice, slice
         positions.append(position)
         position = body.find(line, position + len(line))
     if len(positions) != 3 or not body.startswith(b"--", positions[2] + len(line)):
-        raise invalid("A multipart upload has exactly two parts, the metadata and the media, and a closing boundary.")
+        raise invalid("A multipart upload must have two parts, the metadata and the media, and a closing boundary.")
     first, second, third = positions
     return slice(first + len(line), second), slice(second + len(line), third)
 
@@ -166,7 +166,7 @@ def _part(body: bytes, line_end: bytes, part: slice) -> tuple[str | None, slice]
     blank = body.find(empty_line, part.start, part.stop)
     head = body[part.start : max(blank, 0)]
     if not head.lstrip(b" \t").startswith(line_end) and not body.startswith(empty_line, part.start):
-        raise invalid("A part of a multipart upload has headers, an empty line and the content.")
+        raise invalid("A part of a multipart upload must have headers, an empty line and the content.")
     content = slice(blank + len(empty_line), part.stop)
     for line in head.split(line_end):
         name, _, value = line.partition(b":")

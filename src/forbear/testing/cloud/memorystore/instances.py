@@ -165,7 +165,7 @@ def upgrade(call: ApiCall) -> HttpResponse:
     """Upgrade an instance to another version of Redis."""
     resource, version = _find(call, INSTANCES), text(call.body(), "redisVersion")
     if not _VERSION.fullmatch(version):
-        raise invalid(f"Invalid value for redisVersion: '{version[:80]}'. It must be such as REDIS_7_2.")
+        raise invalid(f"Invalid value for redisVersion: '{version[:80]}'. It must be a version such as REDIS_7_2.")
     fields: JsonObject = {**resource.fields, "redisVersion": version}
     return _change(call, INSTANCES, resource, "upgrade", "UPDATING", fields)
 

@@ -82,7 +82,7 @@ class MemorystoreState:
         """
         if resource.job is not None:
             raise failed_precondition(
-                f"Unable to {verb} '{resource.name}' while another operation is under way: wait until that is done."
+                f"Unable to {verb} '{resource.name}' while another operation is running: wait until that one is done."
             )
         resource.state = state
         return self._start(resource, verb, fields)

@@ -57,7 +57,7 @@ class UploadSession:
     def set_total(self, total: int) -> None:
         """Set the total size in bytes; raise 400 if it contradicts the size or the bytes received before."""
         if self.total is not None and self.total != total:
-            raise invalid(f"The total size {total} differs from {self.total}, the size given before.")
+            raise invalid(f"The total size {total} differs from {self.total}, the size stated before.")
         if total < len(self.data):
             raise invalid(f"The total size {total} is less than the {len(self.data)} bytes received.")
         self.total = total

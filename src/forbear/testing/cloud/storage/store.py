@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from forbear.testing.cloud.http.content import Content, content_of, joined
 from forbear.testing.cloud.http.memory import MemoryLimit, weigh
-from forbear.testing.cloud.http.messages import Json, JsonObject, conflict, not_found
+from forbear.testing.cloud.http.messages import ApiError, Json, JsonObject, conflict, not_found
 from forbear.testing.cloud.storage.iam_state import IamState
 from forbear.testing.cloud.storage.memorystore_state import MemorystoreState
 from forbear.testing.cloud.storage.model import Bucket, Folder, HmacKey, StoredObject
@@ -103,7 +103,7 @@ class Store:
         """Return a version of an object, by default the live one; raise 404 if it does not exist."""
         item = self.bucket(bucket).find(name, generation)
         if item is None:
-            raise not_found(f"No such object: {bucket}/{name}; it")
+            raise ApiError(404, f"No such object: {bucket}/{name}")
         return item
 
     def put(
@@ -191,7 +191,7 @@ class Store:
         for item in self.deleted_objects(bucket):
             if (item.name, item.generation) == (name, generation):
                 return item
-        raise not_found(f"No such soft-deleted object: {bucket.name}/{name}#{generation}; it")
+        raise ApiError(404, f"No such soft-deleted object: {bucket.name}/{name}#{generation}")
 
     def restorable_buckets(self) -> list[Bucket]:
         """Return the soft-deleted buckets; forget those that can no longer be restored."""

@@ -83,7 +83,7 @@ def complete(call: ApiCall) -> HttpResponse:
     ]
     numbers = [number for number, _ in wanted]
     if not numbers:
-        raise ApiError(400, "An upload has at least one part.", "MalformedXML")
+        raise ApiError(400, "An upload must have at least one part.", "MalformedXML")
     if numbers != sorted(set(numbers)):
         raise ApiError(400, "The list of parts was not in ascending order.", "InvalidPartOrder")
     data = [_part(upload, number, etag) for number, etag in wanted]

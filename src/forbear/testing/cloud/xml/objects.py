@@ -119,7 +119,7 @@ def _component(call: ApiCall, component: Element) -> StoredObject:
     """Return the object that a component of a composition names; raise 412 unless it has the stated generation."""
     name, generation = component.value("Name"), component.value("Generation")
     if not name:
-        raise invalid("A Component has a Name.")
+        raise invalid("A Component must have a Name.")
     item = _version(call, call.names["bucket"], name, None if generation is None else integer(generation, "Generation"))
     wanted = component.value("IfGenerationMatch")
     if wanted is not None:
