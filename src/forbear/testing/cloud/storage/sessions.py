@@ -65,8 +65,8 @@ class UploadSession:
     def receive(self, offset: int, body: Content, *, enforce: bool = True) -> None:
         """Add a chunk that starts at `offset`, and skip the bytes that have arrived before.
 
-        Raise 400 for a gap, for bytes after the total size, and (unless `enforce` is False, for a chunk whose
-        connection broke) for a chunk other than the last whose size is not a multiple of 256 KiB.
+        Raise 400 for a gap and for bytes after the total size. Raise 400 also for a chunk other than the last whose
+        size is not a multiple of 256 KiB, unless `enforce` is False, as for a chunk whose connection broke.
         """
         have = len(self.data)
         end = offset + len(body)
