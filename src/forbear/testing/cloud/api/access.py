@@ -106,7 +106,7 @@ def _write(call: ApiCall, access: _AccessList, entity: str, role: str) -> HttpRe
 
 
 def _commit(call: ApiCall, access: _AccessList, entity: str) -> None:
-    """Update the metadata of the owner, and log the change."""
+    """Raise the metageneration of the owner of an access list, and record the change in the journal."""
     call.store.touch(access.owner)
     call.committed(f"{access.owner.resource}/acl/{entity}", access.owner.generation)
 

@@ -232,7 +232,7 @@ def _commit(call: ApiCall, kind: str, name: str) -> None:
 
 
 def _written(call: ApiCall, kind: str, folder: Folder) -> HttpResponse:
-    """Log that the call has written the folder, and respond with its resource."""
+    """Record in the journal that the call has written the folder, and respond with its resource."""
     _commit(call, kind, folder.name)
     return _response(call, kind, folder)
 

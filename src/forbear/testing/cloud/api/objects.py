@@ -96,7 +96,7 @@ def refuse_bulk_restore(_: ApiCall) -> HttpResponse:
 
 
 def written(call: ApiCall, item: StoredObject) -> HttpResponse:
-    """Log that the call has written the object, and respond with its resource."""
+    """Record in the journal that the call has written the object, and respond with its resource."""
     call.committed(item.resource, item.generation)
     return object_response(call, item)
 

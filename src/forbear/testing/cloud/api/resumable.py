@@ -20,7 +20,7 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18}|\*)|\*)/(\d{1,18}|\*
 
 
 def commit(call: ApiCall, target: TargetObject, data: Content, operation: str) -> StoredObject:
-    """Create the object, and log it as an effect of `operation`.
+    """Create the object, and record it in the journal as an effect of `operation`.
 
     Raise 412 unless the conditions hold at this moment, and 400 unless the data has the stated hashes.
     """
@@ -66,7 +66,7 @@ def start(call: ApiCall, target: TargetObject) -> UploadSession:
 def proceed(call: ApiCall, operation: str) -> UploadSession:
     """Handle a chunk or a status query of a session, and return the session.
 
-    Once every byte has arrived, create the object, log it as an effect of `operation`, and finish the session.
+    Once every byte has arrived, create the object, record that as an effect of `operation`, and finish the session.
     """
     session = _session(call)
     if read_key(call.request.headers) not in {None, session.target.key_sha256}:

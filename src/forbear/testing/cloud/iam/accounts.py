@@ -106,13 +106,13 @@ def account_of(call: ApiCall) -> ServiceAccount:
 
 
 def _done(call: ApiCall, name: str) -> HttpResponse:
-    """Log a change of the resource of this name, and respond with an empty object."""
+    """Record a change of the resource with this name in the journal, and respond with an empty object."""
     call.committed(name)
     return json_response({})
 
 
 def _changed(call: ApiCall, account: ServiceAccount, values: dict[str, str]) -> HttpResponse:
-    """Set these attributes of the account, log the change, and respond with the resource."""
+    """Set these attributes of the account, record the change, and respond with its resource."""
     for attribute, value in values.items():
         setattr(account, attribute, value)
     call.committed(account.name)

@@ -119,7 +119,7 @@ def _fields(body: Mapping[str, Json]) -> JsonObject:
 
 
 def _changed(call: ApiCall, role: Role) -> HttpResponse:
-    """Count and log a change of the role, and respond with its resource."""
+    """Raise the revision of a changed role, record the change, and respond with its resource."""
     role.revision += 1
     call.committed(role.name)
     return json_response(role_resource(role))

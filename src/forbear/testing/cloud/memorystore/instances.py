@@ -201,7 +201,7 @@ def _change(
 
 
 def _once(call: ApiCall, kind: ResourceKind, name: str, start: Callable[[], Job]) -> HttpResponse:
-    """Start a job and log the change; if an earlier request had the same request id, respond with its job instead."""
+    """Start a job and record the change; if an earlier request had the same id, respond with its job instead."""
     key = (call.operation, name, _request_id(call, kind))
     by_request = call.store.memorystore.by_request
     job = by_request.get(key)
