@@ -33,7 +33,7 @@ class Proxy:
         self.port = 0
         """The port that the proxy listens on, within the `with` block."""
         self.cuts: Counter[str] = Counter()
-        """How many "requests" and "replies" were lost, by these names."""
+        """The numbers of lost "requests" and "replies", by these names."""
         self._target = target
         self._cut = cut
         self._connections = set[asyncio.Task[None]]()

@@ -11,7 +11,7 @@ from forbear.testing.cloud.http.messages import Headers, HttpResponse
 
 
 class ResponseEnd(enum.Enum):
-    """What the server does after the last byte of a response."""
+    """An action of the server after the last byte of a response."""
 
     KEEP = "keep the connection open"
     CLOSE = "send FIN"
