@@ -1,7 +1,6 @@
 """Helpers of the tests of uploads: a Storage in virtual time, files, listeners that add up, and what the cloud did."""
 
 import contextlib
-import os
 import random
 from collections.abc import AsyncGenerator, Callable, Generator
 from pathlib import Path

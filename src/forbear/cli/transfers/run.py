@@ -231,7 +231,7 @@ def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Gener
         for bucket in buckets:
             running.store.create_bucket(bucket)
         if faults is not None:
-            running.fault(cloud.storm(faults))
+            running.fault(cloud.random_faults(faults))
         yield running.url
         if quiet:
             return
