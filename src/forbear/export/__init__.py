@@ -1,31 +1,31 @@
-"""Export: one policy in the words of other systems, and a list of what those cannot say. Nothing is dropped in silence.
+"""Export: a policy as an object, configuration or source text for another system, with a list of what is lost.
 
-`forbear.export.tenacity(policy)` and its like give the object, the keywords or the text that the target takes, with the
-losses; `source(target, policy)` gives text for any target. Nothing is loaded before it is used.
+`forbear.export.tenacity(policy)` and the other functions return an `Exported`: the object, keywords or text for the
+target, and the losses. `source(target, policy)` returns text for any target. The library of a target is imported only
+when its function is called.
+
+To add a target, write its function in a module of `forbear.export.targets`, and name it here: in the imports, in
+`__all__` and in `_REGISTRY`.
 """
 
-from importlib import import_module
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from forbear.export.exported import Exported
+from forbear.export.outline import Exported
+from forbear.export.targets.configs import boto, envoy, gcloud
+from forbear.export.targets.grpc import grpc
+from forbear.export.targets.http_clients import botocore, botocore_source, urllib3, urllib3_source
+from forbear.export.targets.retry_libraries import (
+    google_api_core,
+    google_api_core_source,
+    tenacity,
+    tenacity_source,
+)
+from forbear.export.targets.storage_dynamic import nodejs, php, ruby
+from forbear.export.targets.storage_static import cpp, csharp, go, java
+from forbear.export.targets.tasks import celery, celery_source, temporal, temporal_source
 
 if TYPE_CHECKING:
-    from forbear.export.targets.botocore import botocore
-    from forbear.export.targets.celery import celery
-    from forbear.export.targets.cpp import cpp
-    from forbear.export.targets.csharp import csharp
-    from forbear.export.targets.envoy import envoy
-    from forbear.export.targets.go import go
-    from forbear.export.targets.google_api_core import google_api_core
-    from forbear.export.targets.grpc import grpc
-    from forbear.export.targets.gsutil import boto, gcloud
-    from forbear.export.targets.java import java
-    from forbear.export.targets.nodejs import nodejs
-    from forbear.export.targets.php import php
-    from forbear.export.targets.ruby import ruby
-    from forbear.export.targets.temporal import temporal
-    from forbear.export.targets.tenacity import tenacity
-    from forbear.export.targets.urllib3 import urllib3
     from forbear.policy import Policy
 
 __all__ = [
@@ -51,46 +51,33 @@ __all__ = [
     "urllib3",
 ]
 
-TARGETS = {
-    "grpc": "a gRPC service config (JSON)",
-    "boto": "gsutil's .boto file",
-    "gcloud": "properties of gcloud storage",
-    "google_api_core": "the retry= of Google's Python clients",
-    "tenacity": "a Retrying of tenacity",
-    "urllib3": "a Retry of urllib3",
-    "botocore": "a Config for the AWS clients",
-    "celery": "options of a Celery task",
-    "temporal": "options of a Temporal activity",
-    "envoy": "a retry policy of Envoy (JSON)",
-    "go": "the Cloud Storage client of Go",
-    "java": "the Cloud Storage client of Java",
-    "nodejs": "the Cloud Storage client of Node.js",
-    "cpp": "the Cloud Storage client of C++",
-    "csharp": "the Cloud Storage client of C#",
-    "php": "the Cloud Storage client of PHP",
-    "ruby": "the Cloud Storage client of Ruby",
+_REGISTRY: "dict[str, tuple[str, Callable[[Policy], Exported[str]]]]" = {
+    "grpc": ("a gRPC service config (JSON)", grpc),
+    "boto": ("gsutil's .boto file", boto),
+    "gcloud": ("properties of gcloud storage", gcloud),
+    "google_api_core": ("the retry= of Google's Python clients", google_api_core_source),
+    "tenacity": ("a Retrying of tenacity", tenacity_source),
+    "urllib3": ("a Retry of urllib3", urllib3_source),
+    "botocore": ("a Config for the AWS clients", botocore_source),
+    "celery": ("options of a Celery task", celery_source),
+    "temporal": ("options of a Temporal activity", temporal_source),
+    "envoy": ("a retry policy of Envoy (JSON)", envoy),
+    "go": ("the Cloud Storage client of Go", go),
+    "java": ("the Cloud Storage client of Java", java),
+    "nodejs": ("the Cloud Storage client of Node.js", nodejs),
+    "cpp": ("the Cloud Storage client of C++", cpp),
+    "csharp": ("the Cloud Storage client of C#", csharp),
+    "php": ("the Cloud Storage client of PHP", php),
+    "ruby": ("the Cloud Storage client of Ruby", ruby),
 }
-"""What can be exported to, and what comes of it."""
+"""The targets: a description, and the function that returns text."""
 
-_MODULES = {"boto": "gsutil", "gcloud": "gsutil"}
+TARGETS = {name: description for name, (description, _) in _REGISTRY.items()}
+"""The targets by name, with a description of what is exported."""
 
 
 def source(target: str, policy: "Policy") -> Exported[str]:
-    """The policy as text for a target, one of `TARGETS`; ValueError for any other."""
-    if target not in TARGETS:
+    """Return the policy as text for a target, one of `TARGETS`; raise ValueError for any other."""
+    if target not in _REGISTRY:
         raise ValueError(f"`target` must be one of {', '.join(TARGETS)}, got {target!r}")
-    module = _module(target)
-    written: Exported[str] = getattr(module, "source", getattr(module, target))(policy)
-    return written
-
-
-def _module(target: str):  # type: ignore[no-untyped-def]
-    return import_module(f"forbear.export.targets.{_MODULES.get(target, target)}")
-
-
-if not TYPE_CHECKING:  # a checker that sees it would believe in any name
-
-    def __getattr__(name):
-        if name in TARGETS:
-            return getattr(_module(name), name)
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _REGISTRY[target][1](policy)

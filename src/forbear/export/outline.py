@@ -1,26 +1,88 @@
-"""A policy as others may say it, and what of it is still unsaid. It knows no target.
+"""A policy as export targets need it, and the list of its features that a target loses.
 
-Every feature of the policy begins as a loss. A target strikes out what it says (`says`) or puts down how it differs
-(`differs`); so what a target forgets is listed, never dropped.
+Every feature of the policy begins as a loss. A target calls `says` for each feature that it expresses exactly, and
+`differs` for each that it expresses in another way. So a feature that a target forgets is listed, never dropped.
 """
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Generic, Literal, NamedTuple, TypeVar
 
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import show
-from forbear.export.waits import Waits
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 
-MANY = 1_000_000
-"""The number of retries for targets that must be told one, where the policy has no limit."""
+if TYPE_CHECKING:
+    from forbear.core.backoff import Backoff
 
-_LOOKED_AT = 1_000
+MANY = 1_000_000
+"""The number of retries for targets that require one, if the policy has no limit."""
+
+LEAST = 0.001
+"""The shortest duration in seconds that gRPC and Envoy do not round to zero."""
+
+_LONGEST = 315_576_000_000  # seconds: ten thousand years, the limit of protobuf's durations
+_MOST_RETRIES = 1_000
+_MEANS = {"full": 0.5, "equal": 0.75}
+
+T = TypeVar("T")
+
+Jitter = Literal["full", "equal", "documented", "decorrelated", "spread", "none"]
+
+
+class Exported(NamedTuple, Generic[T]):
+    """The result of an export: `value` for the target, and `losses`, one sentence for each difference to the policy."""
+
+    value: T
+    losses: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """A backoff in the terms of most systems: steps that grow by a factor up to a maximum, and their jitter.
+
+    Steps are the upper ends of the waits, in seconds. `spread` is the random part that is added to them, for the
+    jitters "documented" and "spread".
+    """
+
+    initial: float
+    multiplier: float
+    maximum: float
+    jitter: Jitter
+    spread: float = 0.0
+
+    @classmethod
+    def of(cls, backoff: "Backoff") -> "Waits":
+        """Approximate a backoff. For one of another kind take its first wait and the longest of ten, and factor 2."""
+        if isinstance(backoff, Exponential):
+            spread = backoff.spread if backoff.jitter == "documented" else 0.0
+            return cls(backoff.initial, backoff.multiplier, backoff.maximum, backoff.jitter, spread)
+        if isinstance(backoff, Constant):
+            kind: Jitter = "spread" if backoff.spread else "none"
+            return cls(backoff.seconds, 1.0, backoff.seconds, kind, backoff.spread)
+        spread = backoff.spread if isinstance(backoff, Sequence) else 0.0
+        first, *others = (backoff.delay(n, 0.5, None) - spread / 2 for n in range(10))
+        return cls(first, 2.0, max(first, *others), "spread" if spread else "none", spread)
+
+    @property
+    def mean(self) -> "Waits":
+        """The mean waits without jitter, for targets that have none or spread around a middle."""
+        factor = _MEANS.get(self.jitter, 1.0)
+        added = self.spread / 2
+        return Waits(self.initial * factor + added, self.multiplier, self.maximum * factor + added, "none")
+
+    def __str__(self) -> str:
+        if self.multiplier == 1:
+            return f"{self.initial:g} s"
+        return f"{self.initial:g} s, times {self.multiplier:g} up to {self.maximum:g} s"
 
 
 class Outline:
-    """What targets need to know of a policy, and the list of losses."""
+    """The parts of a policy that targets need, and the list of losses."""
 
     def __init__(self, policy: Policy) -> None:
         if not isinstance(policy, Policy):
@@ -30,11 +92,11 @@ class Outline:
         self.timeout = policy.limits.timeout
         self.attempt_timeout = policy.attempt_timeout
         self.waits = Waits.of(policy.backoff)
-        self._unsaid = _features(policy)
+        self._losses = _features(policy, self.waits)
 
     @classmethod
     def for_storage(cls, policy: Policy) -> "Outline":
-        """That of a policy for a client of Cloud Storage; ValueError for policies of other services."""
+        """Return the outline for a client of Cloud Storage; raise ValueError for a policy of another service."""
         outline = cls(policy)
         if outline.service not in (None, "cloud_storage"):
             raise ValueError(
@@ -44,23 +106,27 @@ class Outline:
         return outline
 
     def says(self, *features: str) -> None:
-        """The target says these features as they are."""
+        """Record that the target expresses these features exactly."""
         for feature in features:
-            self._unsaid.pop(feature, None)
+            self._losses.pop(feature, None)
 
     def differs(self, feature: str, how: str) -> None:
-        """The target says a feature in another way, or in part; nothing is listed that the policy does not have."""
-        if feature in self._unsaid:
-            self._unsaid[feature] = how
+        """Record that the target expresses a feature in another way; ignored if it is no loss (any more)."""
+        if feature in self._losses:
+            self._losses[feature] = how
 
-    def warns(self, what: str, text: str) -> None:
-        """List something that who uses the export must know, whether or not the policy has such a feature."""
-        self._unsaid[what] = f"{what}: {text}"
+    def warns(self, topic: str, text: str) -> None:
+        """Add a warning for users of the export, whether or not the policy has such a feature."""
+        self._losses[topic] = f"{topic}: {text}"
+
+    def text(self, *lines: str) -> Exported[str]:
+        """Return the export of these lines of text, with the losses so far."""
+        return Exported("\n".join([*lines, ""]), self.losses)
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """What was not said, in the order of importance."""
-        return tuple(self._unsaid.values())
+        """The losses, in the order of importance."""
+        return tuple(self._losses.values())
 
     @property
     def service(self) -> str | None:
@@ -69,27 +135,27 @@ class Outline:
 
     @property
     def methods(self) -> frozenset[str] | None:
-        """The HTTP methods that the policy repeats where nobody sees more of a request; None for all of them."""
+        """The HTTP methods that a target may repeat if it sees no more of a request; None for all of them."""
         if self.policy.service is None:
             return None if self.policy.repeatable else frozenset()
         return frozenset({*READS, *IDEMPOTENT}) if self.service == "rfc9110" else READS
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """The HTTP statuses that the policy's service takes for transient."""
+        """The HTTP statuses that are transient for the policy's service."""
         return tuple(sorted(getattr(self.policy.service, "statuses", TRANSIENT_STATUSES)))
 
     @property
     def retries(self) -> int | None:
-        """The retries that its limits allow, in time by waits of medium length; None for any number."""
+        """The number of retries within the limits, assuming medium waits; None for no limit."""
         counts = [] if self.attempts is None else [self.attempts - 1]
         if self.timeout is not None:
-            counts.append(self._fitting(self.timeout))
+            counts.append(self._retries_within(self.timeout))
         return min(counts) if counts else None
 
     @property
     def longest(self) -> float | None:
-        """The seconds of all waits between its attempts at their longest, None where their number has no limit."""
+        """The sum of the longest waits between all attempts in seconds, None without a limit on attempts."""
         if self.attempts is None:
             return None
         total, previous = 0.0, None
@@ -98,82 +164,105 @@ class Outline:
             total += previous
         return total
 
-    def tells_usual_statuses(self) -> None:
-        """The target repeats the statuses that most clients take for transient, and no others."""
-        if self.policy.service is not None and frozenset(self.statuses) == TRANSIENT_STATUSES:
-            self.differs("errors", "errors: those without a status as the target sees them")
-        else:
-            usual = ", ".join(map(str, sorted(TRANSIENT_STATUSES)))
-            self.differs("errors", f"errors: statuses {usual}, and those without a status as the target sees them")
-
-    def count(self) -> int:
-        """The retries for a target that has no limit in time: those that fit into it; what that means is listed."""
+    def count_retries(self) -> int:
+        """Return the number of retries for a target that has no timeout, and record the difference."""
         retries = MANY if self.retries is None else self.retries
         if self.timeout is not None:
             self.differs("timeout", f"timeout of {show(self.timeout)}: no limit in time, but {retries} retries")
         self.says("attempts")
         return retries
 
-    def tells_methods_apart(self) -> None:
-        """The target repeats by the method of a request alone."""
+    def has_full_jitter(self) -> None:
+        """Record that the target draws each wait from zero to the whole step."""
+        if self.waits.jitter == "full":
+            self.says("jitter")
+        self.differs("jitter", f"jitter={self.waits.jitter}: full, so waits may also be much shorter")
+
+    def has_no_jitter(self) -> None:
+        """Record that the target waits for the mean of each step."""
+        self.differs("jitter", f"jitter={self.waits.jitter}: none; each wait is the policy's mean wait")
+
+    def has_usual_statuses(self) -> None:
+        """Record that the target repeats the usual transient statuses, and no others."""
+        if self.policy.service is not None and frozenset(self.statuses) == TRANSIENT_STATUSES:
+            self.differs("errors", "errors: the target classifies errors without a status")
+        else:
+            usual = ", ".join(map(str, sorted(TRANSIENT_STATUSES)))
+            self.differs("errors", f"errors: statuses {usual}; the target classifies errors without a status")
+
+    def knows_idempotent_calls(self) -> None:
+        """Record that the target has a list of its own of idempotent calls."""
+        self.differs("safety", "safety: by the client's own list of idempotent calls")
+
+    def sees_methods_only(self) -> None:
+        """Record that the target decides by the HTTP method of a request."""
         names = ", ".join(sorted(self.methods or ()))
         if self.policy.service is None:
             self.says("safety")
-        self.differs("safety", f"safety: told by the method alone; {names} are repeated, and no other")
+        self.differs("safety", f"safety: by the method alone; {names} are repeated, and no other")
 
-    def _fitting(self, timeout: float) -> int:
+    def _retries_within(self, timeout: float) -> int:
         elapsed, previous = 0.0, None
-        for n in range(_LOOKED_AT):
+        for n in range(_MOST_RETRIES):
             previous = self.policy.backoff.delay(n, 0.5, previous)
             elapsed += previous
             if elapsed > timeout:
                 return n
-        return _LOOKED_AT
+        return _MOST_RETRIES
 
 
-def _is_judge(hook: object) -> bool:
-    """Whether a hook of a policy may answer with more than yes or no; the judges of services have no delays."""
+def duration(seconds: float) -> str:
+    """Format seconds as protobuf's JSON does ("1.5s"), within the range that gRPC and Envoy accept."""
+    return f"{min(max(seconds, LEAST), _LONGEST):.9f}".rstrip("0").rstrip(".") + "s"
+
+
+def assignments(values: Iterable[tuple[str, object]], indent: int = 4) -> list[str]:
+    """Return a line `name=value,` of Python for each value."""
+    return [f"{' ' * indent}{name}={value!r}," for name, value in values]
+
+
+def _may_answer_delays(hook: object) -> bool:
+    """Return whether a hook of a policy may answer with a delay; types and the judges of services never do."""
     if isinstance(hook, type | tuple | ErrorVerdicts) or hook is verdict_of_exception:
         return False
     return hook is not None
 
 
-def _features(policy: Policy) -> dict[str, str]:
-    """Every feature that the policy has, with what is lost where a target cannot say it."""
+def _features(policy: Policy, waits: Waits) -> dict[str, str]:
+    """Return every feature that the policy has, with the loss if a target does not express it."""
     limits, backoff = policy.limits, policy.backoff
-    found: dict[str, str] = {}
+    losses: dict[str, str] = {}
     if policy.service is not None:
-        found["safety"] = "safety: what may be executed twice is not told apart by operation and condition"
+        losses["safety"] = "safety: the target does not see which operations are safe to execute twice"
     elif not policy.repeatable:
-        found["safety"] = "repeatable=False: what may have been executed is repeated"
-    found["errors"] = "errors: which failures are transient is the target's own choice"
+        losses["safety"] = "repeatable=False: calls that may have been executed are repeated"
+    losses["errors"] = "errors: the target decides which failures are transient"
     if limits.attempts is not None:
-        found["attempts"] = f"attempts={limits.attempts}: no limit on attempts"
+        losses["attempts"] = f"attempts={limits.attempts}: no limit on attempts"
     if limits.timeout is not None:
-        found["timeout"] = f"timeout of {show(limits.timeout)}: no limit in time"
+        losses["timeout"] = f"timeout of {show(limits.timeout)}: no limit in time"
     if limits.clamp:
-        found["clamp"] = "clamp=True: no last attempt at the deadline"
+        losses["clamp"] = "clamp=True: no last attempt at the deadline"
     if policy.attempt_timeout is not None:
-        found["attempt_timeout"] = f"attempt_timeout of {show(policy.attempt_timeout)}: an attempt may take any time"
-    found["backoff"] = f"waits of {Waits.of(backoff)}: the target's own"
+        losses["attempt_timeout"] = f"attempt_timeout of {show(policy.attempt_timeout)}: no limit on an attempt's time"
+    losses["backoff"] = f"waits of {waits}: the target's own"
     if not isinstance(backoff, Exponential | Constant | Sequence):
-        found["shape"] = f"backoff={backoff!r}: waits grow by powers instead"
+        losses["shape"] = f"backoff={backoff!r}: exponential waits instead"
     elif isinstance(backoff, Sequence):
-        found["shape"] = f"delays={list(backoff.delays)}: waits grow by powers instead"
-    jitter = Waits.of(backoff).jitter
-    if jitter != "none":
-        found["jitter"] = f"jitter={jitter}: waits are not spread out, so clients that fail together stay together"
-    found["retry_after"] = "Retry-After: the server's own word on when to come back is not obeyed"
+        losses["shape"] = f"delays={list(backoff.delays)}: exponential waits instead"
+    if waits.jitter != "none":
+        losses["jitter"] = f"jitter={waits.jitter}: none, so clients that fail together retry together"
+    losses["retry_after"] = "Retry-After: not obeyed"
     if limits.timeout is None:
-        found["max_retry_after"] = f"max_retry_after of {show(limits.max_retry_after)}: no such limit"
+        losses["max_retry_after"] = f"max_retry_after of {show(limits.max_retry_after)}: no such limit"
     if policy.budget is not None:
-        found["budget"] = f"budget={policy.budget!r}: retries are not limited across calls"
+        losses["budget"] = f"budget={policy.budget!r}: retries are not limited across calls"
     if policy.on_result is not None:
-        found["on_result"] = "on_result: returned values are not judged"
-    if any(_is_judge(hook) for hook in (policy.on, policy.on_result)):
-        found["delays"] = "delays: a wait that `on` or `on_result` answers with is not kept"
+        losses["on_result"] = "on_result: returned values are not judged"
+    if any(_may_answer_delays(hook) for hook in (policy.on, policy.on_result)):
+        losses["delays"] = "delays: a delay that `on` or `on_result` returns is ignored"
     if policy.on_event is not None:
-        found["on_event"] = "on_event: nobody is told"
+        losses["on_event"] = "on_event: the listener is not called"
     if policy.retry_exhausted:
-        found["retry_exhausted"] = "retry_exhausted=True: the target does not know reports of inner policies"
-    return found
+        losses["retry_exhausted"] = "retry_exhausted=True: the target does not know reports of inner policies"
+    return losses

@@ -1,1 +1,1 @@
-"""One module for each system that policies are exported to; none knows another. `forbear.export` is the way in."""
+"""The export targets, in families of systems that are alike; `forbear.export` lists them."""

@@ -1,6 +1,6 @@
-"""gRPC: a service config, by which every gRPC library retries (gRFC A6). It knows no channel.
+"""gRPC: a service config, which makes any gRPC library retry (gRFC A6).
 
-A config tells methods apart but not requests: what is safe only under a condition is not retried.
+A config applies to a method, whatever the request: a method that is safe only under a condition is not retried.
 """
 
 import json
@@ -11,9 +11,7 @@ from typing import Any
 from forbear.core.budget import Throttle
 from forbear.core.decide import show
 from forbear.core.verdict import Safety
-from forbear.export.exported import Exported
-from forbear.export.outline import Outline
-from forbear.export.text import LEAST, duration
+from forbear.export.outline import LEAST, Exported, Outline, duration
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, is_rpc_service
 from forbear.policy import Policy
@@ -23,7 +21,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.grpc.call import RpcService
 
-_MOST_ATTEMPTS = 5  # more are cut to this by every implementation
+_MOST_ATTEMPTS = 5  # every implementation cuts larger numbers to this
 _MOST_TOKENS = 1000
 _UNARY = "unary"
 
@@ -31,31 +29,31 @@ Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
 
 
 def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
-    """A service config in JSON, for the channel option `grpc.service_config`.
+    """Return a service config in JSON, for the channel option `grpc.service_config`.
 
-    Of a service's policy it lists the RPCs that may always be repeated. For other policies it holds for `methods`
-    ("google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service), by default for all.
+    For the policy of a service it lists the RPCs that are always safe to repeat. Any other policy applies to `methods`,
+    by default to all: "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service.
     """
     outline = Outline(policy)
-    chosen = None if methods is None else _chosen(methods)
-    known: object = policy.service
-    service = known if is_rpc_service(known) else None
+    names = None if methods is None else _checked(methods)
+    judge: object = policy.service
+    service = judge if is_rpc_service(judge) else None
     if service is not None:
-        listed = _safe(outline, service, chosen)
+        listed = _safe(outline, service, names)
         retried = [codes.NAMES[code] for code in sorted(codes.among(outline.statuses))]
         outline.says("errors")
     else:
-        listed = [(name, True) for name in sorted(chosen or [""])]
+        listed = [(name, True) for name in sorted(names or [""])]
         retried = ["UNAVAILABLE"]
-        outline.differs("errors", "errors: gRPC knows status codes only; UNAVAILABLE is retried")
+        outline.differs("errors", "errors: gRPC sees status codes only; UNAVAILABLE is retried")
     retry = _retry(outline, retried)
     if not policy.repeatable and service is None:
         retry = None
-        outline.warns("repeatable=False", "nothing is retried but what gRPC itself knows not to have been executed")
+        outline.warns("repeatable=False", "only calls that gRPC itself knows were not executed are retried")
         outline.says("safety")
     document: dict[str, Any] = {"methodConfig": _configs(outline, listed, retry)}
     rule = None if policy.budget is None else policy.budget._rule
-    outline.differs("budget", f"budget={policy.budget!r}: gRPC's throttle is another; Budget.grpc() can be exported")
+    outline.differs("budget", f"budget={policy.budget!r}: gRPC has another throttle; Budget.grpc() can be exported")
     if isinstance(rule, Throttle):
         tokens, ratio = min(max(round(rule.max_tokens), 1), _MOST_TOKENS), max(round(rule.token_ratio, 3), 0.001)
         document["retryThrottling"] = {"maxTokens": tokens, "tokenRatio": ratio}
@@ -69,8 +67,8 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
 
 
 def _safe(outline: Outline, service: "RpcService", only: frozenset[str] | None) -> list[Method]:
-    """The RPCs that may always be executed twice; the others are listed as losses."""
-    found: list[Method] = []
+    """Return the RPCs that are always safe to execute twice, and record the others as losses."""
+    safe: list[Method] = []
     conditional: list[str] = []
     known = _known(service.name)
     if only is not None:
@@ -82,7 +80,7 @@ def _safe(outline: Outline, service: "RpcService", only: frozenset[str] | None) 
             continue
         judgement = service.classify_call(GrpcCall(name))
         if judgement.repeatable:
-            found.append((name, unary))
+            safe.append((name, unary))
         elif judgement.safety is Safety.CONDITIONAL:
             conditional.append(name.rpartition("/")[2])
     if not conditional:
@@ -91,16 +89,16 @@ def _safe(outline: Outline, service: "RpcService", only: frozenset[str] | None) 
         "safety",
         f"safety: a config sees no conditions, so these are never retried: {', '.join(sorted(set(conditional)))}",
     )
-    return found
+    return safe
 
 
-def _chosen(methods: Iterable[str]) -> frozenset[str]:
+def _checked(methods: Iterable[str]) -> frozenset[str]:
     if isinstance(methods, str):
         raise TypeError(f"`methods` must be a collection of full names of RPCs or services, got the string {methods!r}")
-    chosen = frozenset(name.removeprefix("/") for name in methods)
-    if not chosen:
+    names = frozenset(name.removeprefix("/") for name in methods)
+    if not names:
         raise ValueError("`methods` must name at least one RPC or service, or be None (all of them), got none")
-    return chosen
+    return names
 
 
 def _known(service: str) -> list[Method]:
@@ -142,9 +140,9 @@ def _configs(outline: Outline, methods: list[Method], retry: dict[str, Any] | No
         config: dict[str, Any] = {"name": names}
         if unary and outline.timeout is not None:
             config["timeout"] = duration(outline.timeout)
-            outline.differs("timeout", f"timeout of {show(outline.timeout)}: a running attempt is ended by it, too")
+            outline.differs("timeout", f"timeout of {show(outline.timeout)}: also ends a running attempt")
         elif not unary:
-            outline.warns("timeout of streams", "none, for it would end a long one that goes well")
+            outline.warns("timeout of streams", "none, for it would end a long stream that works")
         if retry is not None:
             config["retryPolicy"] = retry
         configs.append(config)

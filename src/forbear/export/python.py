@@ -1,10 +1,11 @@
-"""Which errors of Python a policy repeats, by the names under which a program that knows no forbear imports them."""
+"""Help for targets that are Python libraries: the errors that a policy repeats, and the import of the library."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from forbear.core.verdict import Kind
-from forbear.export.library import needed
 from forbear.export.outline import Outline
 from forbear.policy import Policy
 from forbear.services.errors import ErrorVerdicts
@@ -17,17 +18,30 @@ _REDIS_NOT_EXECUTED = tuple(
 _REDIS_TRANSIENT = ("redis.exceptions.ConnectionError", "redis.exceptions.TimeoutError", *_REDIS_NOT_EXECUTED[1:])
 
 
+@contextmanager
+def needed(target: str, package: str) -> Iterator[None]:
+    """Add an installation hint to an ImportError of the block; `package` is the name on PyPI."""
+    try:
+        yield
+    except ImportError as error:
+        raise ImportError(
+            f'forbear.export.{target} needs {package}; install it with: pip install "{package}", '
+            f'or take the text that forbear.export.source("{target}", policy) makes without it'
+        ) from error
+
+
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Types by their dotted names (those of builtins plain), and HTTP statuses where the policy's service has some."""
+    """Exception types by their dotted names (builtins by plain ones), and HTTP statuses if the service has some."""
 
     types: tuple[str, ...]
     statuses: tuple[int, ...] = ()
 
     @property
-    def imports(self) -> tuple[str, ...]:
-        """The modules that the names need."""
-        return tuple(sorted({name.rpartition(".")[0] for name in self.types if "." in name}))
+    def imports(self) -> list[str]:
+        """The import statements that the names need."""
+        modules = {name.rpartition(".")[0] for name in self.types if "." in name}
+        return [f"import {module}" for module in sorted(modules)]
 
     @property
     def text(self) -> str:
@@ -35,10 +49,10 @@ class Errors:
         return f"({', '.join(self.types)}{',' * (len(self.types) == 1)})"
 
 
-def of(outline: Outline) -> Errors:
-    """The errors for source text, which is all that a policy's judge comes to without itself.
+def source_errors(outline: Outline) -> Errors:
+    """Return the errors that a policy repeats, for source text.
 
-    Raises TypeError for a judge of the user's own: it has no other text than its own.
+    Raises TypeError for a user's function in `on`, which has no source text here.
     """
     policy = outline.policy
     if policy.service is not None or policy.on is verdict_of_exception:
@@ -57,47 +71,46 @@ def of(outline: Outline) -> Errors:
     return Errors(tuple(_dotted(kind) for kind in types) if policy.repeatable else ())
 
 
-def types_of(outline: Outline) -> tuple[type[Exception], ...]:
-    """The same as types, for objects that take nothing else."""
+def error_types(outline: Outline) -> tuple[type[Exception], ...]:
+    """Return the errors that a policy repeats as exception types."""
     types = _listed(outline.policy)
     if types is not None:
         outline.says("errors")
         return types if outline.policy.repeatable else ()
-    return tuple(_imported(name) for name in of(outline).types)
+    return tuple(_imported(name) for name in source_errors(outline).types)
 
 
 class Retryable:
-    """Whether an error is repeated: the policy's own judge, as a callable that pickles where the policy does."""
+    """A predicate that asks the policy whether to repeat after an error. It pickles if the policy does."""
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
     def __call__(self, error: BaseException) -> bool:
-        """True for what certainly was not executed, and for what is transient if the policy may repeat it."""
+        """Return True if the call was not executed, or if the error is transient and the policy may repeat the call."""
         if not isinstance(error, Exception):
             return False
         kind = self.policy.judge_error(error).kind
         return kind is Kind.NOT_EXECUTED or (kind is Kind.TRANSIENT and self.policy.repeatable)
 
 
-def tell_safety(outline: Outline) -> None:
-    """Say what becomes of safety where a function is repeated, for nobody sees its operation."""
+def warn_about_safety(outline: Outline) -> None:
+    """Record the loss of safety for targets that repeat a function, whose operation they cannot see."""
     policy = outline.policy
     if policy.service is None and policy.on is not verdict_of_exception:
-        outline.says("safety")  # nothing is repeated but what the policy would repeat
-        return
-    if policy.repeatable:
-        outline.warns("safety", "every call is repeated, so use it for operations alone that may be executed twice")
+        outline.says("safety")  # the target repeats what the policy would repeat
+    elif policy.repeatable:
+        outline.warns("safety", "every call is repeated, so use it only for operations that are safe to execute twice")
     else:
         outline.warns(
             "safety",
-            "nobody sees the operation here, so nothing is repeated that may have been executed; "
-            "for operations that may be executed twice, export it as repeatable",
+            "the target does not see the operation, so no call is repeated that may have been executed; "
+            "for operations that are safe to execute twice, export the policy as repeatable",
         )
 
 
 def _listed(policy: Policy) -> tuple[type[Exception], ...] | None:
-    """The types that a policy names, None where it asks a judge."""
+    """Return the types in a policy's `on`, None if it is a judge."""
     on: Any = policy.on
     if isinstance(on, type):
         on = (on,)
@@ -118,5 +131,5 @@ def _imported(name: str) -> type[Exception]:
 
     module, _, attribute = name.rpartition(".")
     with needed("celery", module.partition(".")[0]):
-        found: type[Exception] = getattr(import_module(module or "builtins"), attribute)
-    return found
+        kind: type[Exception] = getattr(import_module(module or "builtins"), attribute)
+        return kind

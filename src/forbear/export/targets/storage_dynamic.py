@@ -1,0 +1,135 @@
+"""The Cloud Storage clients of dynamic languages: Node.js, PHP and Ruby."""
+
+from forbear.export.outline import MANY, Exported, Outline, Waits
+from forbear.http.status import TRANSIENT_STATUSES
+from forbear.policy import Policy
+
+_NO_TIMEOUT = 86_400 * 365  # seconds
+_SHORTEST_MAXIMUM = 1.0
+"""The least `maxRetryDelay` of Node.js in seconds; uploads fail if it is below their first wait."""
+
+
+def nodejs(policy: Policy) -> Exported[str]:
+    """Return JavaScript that makes a `Storage` client (@google-cloud/storage).
+
+    Its waits depend on the kind of request (version 7.22, read and measured). Before retry n, counted from 0, reads and
+    changes of metadata wait `multiplier**(n+1)` s and up to 1 s more, resumable uploads `multiplier**n` s and up to 1 s
+    more. Uploads in one request and the start of resumable ones wait 1 to 2 times `multiplier**n` s. No wait is longer
+    than the maximum.
+    """
+    outline = Outline.for_storage(policy)
+    waits = outline.waits
+    maximum = max(waits.maximum, _SHORTEST_MAXIMUM)
+    options: dict[str, str] = {
+        "autoRetry": "true",
+        "idempotencyStrategy": "IdempotencyStrategy.RetryConditional",
+        "maxRetries": str(MANY if outline.attempts is None else outline.attempts - 1),
+        "retryDelayMultiplier": f"{waits.multiplier:g}",
+        "maxRetryDelay": f"{maximum:g}",
+        "totalTimeout": f"{_NO_TIMEOUT if outline.timeout is None else outline.timeout:g}",
+    }
+    outline.says("attempts", "timeout")
+    first = "1 s" if waits.multiplier == 1 else f"{min(waits.multiplier, maximum):g} s (uploads from 1 s)"
+    outline.differs("backoff", f"waits of {waits}: from {first}, times {waits.multiplier:g} up to {maximum:g} s")
+    outline.differs(
+        "jitter",
+        f"jitter={waits.jitter}: up to 1 s more for each wait, up to twice the wait for uploads in one request, "
+        "none at the longest",
+    )
+    if policy.service is not None and frozenset(outline.statuses) != TRANSIENT_STATUSES:
+        codes = [*map(str, outline.statuses), "'ECONNRESET'", "'EPIPE'", "'EAI_AGAIN'", "'ETIMEDOUT'"]
+        options["retryableErrorFn"] = f"(error) => [{', '.join(codes)}].includes(error.code)"
+        outline.differs("errors", "errors: those without a status by the names in this text")
+    else:
+        outline.has_usual_statuses()
+    outline.differs("safety", "safety: by the client's own list of idempotent calls and their preconditions")
+    outline.warns(
+        "shared switch",
+        "calls of one client turn its retries off and on, so a write without its precondition may be repeated by "
+        "mistake; use a second client for such writes, with autoRetry: false",
+    )
+    return outline.text(
+        "const {IdempotencyStrategy, Storage} = require('@google-cloud/storage');",
+        "",
+        "const storage = new Storage({",
+        "  retryOptions: {",
+        *(f"    {name}: {value}," for name, value in options.items()),
+        "  },",
+        "});",
+    )
+
+
+def php(policy: Policy) -> Exported[str]:
+    """Return PHP that makes a `StorageClient` (google/cloud-storage). The waits are a function, so they are exact."""
+    outline = Outline.for_storage(policy)
+    waits = outline.waits
+    outline.says("backoff")
+    if waits.jitter != "decorrelated":
+        outline.says("jitter")
+    outline.differs("jitter", f"jitter={waits.jitter}: full")
+    outline.has_usual_statuses()
+    outline.knows_idempotent_calls()
+    config = [f"'retries' => {outline.count_retries()},", "'retryStrategy' => StorageClient::RETRY_IDEMPOTENT,"]
+    if outline.attempt_timeout is not None:
+        config.append(f"'requestTimeout' => {outline.attempt_timeout!r},")
+        outline.says("attempt_timeout")
+    config += [
+        "'restCalcDelayFunction' => function (int $attempt): int {",
+        "    $u = mt_rand() / mt_getrandmax();",
+        f"    $step = {waits.initial!r} * pow({waits.multiplier!r}, $attempt);",
+        f"    return (int) (1000000 * {_php_wait(waits)});",
+        "},",
+    ]
+    return outline.text(
+        "use Google\\Cloud\\Storage\\StorageClient;",
+        "",
+        "$storage = new StorageClient([",
+        *(f"    {line}" for line in config),
+        "]);",
+    )
+
+
+def _php_wait(waits: Waits) -> str:
+    """Return a PHP expression for the wait in seconds, by `$step` and `$u`."""
+    step = f"min($step, {waits.maximum!r})"
+    match waits.jitter:
+        case "documented":
+            return f"min($step + $u * {waits.spread!r}, {waits.maximum!r})"
+        case "spread":
+            return f"({step} + $u * {waits.spread!r})"
+        case "equal":
+            return f"{step} * (1 + $u) / 2"
+        case "none":
+            return step
+        case _:
+            return f"{step} * $u"
+
+
+def ruby(policy: Policy) -> Exported[str]:
+    """Return Ruby that makes a client of google-cloud-storage."""
+    outline = Outline.for_storage(policy)
+    waits = outline.waits.mean
+    retries = outline.count_retries()
+    if outline.attempts is None and outline.timeout is not None:
+        retries *= 2  # the timeout is the limit, but the client makes a list of this many waits
+    outline.says("backoff", "timeout")
+    outline.differs("jitter", f"jitter={outline.waits.jitter}: from half to one and a half of the mean wait instead")
+    outline.differs("errors", "errors: the client's own list")
+    outline.knows_idempotent_calls()
+    arguments = {
+        "retries": retries,
+        "max_elapsed_time": _NO_TIMEOUT if outline.timeout is None else f"{outline.timeout:g}",
+        "base_interval": f"{waits.initial:g}",
+        "max_interval": f"{waits.maximum:g}",
+        "multiplier": f"{waits.multiplier:g}",
+    }
+    if outline.attempt_timeout is not None:
+        arguments["timeout"] = f"{outline.attempt_timeout:g}"
+        outline.says("attempt_timeout")
+    return outline.text(
+        'require "google/cloud/storage"',
+        "",
+        "storage = Google::Cloud::Storage.new(",
+        ",\n".join(f"  {name}: {value}" for name, value in arguments.items()),
+        ")",
+    )
