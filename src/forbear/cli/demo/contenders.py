@@ -1,114 +1,126 @@
-"""The contenders: three ways to send the same request. They differ in how they retry and in nothing else.
+"""The contenders of the Cloud Storage part: three ways to send the same request, which differ in how they retry only.
 
-`none` sends once. `naive` does what a decorator does that repeats a function whenever it raises. `forbear` is httpx
-with a RetryTransport, and looks whether a write is there where the error leaves that open and looking can tell: after a
-404, 409 or 412 on a repeat (`report(error).maybe_done`), or a reply that broke off. The last two hold back by the same
-backoff and make the same number of attempts; only `forbear` obeys Retry-After.
+`none` sends once. `naive` repeats on every error, as a retry decorator does. `forbear` is httpx with a RetryTransport.
+After an ambiguous failure it looks for the write: after a 404, 409 or 412 on a repeat (`report(error).maybe_done`), and
+after a response that broke off. `naive` and `forbear` use the same backoff and number of attempts; only `forbear` obeys
+Retry-After.
 """
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import httpx
 
-from forbear.cli.demo.ask import KEY, Ask, Proof
+from forbear.cli.demo.model import KEY, DemoRequest, Proof
 from forbear.clients.httpx import AsyncRetryTransport
 from forbear.core.report import report
 from forbear.run.runtime import current
 from forbear.services import cloud_storage
 
+if TYPE_CHECKING:
+    from forbear.core.backoff import Backoff
+
 ATTEMPTS = 6
 
+T = TypeVar("T")
 
-class Wire(httpx.AsyncBaseTransport):
-    """The network, the same for all; here others get in between attempts."""
+
+class Network(httpx.AsyncBaseTransport):
+    """A transport that is the same for all contenders. It lets other clients act after a request's first attempt."""
 
     def __init__(self, url: str) -> None:
         self._inner = httpx.AsyncHTTPTransport()
-        self._rival = httpx.AsyncClient(base_url=url, trust_env=False)  # with connections that no fault has broken
-        self._met = set[str]()
+        self._others = httpx.AsyncClient(base_url=url, trust_env=False)  # connections that no fault has broken
+        self._seen = set[str]()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request; after a first attempt, however it ended, others have their turn."""
-        ask: Ask = request.extensions["ask"]
+        """Send the request. After its first attempt, whether it failed or not, run `meanwhile`."""
+        demo_request: DemoRequest = request.extensions["demo_request"]
         try:
             return await self._inner.handle_async_request(request)
         finally:
-            if ask.meanwhile is not None and ask.key not in self._met:
-                self._met.add(ask.key)
-                await ask.meanwhile(lambda other: once(self._rival, other))
+            if demo_request.meanwhile is not None and demo_request.key not in self._seen:
+                self._seen.add(demo_request.key)
+                await demo_request.meanwhile(lambda other: once(self._others, other))
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._inner.aclose()
-        await self._rival.aclose()
+        await self._others.aclose()
 
 
-async def once(client: httpx.AsyncClient, ask: Ask) -> httpx.Response:
-    """Send a request and read the reply; an error status raises."""
-    headers = {**ask.headers, KEY: ask.key}
-    request = client.build_request(ask.method, ask.path, content=ask.content, headers=headers, extensions={"ask": ask})
-    response = await client.send(request, stream=ask.sink is not None)
+async def once(client: httpx.AsyncClient, request: DemoRequest) -> httpx.Response:
+    """Send a request and read the response; an error status raises."""
+    response = await client.send(
+        client.build_request(
+            request.method,
+            request.path,
+            content=request.content,
+            headers={**request.headers, KEY: request.key},
+            extensions={"demo_request": request},
+        ),
+        stream=request.sink is not None,
+    )
     try:
         if response.is_error:
             response.raise_for_status()
-        if ask.sink is not None:
+        if request.sink is not None:
             async for chunk in response.aiter_bytes():
-                ask.sink.extend(chunk)
+                request.sink.extend(chunk)
     finally:
         await response.aclose()
     return response
 
 
-async def _naive(client: httpx.AsyncClient, ask: Ask) -> httpx.Response:
-    backoff, runtime = cloud_storage.policy.backoff, current.get()
-    for retry in range(ATTEMPTS - 1):
+async def repeat_on_any_error(call: Callable[[], Awaitable[T]], attempts: int, backoff: "Backoff") -> T:
+    """Make up to `attempts` calls, until one raises no HTTPError; the last error propagates."""
+    runtime = current.get()
+    for retry in range(attempts - 1):
         try:
-            return await once(client, ask)
+            return await call()
         except httpx.HTTPError:
             await runtime.asleep(backoff.delay(retry, runtime.random()))
-    return await once(client, ask)
+    return await call()
 
 
-async def _forbear(client: httpx.AsyncClient, ask: Ask) -> httpx.Response:
+async def _naive(client: httpx.AsyncClient, request: DemoRequest) -> httpx.Response:
+    return await repeat_on_any_error(lambda: once(client, request), ATTEMPTS, cloud_storage.policy.backoff)
+
+
+async def _forbear(client: httpx.AsyncClient, request: DemoRequest) -> httpx.Response:
     try:
-        return await once(client, ask)
+        return await once(client, request)
     except httpx.HTTPError as error:
-        told = report(error)
-        # The transport says so of a status; a reply that broke off says it of itself.
-        in_doubt = told.maybe_done if told is not None else isinstance(error, httpx.TransportError)
-        evidence = await _look(client, ask, ask.proof) if in_doubt and ask.proof is not None else None
-        if evidence is None:
+        attempts = report(error)
+        # The transport reports doubt about a status; an error of the transport itself is always in doubt.
+        in_doubt = attempts.maybe_done if attempts is not None else isinstance(error, httpx.TransportError)
+        proof = await _find(client, request, request.proof) if in_doubt and request.proof is not None else None
+        if proof is None:
             raise
-        return evidence
+        return proof
 
 
-async def _look(client: httpx.AsyncClient, ask: Ask, proof: Proof) -> httpx.Response | None:
-    """The reply that shows that a write has happened, None if there is none."""
+async def _find(client: httpx.AsyncClient, request: DemoRequest, proof: Proof) -> httpx.Response | None:
+    """Return the response that proves that the write has happened, None if it does not."""
     try:
-        response = await once(client, Ask(ask.operation, "look", "GET", proof.path))
+        response = await once(client, DemoRequest(request.operation, "look", "GET", proof.path))
     except httpx.HTTPStatusError as error:
         return error.response if error.response.status_code == 404 and proof.holds is None else None
-    found = response.json()
-    holds = proof.holds is not None and all(found.get(name) == value for name, value in proof.holds.items())
+    document = response.json()
+    holds = proof.holds is not None and all(document.get(name) == value for name, value in proof.holds.items())
     return response if holds else None
 
 
-def _retrying(wire: Wire) -> AsyncRetryTransport:
-    return AsyncRetryTransport(cloud_storage.policy.with_attempts(ATTEMPTS), transport=wire)
+def _retrying(network: Network) -> AsyncRetryTransport:
+    return AsyncRetryTransport(cloud_storage.policy.with_attempts(ATTEMPTS), transport=network)
 
 
-@dataclass(frozen=True, slots=True)
-class Contender:
-    """A way to send requests: through which transport, and by which function."""
+MakeTransport: TypeAlias = Callable[[Network], httpx.AsyncBaseTransport]
+SendOnce: TypeAlias = Callable[[httpx.AsyncClient, DemoRequest], Awaitable[httpx.Response]]
 
-    name: str
-    transport: Callable[[Wire], httpx.AsyncBaseTransport]
-    send: Callable[[httpx.AsyncClient, Ask], Awaitable[httpx.Response]]
-
-
-CONTENDERS = (
-    Contender("none", lambda wire: wire, once),
-    Contender("naive", lambda wire: wire, _naive),
-    Contender("forbear", _retrying, _forbear),
-)
+CONTENDERS: dict[str, tuple[MakeTransport, SendOnce]] = {
+    "none": (lambda network: network, once),
+    "naive": (lambda network: network, _naive),
+    "forbear": (_retrying, _forbear),
+}
+"""The contenders by name: the function that makes the transport, and the one that sends a request."""

@@ -1,28 +1,104 @@
-"""What the demo prints on stdout: a table for each part, and what it shows; the words follow the figures."""
+"""The output of the demo: progress on stderr while a contender works, and a table with a conclusion for each part."""
 
-from collections.abc import Mapping
+import os
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from forbear.cli.output import columns, console, show_table
+from rich.console import Console, Group
+from rich.live import Live
+from rich.text import Text
+
+from forbear.cli.demo.checker import Score
+from forbear.cli.demo.storage import Snapshot
+from forbear.cli.output import columns, console, show_table, tell
 
 if TYPE_CHECKING:
-    from forbear.cli.demo.killed import Killed
-    from forbear.cli.demo.referee import Score
     from forbear.cli.demo.tally import Tally
+    from forbear.cli.demo.upload import UploadResult
 
 _BAD = ("lost", "duplicated", "corrupted", "too many")
+_BARS = "▁▂▃▄▅▆▇█"
+_FULL = 60
+"""The requests between two snapshots that make a full bar."""
+_CELLS = 40
+_LEGEND = "a bar: requests in 0.1 s; green: no faults, yellow: some faults, red: many faults; a dot: all callers wait\n"
 
 
-def show_storage(scores: "Mapping[str, Score]", seed: int) -> None:
-    """The part about Cloud Storage."""
+class PlainProgress:
+    """Prints one line for each contender when it has finished."""
+
+    def watch(self, snapshot: Snapshot) -> None:
+        """Ignore intermediate progress."""
+
+    def finished(self, name: str, score: Score, seconds: float) -> None:
+        """Print a contender's totals."""
+        tell(f"{name}: {_totals(score, seconds)}")
+
+
+class LiveProgress:
+    """Shows a row for each contender: a bar for each snapshot, coloured by the share of requests that met a fault."""
+
+    def __init__(self, live: Live) -> None:
+        self._live = live
+        self._rows: dict[str, tuple[Text, Text]] = {}
+        self._before = Snapshot("", 0, 0, 0)
+
+    def watch(self, snapshot: Snapshot) -> None:
+        """Add a bar."""
+        if snapshot.contender not in self._rows:
+            self._rows[snapshot.contender] = Text(), Text()
+            self._before = Snapshot(snapshot.contender, 0, 0, 0)
+        bars, text = self._rows[snapshot.contender]
+        requests, faults = snapshot.requests - self._before.requests, snapshot.faults - self._before.faults
+        self._before = snapshot
+        if requests:  # a third of them or more makes the bar red
+            color = "green" if not faults else "yellow" if faults * 3 < requests else "red"
+            bars.append(_BARS[min(requests * len(_BARS) // _FULL, len(_BARS) - 1)], color)
+        elif snapshot.waiting:
+            bars.append("·", "dim")
+        text.plain = f"{snapshot.requests} requests, {snapshot.faults} met a fault, {snapshot.waiting} waiting"
+        self._show()
+
+    def finished(self, name: str, score: Score, seconds: float) -> None:
+        """Show the totals beside the bars."""
+        self._rows[name] = self._rows[name][0], Text(_totals(score, seconds))
+        self._show()
+
+    def _show(self) -> None:
+        table = columns("", "", "")
+        table.show_header = False
+        for name, (bars, text) in self._rows.items():
+            table.add_row(f"[bold]{name}[/]", bars[-_CELLS:], text)
+        self._live.update(Group(table, Text(_LEGEND, "dim")), refresh=True)
+
+
+@contextmanager
+def progress_display() -> Generator[LiveProgress | PlainProgress]:
+    """Yield a live display if stderr is a terminal that can show it, else a plain one."""
+    plain = bool(os.environ.get("NO_COLOR"))
+    console = Console(stderr=True, highlight=False, color_system=None if plain else "auto")
+    if not console.is_terminal or console.is_dumb_terminal or not console.encoding.startswith("utf"):
+        yield PlainProgress()
+        return
+    with Live(console=console, auto_refresh=False) as live:
+        yield LiveProgress(live)
+
+
+def _totals(score: Score, seconds: float) -> str:
+    return f"{score.requests} requests, {score.faults} met a fault, {score.retries} were retries, {seconds:.1f} s"
+
+
+def show_storage(scores: Mapping[str, Score], seed: int) -> None:
+    """Print the results of the Cloud Storage part."""
     _table("Cloud Storage", {name: score.counts for name, score in scores.items()})
     naive, ours = scores["naive"], scores["forbear"]
     if ours.is_clean:
-        broken = sum(naive.counts[outcome] for outcome in _BAD if outcome in naive.counts)
+        broken = sum(naive.counts[finding] for finding in _BAD if finding in naive.counts)
         _say(
-            f"The same storm, attempts and backoff: repeating whatever fails broke {broken} operations, "
-            "repeating what is safe broke none."
+            f"With the same faults, attempts and backoff, repeating everything that fails broke {broken} operations, "
+            "and repeating what is safe broke none."
         )
     else:
         _say_bug(seed)
@@ -30,46 +106,49 @@ def show_storage(scores: "Mapping[str, Score]", seed: int) -> None:
 
 
 def show_grants(tallies: "Mapping[str, Tally]", seed: int) -> None:
-    """The part about IAM."""
+    """Print the results of the IAM part."""
     _tallies("IAM", tallies)
     none, naive, ours = (tallies[name] for name in ("none", "naive", "forbear"))
     _say(
-        f"none leaves {none.failed} conflicts to the caller; naive does not know what was done when a reply was lost, "
-        f"and added {naive.too_many} too many."
+        f"none leaves {none.failed} conflicts to the caller. After a lost response naive does not know whether its "
+        f"member was added, and added {naive.too_many} too many."
     )
-    _verdict(ours, "forbear.update reads again, and looks whether its member is there: each is, once", seed)
+    _conclude(ours, "forbear.update reads the policy again and looks for its member: each member is there once", seed)
 
 
 def show_counters(tallies: "Mapping[str, Tally]", seed: int) -> None:
-    """The part about Redis."""
+    """Print the results of the Redis part."""
     _tallies("Redis", tallies)
     naive, ours = tallies["naive"], tallies["forbear"]
-    _say(f"redis-py as it comes (naive) repeats what may have been executed, and counted {naive.too_many} too many.")
-    _verdict(ours, "forbear.update leaves a token with each change, and looks for it: the counters are right", seed)
+    _say(
+        "naive (redis-py with its defaults) repeats commands that may have been executed, and counted "
+        f"{naive.too_many} too many."
+    )
+    _conclude(ours, "forbear.update stores a token with each change and looks for it: the counters are right", seed)
 
 
-def show_upload(upload: "Killed", seed: int) -> None:
-    """The part about transfers."""
-    table = columns("Upload", "")
+def show_upload(upload: "UploadResult", seed: int) -> None:
+    """Print the results of the upload part."""
+    table = columns("Upload", "bytes")
     table.columns[1].justify = "right"
     for text, count in (
-        ("the file has", upload.size),
-        ("the server had, when the process was dead", upload.kept),
+        ("size of the file", upload.size),
+        ("kept by the server when the process died", upload.kept),
         ("the same command, run again, sent from byte", upload.continued_at),
-        ("both have sent", upload.sent),
+        ("sent by both processes", upload.sent),
     ):
         table.add_row(f"[bold]{text}[/]", "nothing" if count is None else f"{count:,}".replace(",", " "))
     show_table(table)
     if not upload.is_clean:
         _say_bug(seed)
     else:
-        more = _share(upload.sent - upload.size, upload.size)
-        _say(f"Of the file {more} was under way at kill -9, and went again; the object is there once, and right.\n")
+        share = _share(upload.sent - upload.size, upload.size)
+        _say(f"kill -9 cost {share} of the file, which was in transit; the object exists once, with the right bytes.\n")
 
 
 def show_end() -> None:
-    """Where to read on."""
-    console().print(
+    """Print where to read on."""
+    _say(
         "Read on: `forbear explain METHOD URL` says what may be repeated and why; docs/cloud_storage.md has the list, "
         "docs/read_modify_write.md is about forbear.update, docs/transfer.md about forbear cp."
     )
@@ -80,12 +159,12 @@ def _table(title: str, rows: Mapping[str, Mapping[str, int]]) -> None:
     for column in table.columns[1:]:
         column.justify = "right"
     for name, counts in rows.items():
-        table.add_row(f"[bold]{name}[/]", *(_colored(outcome, count) for outcome, count in counts.items()))
+        table.add_row(f"[bold]{name}[/]", *(_colored(finding, count) for finding, count in counts.items()))
     show_table(table)
 
 
-def _colored(outcome: str, count: int) -> str:
-    if outcome not in _BAD:
+def _colored(finding: str, count: int) -> str:
+    if finding not in _BAD:
         return str(count)
     return f"[bold red]{count}[/]" if count else "[green]0[/]"
 
@@ -95,13 +174,13 @@ def _tallies(title: str, tallies: "Mapping[str, Tally]") -> None:
     _table(title, {name: {word.replace("_", " "): count for word, count in row.items()} for name, row in rows.items()})
 
 
-def _verdict(ours: "Tally", promise: str, seed: int) -> None:
+def _conclude(ours: "Tally", success: str, seed: int) -> None:
     if not ours.is_clean:
         _say_bug(seed)
-    elif ours.counted == ours.asked:
-        _say(f"{promise}.\n")
+    elif ours.counted == ours.requested:
+        _say(f"{success}.\n")
     else:
-        _say(f"forbear gave up {ours.failed + ours.unknown} times, told so, and broke nothing.\n")
+        _say(f"forbear gave up {ours.failed + ours.unknown} times, reported it, and broke nothing.\n")
 
 
 def _share(part: int, whole: int) -> str:
@@ -116,15 +195,15 @@ def _say_bug(seed: int) -> None:
     _say(f"[red]forbear broke something: that is a bug, please report it with --seed {seed}.[/]")
 
 
-def _failures(score: "Score") -> str:
-    """Why forbear gave up where it did; the words follow the figures."""
+def _failures(score: Score) -> str:
+    """Say why forbear gave up."""
     failed, unsafe = score.counts["failed"], score.unrepeatable
     if failed == unsafe:
         return (
-            f"The {failed} that forbear left failed are unsafe to repeat, and nobody could tell the client whether "
-            f"they had happened ({score.happened} had)."
+            f"The {failed} operations that forbear left failed are unsafe to repeat, and nothing could tell the client "
+            f"whether they had happened ({score.happened} had)."
         )
     return (
-        f"Of the {failed} that forbear left failed ({score.happened} had happened) {unsafe} are unsafe to repeat; "
-        f"{failed - unsafe} are not, and failed on all attempts or for another reason."
+        f"Of the {failed} operations that forbear left failed ({score.happened} had happened) {unsafe} are unsafe to "
+        f"repeat. The other {failed - unsafe} failed on all attempts or for another reason."
     )

@@ -1,6 +1,6 @@
-"""How changes are counted that several writers make to one thing; knows neither the thing nor the contenders.
+"""Counting changes that several writers make to shared things, such as members of a policy or counters.
 
-It goes by what the server holds in the end, and by what each writer was told of each of its changes.
+The tally compares the server's final state with what each writer learned about each of its changes.
 """
 
 import enum
@@ -10,8 +10,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 
-class Told(enum.Enum):
-    """What a writer was told of a change: that it is made, that it is not, or that nobody knows."""
+class WriteResult(enum.Enum):
+    """The result of a change that a writer learned: it is made, it is not made, or it may be either."""
 
     DONE = "done"
     FAILED = "failed"
@@ -20,13 +20,13 @@ class Told(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How a contender fared.
+    """A contender's result.
 
-    Of `asked` changes `counted` were found. `too_many` are more than anybody was told of, `lost` are missing although
-    their writers were told that they are made. `failed` and `unknown` are what writers were told instead.
+    The server has `counted` of the `requested` changes. `too_many` are more than any writer's result allows. `lost` are
+    missing, though their writers learned that they are made. Writers learned `failed` or `unknown` about the others.
     """
 
-    asked: int
+    requested: int
     counted: int
     too_many: int
     lost: int
@@ -35,41 +35,42 @@ class Tally:
 
     @property
     def is_clean(self) -> bool:
-        """Whether nothing was made too often and nothing was lost."""
+        """Return whether no change was made too often or lost."""
         return not self.too_many and not self.lost
 
 
-def tally(claims: Iterable[tuple[str, Told]], counted: Mapping[str, int]) -> Tally:
-    """Compare claims, each with the name of what was to be changed by one, with how often the server has each change.
+def tally(results: Iterable[tuple[str, WriteResult]], counted: Mapping[str, int]) -> Tally:
+    """Compare results with the server's counts.
 
-    A change that nobody knows of may be there or not: either is right.
+    Each result comes with the name of the thing that the write was to change; `counted` has the changes the server made
+    to each thing. A change with an unknown result may be there or not.
     """
-    told = Counter(claims)
-    names = {name for name, _ in told} | counted.keys()
-    done = {name: told[name, Told.DONE] for name in names}
-    most = {name: done[name] + told[name, Told.UNKNOWN] for name in names}
+    by_result = Counter(results)
+    names = {name for name, _ in by_result} | counted.keys()
+    done = {name: by_result[name, WriteResult.DONE] for name in names}
+    most = {name: done[name] + by_result[name, WriteResult.UNKNOWN] for name in names}
     return Tally(
-        asked=told.total(),
+        requested=by_result.total(),
         counted=sum(counted.values()),
         too_many=sum(max(counted.get(name, 0) - most[name], 0) for name in names),
         lost=sum(max(done[name] - counted.get(name, 0), 0) for name in names),
-        failed=sum(told[name, Told.FAILED] for name in names),
-        unknown=sum(told[name, Told.UNKNOWN] for name in names),
+        failed=sum(by_result[name, WriteResult.FAILED] for name in names),
+        unknown=sum(by_result[name, WriteResult.UNKNOWN] for name in names),
     )
 
 
-class Losses:
-    """Which messages get lost: a share of each kind, by the seed and by their number within it, and by nothing else.
+class RandomLosses:
+    """Choose messages to lose: a share of each kind, which depends on the seed and the message's number in its kind.
 
-    So the same share is lost for every contender, and in whatever order the writers come.
+    So every contender loses the same share, in whatever order the writers come.
     """
 
     def __init__(self, seed: int, share: float) -> None:
         self._seed = seed
         self._share = share
-        self._seen = Counter[str]()
+        self._count = Counter[str]()
 
     def __call__(self, kind: str) -> bool:
-        """Whether the next message of this kind is lost."""
-        self._seen[kind] += 1
-        return random.Random(f"{self._seed} {kind} {self._seen[kind]}").random() < self._share
+        """Return whether the next message of this kind is lost."""
+        self._count[kind] += 1
+        return random.Random(f"{self._seed} {kind} {self._count[kind]}").random() < self._share

@@ -1,0 +1,131 @@
+"""The checker: compares what a client believes with what the server did.
+
+It reads the server's journal of effects and its final state, and ignores what a client says of its own retries. Every
+operation counts once, by the worst finding.
+"""
+
+import enum
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from forbear.cli.demo.model import KEY, DemoOperation
+from forbear.testing.cloud import Cloud
+from forbear.testing.cloud.store import Store
+
+
+class Finding(enum.Enum):
+    """The result of an operation, as the server shows it."""
+
+    COMPLETED = "completed"
+    FAILED = "failed"
+    LOST = "lost"
+    DUPLICATED = "duplicated"
+    CORRUPTED = "corrupted"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """The belief of the client: whether the operation is done, and the bytes that it read."""
+
+    done: bool
+    read: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ObservedEffect:
+    """One effect in the journal: the operation that caused it, the resource, and the written bytes if known."""
+
+    by: str
+    resource: str
+    data: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Score:
+    """A contender's result: its operations by finding, and how many requests, faults and retries the server saw.
+
+    Of the failed operations `unrepeatable` are unsafe to execute twice, and `happened` took effect all the same.
+    """
+
+    counts: Mapping[str, int]
+    requests: int
+    faults: int
+    retries: int
+    unrepeatable: int
+    happened: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether nothing was lost, duplicated or corrupted."""
+        return not any(self.counts[each.value] for each in (Finding.LOST, Finding.DUPLICATED, Finding.CORRUPTED))
+
+
+def check(operation: DemoOperation, claim: Claim, effects: Sequence[ObservedEffect], *, applied: bool) -> Finding:
+    """Return the worst finding about one operation.
+
+    `effects` are the effects of all operations, in their order. `applied` says whether the server's final state shows
+    the write. A write is also lost if a later repeat of an older write has overwritten it.
+    """
+    own = [index for index, effect in enumerate(effects) if effect.by == operation.name]
+    expected, is_read = operation.expected, operation.is_applied is None
+    if expected is not None and any(effects[index].data not in (None, expected) for index in own):
+        return Finding.CORRUPTED
+    if is_read and claim.done and claim.read != expected:
+        return Finding.CORRUPTED
+    if len(own) > 1:
+        return Finding.DUPLICATED
+    if not claim.done:
+        return Finding.FAILED
+    if not is_read and (not own or not applied or _overwritten(own[0], effects)):
+        return Finding.LOST
+    return Finding.COMPLETED
+
+
+def _overwritten(index: int, effects: Sequence[ObservedEffect]) -> bool:
+    """Return whether an operation that wrote the resource before this effect wrote it again after it."""
+    resource = effects[index].resource
+    older = {effect.by for effect in effects[:index] if effect.resource == resource}
+    return any(effect.resource == resource and effect.by in older for effect in effects[index + 1 :])
+
+
+def score(operations: Iterable[DemoOperation], claims: Mapping[str, Claim], cloud: Cloud) -> Score:
+    """Check all operations of a contender against the cloud that it used."""
+    requests = list(cloud.requests)
+    keys = {request.number: request.headers[KEY] for request in requests}
+    effects = [
+        ObservedEffect(
+            keys[effect.request].split("/")[1],
+            effect.resource,
+            _data(cloud.store, effect.resource, effect.generation),
+        )
+        for effect in cloud.effects
+    ]
+    executed = {effect.by for effect in effects}
+    findings = {
+        operation: check(
+            operation,
+            claims[operation.name],
+            effects,
+            applied=operation.is_applied is None or operation.is_applied(cloud.store),
+        )
+        for operation in operations
+    }
+    failed = [operation for operation, finding in findings.items() if finding is Finding.FAILED]
+    counts = Counter(findings.values())
+    return Score(
+        {finding.value: counts[finding] for finding in Finding},
+        requests=len(requests),
+        faults=sum(request.fault is not None for request in requests),
+        retries=len(keys) - len(set(keys.values())),
+        unrepeatable=sum(not operation.repeatable for operation in failed),
+        happened=sum(operation.name in executed for operation in failed),
+    )
+
+
+def _data(store: Store, resource: str, generation: int | None) -> bytes | None:
+    """Return the bytes of the object version that an effect wrote, None if it wrote no object."""
+    bucket, _, name = resource.partition("/")
+    home = store.buckets.get(bucket)
+    item = home.find(name, generation) if home is not None and generation is not None else None
+    return None if item is None else item.data

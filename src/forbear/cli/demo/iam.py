@@ -1,0 +1,154 @@
+"""The IAM part: several writers add a member to the same policy at once, and some responses are lost.
+
+Before any writer writes for the first time, all have read the policy. So in every round all but one get a conflict (409
+ABORTED). `none` makes one attempt. `naive` repeats the whole function on every error, as a retry decorator does.
+`forbear` is `forbear.aupdate` over httpx with a RetryTransport: after a lost response it looks for its member before it
+adds it again.
+"""
+
+import asyncio
+from collections import Counter
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import httpx
+
+from forbear.cli.demo.contenders import repeat_on_any_error
+from forbear.cli.demo.storage import FACTOR, PATIENCE
+from forbear.cli.demo.tally import RandomLosses, Tally, WriteResult, tally
+from forbear.clients.httpx import AsyncRetryTransport
+from forbear.core.report import report
+from forbear.run.compressed import CompressedRuntime
+from forbear.run.runtime import current
+from forbear.services import iam
+from forbear.testing.cloud import Cloud
+from forbear.testing.proxy import Cut, Proxy
+from forbear.update import aupdate
+
+WRITERS = 4
+
+_POLICY = iam.policy.with_timeout(3600)  # in compressed time; the server's own time is real
+_ATTEMPTS = 10
+_LOST = 0.2
+_ACCOUNT = "deployer"
+_URL = f"/v1/projects/demo/serviceAccounts/{_ACCOUNT}@demo.iam.gserviceaccount.com"
+_ROLE = "roles/viewer"
+
+Json = dict[str, Any]
+
+
+class PolicyClient:
+    """Reads and writes the policy for one change. Before its first write it waits until all writers have read."""
+
+    def __init__(self, client: httpx.AsyncClient, barrier: asyncio.Barrier) -> None:
+        self._client = client
+        self._barrier: asyncio.Barrier | None = barrier
+
+    async def read(self) -> Json:
+        """Return the policy with its etag."""
+        try:
+            policy: Json = (await self._client.post(f"{_URL}:getIamPolicy")).raise_for_status().json()
+        except httpx.HTTPError:
+            await self._wait_for_others()
+            raise
+        await self._wait_for_others()
+        return policy
+
+    async def write(self, policy: Json) -> None:
+        """Write the policy, on condition that its etag is unchanged."""
+        (await self._client.post(f"{_URL}:setIamPolicy", json={"policy": policy})).raise_for_status()
+
+    async def _wait_for_others(self) -> None:
+        barrier, self._barrier = self._barrier, None
+        if barrier is not None:
+            await barrier.wait()
+
+
+def _members(policy: Json) -> list[str]:
+    return [member for binding in policy.get("bindings", ()) for member in binding["members"]]
+
+
+def _adding(member: str) -> Callable[[Json], Json]:
+    return lambda policy: policy | {"bindings": [{"role": _ROLE, "members": [*_members(policy), member]}]}
+
+
+async def _once(client: PolicyClient, member: str) -> None:
+    await client.write(_adding(member)(await client.read()))
+
+
+async def _naive(client: PolicyClient, member: str) -> None:
+    await repeat_on_any_error(lambda: _once(client, member), _ATTEMPTS, _POLICY.backoff)
+
+
+async def _forbear(client: PolicyClient, member: str) -> None:
+    await aupdate(
+        read=client.read,
+        modify=_adding(member),
+        write=client.write,
+        conflict=iam.is_conflict,
+        mine=iam.has_member(_ROLE, member),
+        policy=_POLICY,
+    )
+
+
+_CONTENDERS: dict[
+    str, tuple[Callable[[], httpx.AsyncBaseTransport], Callable[[PolicyClient, str], Awaitable[None]]]
+] = {
+    "none": (httpx.AsyncHTTPTransport, _once),
+    "naive": (httpx.AsyncHTTPTransport, _naive),
+    "forbear": (lambda: AsyncRetryTransport(_POLICY), _forbear),
+}
+
+
+def compare(seed: int, rounds: int) -> Iterator[tuple[str, Tally]]:
+    """Let each contender add one member per writer and round; yield its name and tally."""
+    for name in _CONTENDERS:
+        with Cloud() as cloud:
+            cloud.store.iam.create_account("demo", _ACCOUNT)
+            address = httpx.URL(cloud.url)
+            with Proxy((address.host, address.port or 80), _losing(RandomLosses(seed, _LOST))) as proxy:
+                results = asyncio.run(_write_all(name, f"http://{proxy.host}:{proxy.port}", rounds))
+            with httpx.Client(base_url=cloud.url, trust_env=False) as client:
+                policy: Json = client.post(f"{_URL}:getIamPolicy").raise_for_status().json()
+        yield name, tally(results, Counter(_members(policy)))
+
+
+def _losing(losses: RandomLosses) -> Cut:
+    def cut(request: bytes, response: bytes | None) -> bool:
+        """Lose responses that confirm a write of the policy."""
+        written = response is not None and response.startswith(b"HTTP/1.1 200 ") and b":setIamPolicy" in request
+        return written and losses("grant")
+
+    return cut
+
+
+async def _write_all(name: str, url: str, rounds: int) -> list[tuple[str, WriteResult]]:
+    make_transport, grant = _CONTENDERS[name]
+    current.set(CompressedRuntime(FACTOR))
+    barrier = asyncio.Barrier(WRITERS)
+    results = list[tuple[str, WriteResult]]()
+
+    async def write(client: httpx.AsyncClient, writer: int) -> None:
+        for number in range(rounds):
+            member = f"user:{number}@{writer}.example"
+            results.append((member, await _result(grant(PolicyClient(client, barrier), member))))
+
+    async with (
+        httpx.AsyncClient(base_url=url, transport=make_transport(), timeout=PATIENCE, trust_env=False) as client,
+        asyncio.TaskGroup() as writers,
+    ):
+        for writer in range(WRITERS):
+            writers.create_task(write(client, writer))
+    return results
+
+
+async def _result(work: Awaitable[None]) -> WriteResult:
+    """Return what a writer learns about its change."""
+    try:
+        await work
+    except httpx.HTTPStatusError as error:  # after a 409 this write was not made, but an earlier one may have been
+        attempts = report(error)
+        return WriteResult.UNKNOWN if attempts is not None and attempts.maybe_done else WriteResult.FAILED
+    except httpx.TransportError:
+        return WriteResult.UNKNOWN
+    return WriteResult.DONE
