@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from docs.generate.markdown import bullets, table, text
-from forbear.cli import wording
-from forbear.cli.forecast import forecast
+from forbear.cli.forecast import backoff_text, end_text, forecast, limits_text, range_text
 from forbear.grpc import codes
 from forbear.policy import Policy
 
@@ -18,9 +17,9 @@ def section(*profiles: tuple[str, Profile]) -> Iterator[str]:
     """Yield a table with one column for each profile."""
     policies = [(name, profile()) for name, profile in profiles]
     rows = [
-        ("backoff", *(wording.of_backoff(policy.backoff) for _, policy in policies)),
+        ("backoff", *(backoff_text(policy.backoff) for _, policy in policies)),
         ("wait before each retry", *(_waits(policy) for _, policy in policies)),
-        ("limits", *(wording.of_limits(policy.limits) for _, policy in policies)),
+        ("limits", *(limits_text(policy.limits) for _, policy in policies)),
         ("if every attempt fails", *(_end(policy) for _, policy in policies)),
         ("retried statuses", *(_statuses(policy) for _, policy in policies)),
         ("retried gRPC codes", *(_codes(policy) for _, policy in policies)),
@@ -43,7 +42,7 @@ def _waits(policy: Policy) -> str:
     """Return the range of each wait, up to the first that equals the one before."""
     ranges: list[str] = []
     for retry in forecast(policy.limits, policy.backoff).retries:
-        shown = wording.of_range(retry.wait).removesuffix(" s")
+        shown = range_text(retry.wait).removesuffix(" s")
         if ranges and shown == ranges[-1]:
             break
         ranges.append(shown)
@@ -52,7 +51,7 @@ def _waits(policy: Policy) -> str:
 
 def _end(policy: Policy) -> str:
     """Return how many retries a run makes that never succeeds."""
-    return wording.of_end(forecast(policy.limits, policy.backoff)).partition(":")[0]
+    return end_text(forecast(policy.limits, policy.backoff)).partition(":")[0]
 
 
 def _statuses(policy: Policy) -> str:

@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from forbear.cli.app import app
-from forbear.cli.demo.killed import Killed
+from forbear.cli.demo.upload import UploadResult
 from tests.transfer.conftest import cloud, own_states, running_cloud
 
 __all__ = ["cloud", "own_states", "running_cloud"]
@@ -89,7 +89,7 @@ def start(env: dict[str, str]) -> Iterator[Start]:
         yield call
 
 
-UPLOADED = Killed(
+UPLOADED = UploadResult(
     size=50_331_648,
     kept=32_505_856,
     continued_at=32_505_856,
@@ -101,10 +101,10 @@ UPLOADED = Killed(
 """How the part of the demo about transfers should come out."""
 
 
-def uploaded(found: Killed) -> Callable[[int], Killed]:
+def uploaded(found: UploadResult) -> Callable[[int], UploadResult]:
     """The part of the demo about transfers, which comes out as told."""
 
-    def kill_and_run_again(seed: int) -> Killed:
+    def kill_and_run_again(seed: int) -> UploadResult:
         return found
 
     return kill_and_run_again

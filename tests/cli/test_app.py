@@ -1,6 +1,7 @@
 """The command line as a whole: how it starts, where it writes, and how it says what is wrong."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -72,9 +73,12 @@ BAD_INPUT = [
     (("run", "--attempts", "none", "true"), "error: `--attempts` and `--timeout` must not both be none"),
     (("run", "--attempts", "none", "--timeout", "none", "true"), "hint: give one of them a limit\n"),
     (("run", "--constant", "1", "--jitter", "full", "true"), "error: `--constant` does not go with `--jitter`\n"),
-    (("run", "--initial", "100", "true"), "error: `maximum` must be at least `initial`, which is 100.0, got 64.0\n"),
-    (("run", "--multiplier", "0.5", "true"), "error: `multiplier` must be 1 or more and finite, got 0.5\n"),
-    (("run", "--multiplier", "nan", "true"), "error: `multiplier` must be a number, got nan\n"),
+    (
+        ("run", "--initial", "100", "true"),
+        "error: `--maximum` must be at least `--initial`, which is 100.0, got 64.0\n",
+    ),
+    (("run", "--multiplier", "0.5", "true"), "error: `--multiplier` must be 1 or more and finite, got 0.5\n"),
+    (("run", "--multiplier", "nan", "true"), "error: `--multiplier` must be a number, got nan\n"),
     (("run", "--on", "0", "true"), "error: invalid value for '--on': exit codes must be from 1 to 255"),
     (("schedule", "bogus"), "error: no such profile: bogus\nhint: the profiles are default, cloud_storage, "),
     (("schedule", "cloud_storage.bogus"), "error: no such profile: cloud_storage.bogus\n"),
@@ -93,6 +97,34 @@ def test_bad_input(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
     done = invoke(*args)
     assert done.exit_code == 2
     assert text in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "options"),
+    [
+        (("run", "--initial", "100", "true"), ["--maximum", "--initial"]),
+        (("run", "--multiplier", "0.5", "true"), ["--multiplier"]),
+        (("schedule", "--multiplier", "nan"), ["--multiplier"]),
+        (("schedule", "--initial", "2m"), ["--maximum", "--initial"]),
+        (("export", "grpc", "--maximum", "1ms"), ["--maximum", "--initial"]),
+        (("export", "grpc", "--multiplier", "inf"), ["--multiplier"]),
+        (("export", "boto", "--profile", "iam"), ["--profile"]),
+        (("explain", "--csv", "GET", "https://h/"), ["--csv"]),
+        (("explain", "--json-fields", "1", "grpc", "a.B/C"), ["--json-fields"]),
+        (("cp", "--exclude", "(", "a", "gs://b/"), ["--exclude"]),
+        (("cp", "--initial", "100", "a", "gs://b/"), ["--maximum", "--initial"]),
+        (("rsync", "--exclude", "(", "a", "gs://b/"), ["--exclude"]),
+        (("rsync", "--multiplier", "0", "a", "gs://b/"), ["--multiplier"]),
+        (("cloud", "--host", "0.0.0.0"), ["--host"]),
+        (("cloud", "--bucket", "A"), ["--bucket"]),
+    ],
+    ids=" ".join,
+)
+def test_errors_name_options(args: tuple[str, ...], options: list[str], invoke: Invoke) -> None:
+    """An error text names the options of the command, never parameters of the library."""
+    done = invoke(*args)
+    assert done.exit_code == 2
+    assert re.findall("`([^`]*)`", done.stderr.splitlines()[0]) == options
 
 
 def test_colours_are_for_terminals() -> None:

@@ -90,7 +90,7 @@ def test_only_loopback(host: str, invoke: Invoke) -> None:
     done = invoke("cloud", "--host", host)
     assert done.exit_code == 2
     assert done.stderr == (
-        "error: `--host` must be an address of loopback: the embedded cloud is for tests on this machine, "
+        "error: `--host` must be a loopback address: the embedded cloud is for tests on this machine, "
         f"got {host!r}\nhint: use 127.0.0.1 or ::1\n"
     )
 

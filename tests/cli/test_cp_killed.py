@@ -1,6 +1,6 @@
 """The part of `forbear demo` about transfers: a real kill, and a real second run."""
 
-from forbear.cli.demo.killed import MIB, SIZE, kill_and_run_again
+from forbear.cli.demo.upload import MIB, SIZE, kill_and_run_again
 
 
 def test_a_killed_upload_goes_on_where_the_server_is() -> None:

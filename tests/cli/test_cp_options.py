@@ -22,7 +22,7 @@ BAD = [
     (("cp", "--embedded", "--user-project", "p", *UP), "error: `--embedded` does not go with `--user-project`"),
     (
         ("cp", "--exclude", "*.tmp", *UP),
-        "error: `exclude` must be a regular expression, got '*.tmp': nothing to repeat",
+        "error: `--exclude` must be a regular expression, got '*.tmp': nothing to repeat",
     ),
     (
         ("cp", "--attempts", "none", "--timeout", "none", *UP),
@@ -39,7 +39,7 @@ BAD = [
     (("cp", "a", "b"), "error: the source or the target must begin with gs://: to copy a here, use cp\n"),
     (("cp", "a", "gs://BKT/"), "error: `url` must name a bucket"),
     (("cp", "--embedded", "gs://BKT/a", "."), "error: `url` must name a bucket"),
-    (("cp", "--endpoint", "ftp://localhost", *UP), "error: `endpoint` must be an http or https URL"),
+    (("cp", "--endpoint", "ftp://localhost", *UP), "error: `--endpoint` must be an http or https URL"),
     (("rsync", "a", "b"), "error: the source or the target must begin with gs://: to mirror a here, use rsync\n"),
     (("rsync", "-", "gs://bkt/"), "error: `-` is no folder\nhint: `forbear cp` copies streams\n"),
 ]

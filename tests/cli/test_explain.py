@@ -94,7 +94,7 @@ def test_resumable_uploads_and_batches(invoke: Invoke) -> None:
     document = explained(invoke, *chunk)
     assert document["session"] is True
     assert retried(document)["503"] is True
-    assert "the session is asked what it has" in str(document["failures"])
+    assert "the client asks the session how much it has" in str(document["failures"])
     batch = explained(invoke, "POST", "https://storage.googleapis.com/batch/storage/v1")
     assert "a batch holds many calls" in batch["refused"]
     assert retried(batch)["503"] is False
@@ -143,9 +143,9 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
         (("GET", "gs://bkt/a/b"), "hint: use https://storage.googleapis.com/storage/v1/b/bkt/o/a%2Fb\n"),
         (("GET", "host/a?k=SECRET"), "error: the URL has no scheme: host/a\nhint: use https://host/a\n"),
         (("https://host/a?k=SECRET", "GET"), "hint: put it first and the URL after it\n"),
-        (("GET", "https://host:x/"), "error: this is no URL: https://host:x/\n"),
+        (("GET", "https://host:x/"), "error: this is not a URL: https://host:x/\n"),
         (("G T", "https://host/"), "error: `METHOD` must be an HTTP method such as GET or PATCH\n"),
-        (("GET", "https://host/", "-H", "Bearer SECRET"), "error: header 1 is no header"),
+        (("GET", "https://host/", "-H", "Bearer SECRET"), "error: header 1 is not a header"),
         (
             ("GET", "https://host/", "-d", "@no/such/file"),
             "error: cannot read the body from no/such/file: No such file",

@@ -75,7 +75,7 @@ def test_the_worst_comes_first(invoke: Invoke, saved: Any) -> None:
     )
     assert (worst["conditions"], worst["repeatable"], worst["verdict"]) == (["ifGenerationMatch="], False, "transient")
     lines = invoke("explain", name).stdout.splitlines()
-    assert lines[0].split() == ["reply", "repeatable", "request", "operation", "and", "reason"]
+    assert lines[0].split() == ["status", "repeatable", "request", "operation", "and", "reason"]
     assert lines[1].split()[:3] == ["503", "no", "POST"]
     assert lines[1].endswith("storage.objects.insert: only with ifGenerationMatch=")
     assert [line.split()[0] for line in lines[1:10]] == [
@@ -93,7 +93,7 @@ def test_the_worst_comes_first(invoke: Invoke, saved: Any) -> None:
         "",
         "9 requests",
         "    4 failed or unknown, and must not be repeated",
-        "    1 may be repeated only with a condition that is not there",
+        "    1 may be repeated only with a condition, which is missing",
         "    1 must not be repeated",
         "    3 may be repeated",
     ]
@@ -122,7 +122,7 @@ def test_what_a_body_lacks_makes_nothing_safe(invoke: Invoke, saved: Any) -> Non
     status = entry("PUT", f"{UPLOAD}&upload_id=x", 503, Content_Range="bytes */9")
     found = {one["entry"]: one for one in explained(invoke, saved(broken, unknown, status))["requests"]}
     assert [found[number]["repeatable"] for number in (1, 2, 3)] == [False, False, True]
-    assert found[2]["why"] == "a part of an upload: ask the session what it has, and send the rest"
+    assert found[2]["why"] == "a part of an upload: ask the session how much it has, and send the rest"
 
 
 def test_headers_and_replies_are_read(invoke: Invoke, saved: Any) -> None:
@@ -144,7 +144,7 @@ def test_what_is_no_http_is_left_out(invoke: Invoke, saved: Any) -> None:
     """Browsers record data and sockets, too; nothing is said of these but their number."""
     name = saved(entry("GET", "data:text/plain,x"), entry("GET", "wss://host/"), entry("GET", "https://host/"))
     done = invoke("explain", name)
-    assert done.stderr == "left out of account: 2 entries that are no HTTP requests\n"
+    assert done.stderr == "ignored: 2 entries that are not HTTP requests\n"
     assert "1 request\n" in done.stdout
     assert invoke("explain", saved()).stdout.startswith("0 requests\n")
 
@@ -177,17 +177,17 @@ def test_no_secret_is_repeated(invoke: Invoke, saved: Any) -> None:
 @pytest.mark.parametrize(
     ("content", "text"),
     [
-        ("", "is no HAR file: it is no JSON\n"),
-        ("{", "is no HAR file: it is no JSON\n"),
-        ("[" * 100_000, "is no HAR file: it is no JSON\n"),
-        ("\xff", "is no HAR file: it is no JSON\n"),
-        ("[]", "is no HAR file: it has no list log.entries\n"),
-        ('{"log": 1}', "is no HAR file: it has no list log.entries\n"),
-        ('{"log": {"entries": {}}}', "is no HAR file: it has no list log.entries\n"),
-        ('{"log": {"entries": [null]}}', ", entry 1: it is no request with a method and a url\n"),
+        ("", "is not a HAR file: it is not JSON\n"),
+        ("{", "is not a HAR file: it is not JSON\n"),
+        ("[" * 100_000, "is not a HAR file: it is not JSON\n"),
+        ("\xff", "is not a HAR file: it is not JSON\n"),
+        ("[]", "is not a HAR file: it has no list log.entries\n"),
+        ('{"log": 1}', "is not a HAR file: it has no list log.entries\n"),
+        ('{"log": {"entries": {}}}', "is not a HAR file: it has no list log.entries\n"),
+        ('{"log": {"entries": [null]}}', ", entry 1: it has no request with a method and a url\n"),
         (
             '{"log": {"entries": [{"request": {"method": "GET"}}]}}',
-            ", entry 1: it is no request with a method and a url\n",
+            ", entry 1: it has no request with a method and a url\n",
         ),
         (
             '{"log": {"entries": [{"request": {"method": "G T", "url": "https://h/"}}]}}',
@@ -195,13 +195,13 @@ def test_no_secret_is_repeated(invoke: Invoke, saved: Any) -> None:
         ),
         (
             '{"log": {"entries": [{"request": {"method": "GET", "url": "https://h:x/?SECRET"}}]}}',
-            ", entry 1: this is no URL: https://h:x/\n",
+            ", entry 1: this is not a URL: https://h:x/\n",
         ),
     ],
     ids=range(11),
 )
 def test_broken_files(content: str, text: str, tmp_path: Path, invoke: Invoke) -> None:
-    """A file that is no HAR file, or has a broken entry, is refused in words that say where."""
+    """A file that is not a HAR file, or has a broken entry, is refused in words that say where."""
     path = tmp_path / "broken.har"
     path.write_bytes(content.encode("latin-1"))
     done = invoke("explain", str(path))

@@ -118,9 +118,9 @@ def test_what_replies_of_redis_mean(invoke: Invoke) -> None:
     assert retried(explained(invoke, "redis", "EVALSHA", "0" * 40, "0"))["NOSCRIPT"] is True
     why = {outcome["failure"]: outcome["why"] for outcome in explained(invoke, "redis", "EXEC")["failures"]}
     assert why["EXECABORT"] == "the error is permanent"
-    assert "read-modify-write" in why["nil, for a watched key was changed"]
+    assert "read-modify-write" in why["nil, because a watched key changed"]
     assert why["READONLY"] == "it was not executed; on a new connection"
-    assert why["MOVED"] == "it was not executed; at once, where the server says"
+    assert why["MOVED"] == "it was not executed; at once, on the node that the reply names"
 
 
 @pytest.mark.parametrize("command", [["GET", "k"], ["INCR", "k"], ["SET", "k", "v", "NX"], ["MIGRATE", "h"], ["FOO"]])
@@ -174,7 +174,7 @@ def test_the_text_for_calls_and_commands(invoke: Invoke) -> None:
     text = invoke("explain", "redis", "AUTH", "x").stdout
     assert text.startswith("AUTH (1 argument)\n")
     assert "source      our judgement\n" in text
-    assert "what it does ends with its connection" in text
+    assert "its effect ends with the connection" in text
     text = invoke("explain", "redis", "CONFIG", "SET", "maxmemory", "1").stdout
     assert text.startswith("CONFIG SET (2 arguments)\n")
     assert "Memorystore for Redis does not offer this command\n" in text
@@ -216,22 +216,22 @@ def test_no_secret_is_repeated(args: tuple[str, ...], invoke: Invoke) -> None:
     [
         (("grpc",), "error: a call is a method and fields, got no method\nhint: such as: forbear explain grpc google"),
         (("grpc", "DeleteObject"), "error: the method of a call is package.Service/Method\n"),
-        (("grpc", "a.B/C", "x"), "error: field 1 is no field"),
-        (("grpc", "a.B/C", "x=1", "=2"), "error: field 2 is no field"),
-        (("grpc", "a.B/C", "x=1", "x=2"), "error: the field x is given twice\n"),
-        (("grpc", "a.B/C", "x=1", "x.y=2"), "error: the field x.y is given twice\n"),
+        (("grpc", "a.B/C", "x"), "error: field 1 is not a field"),
+        (("grpc", "a.B/C", "x=1", "=2"), "error: field 2 is not a field"),
+        (("grpc", "a.B/C", "x=1", "x=2"), "error: the field x is set twice\n"),
+        (("grpc", "a.B/C", "x=1", "x.y=2"), "error: the field x.y is set twice\n"),
         (("grpc", "a.B/C", "--json-fields", "{"), "error: `--json-fields` must be a JSON object: it cannot be read\n"),
         (("grpc", "a.B/C", "--json-fields", "[]"), "error: `--json-fields` must be a JSON object, got another value\n"),
         (
             ("grpc", "a.B/C", "--json-fields", '{"aB": 1, "a_b": 2}'),
-            "error: `--json-fields` must be a JSON object: a field is given twice\n",
+            "error: `--json-fields` must be a JSON object: a field is set twice\n",
         ),
         (("grpc", "a.B/C", "--service", "redis"), "error: redis does not judge gRPC calls\n"),
         (("grpc", "a.B/C", "--service", "s4"), "error: no such profile: s4.policy\n"),
         (("grpc", "a.B/C", "-d", "x"), "error: `-d` does not go with a gRPC call\n"),
-        (("redis",), "error: a command has a name, got none\n"),
-        (("redis", ""), "error: a command has a name, got none\n"),
-        (("redis", " "), "error: a command has a name, got none\n"),
+        (("redis",), "error: a command must have a name, got none\n"),
+        (("redis", ""), "error: a command must have a name, got none\n"),
+        (("redis", " "), "error: a command must have a name, got none\n"),
         (("redis", "SET k 'v"), "error: the command cannot be read: no closing quotation\n"),
         (("--profile", "documented", "redis", "GET", "k"), "error: no such profile: redis.documented\n"),
         (("--service", "iam", "redis", "GET", "k"), "error: `--service` does not go with a Redis command\n"),

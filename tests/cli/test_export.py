@@ -37,7 +37,7 @@ def test_repeatable(invoke: Invoke) -> None:
     [
         (("perl",), "error: no such target: perl\nhint: the targets are grpc, boto, "),
         (("boto", "--profile", "perl"), "error: no such profile: perl\nhint: the profiles are default, "),
-        (("boto", "--profile", "iam"), "error: `policy` must be for Cloud Storage or for no service in particular"),
+        (("boto", "--profile", "iam"), "error: `--profile` must be for Cloud Storage or for no service in particular"),
         (
             ("boto", "--attempts", "none", "--timeout", "none"),
             "error: `--attempts` and `--timeout` must not both be none",

@@ -121,7 +121,7 @@ def test_a_plot_is_drawn(invoke: Invoke, tmp_path: Path) -> None:
     """The picture is written beside the table, in the format that the name asks for."""
     for name, start in (("plot.svg", b"<?xml"), ("plot.png", b"\x89PNG")):
         done = invoke("schedule", "cloud_storage", "--plot", str(tmp_path / name))
-        assert done.stderr == f"drawn to {tmp_path / name}\n"
+        assert done.stderr == f"wrote the plot to {tmp_path / name}\n"
         assert (tmp_path / name).read_bytes().startswith(start)
 
 

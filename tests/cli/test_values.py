@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.cli import values
-from forbear.cli.options import Chosen, laid_over
+from forbear.cli.options import PolicyOptions, apply_options
 from forbear.cli.output import BadInput
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits, Stop, decide
@@ -113,11 +113,13 @@ DIGITS = st.one_of(
 @given(DIGITS, UNITS, st.sampled_from(OPTIONS))
 def test_durations_of_any_size_make_a_policy_or_are_refused(digits: str, unit: str, option: str) -> None:
     """Whatever the number: a limit and a backoff that can be used, or words that name what is wrong."""
-    chosen = Chosen(attempts=2, timeout=None, initial=None, maximum=None, multiplier=None, jitter=None, constant=None)
+    options = PolicyOptions(
+        attempts=2, timeout=None, initial=None, maximum=None, multiplier=None, jitter=None, constant=None
+    )
     read = values.duration_from_zero if option == "constant" else values.duration
     try:
-        chosen[option] = read(digits + unit)  # type: ignore[literal-required]
-        limits, backoff = laid_over(Limits(timeout=None), Exponential(), chosen)
+        options[option] = read(digits + unit)  # type: ignore[literal-required]
+        limits, backoff = apply_options(Limits(timeout=None), Exponential(), options)
     except (click.BadParameter, BadInput):
         return
     step = decide(limits, backoff, TRANSIENT, attempt=1, elapsed=0, u=0.5, repeatable=True)

@@ -1,13 +1,13 @@
-"""The command line: it parses, calls the library and prints; every decision is made in the layers below.
+"""The command line: it parses arguments, calls the library and prints.
 
-This module knows how to start and what to say when it cannot; it must not import click, which may be missing.
+This module starts it. It does not import click at the top, for click may be missing.
 """
 
 import sys
 
 
 def main() -> None:
-    """Run the command line on `sys.argv`; never returns."""
+    """Run the command line with `sys.argv`, and exit."""
     try:
         from forbear.cli.app import app
 
@@ -18,5 +18,5 @@ def main() -> None:
         print("error: the command line of forbear needs click, which is not installed", file=sys.stderr)
         print('hint: pip install "forbear[cli]"', file=sys.stderr)
         sys.exit(2)
-    except KeyboardInterrupt:  # while still starting; once started, the app sees to it
+    except KeyboardInterrupt:  # while starting; later the app handles it
         sys.exit(130)

@@ -1,4 +1,4 @@
-"""`python -m forbear.cli`: the command line where no `forbear` script is on the PATH."""
+"""Run the command line by `python -m forbear.cli`, for when no `forbear` script is on the PATH."""
 
 from forbear.cli import main
 

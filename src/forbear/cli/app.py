@@ -1,4 +1,4 @@
-"""The group of commands: each is a module, imported only when it is called. It knows their names and nothing else."""
+"""The group of commands. A command's module is imported only when it is called."""
 
 import importlib
 import os
@@ -12,16 +12,16 @@ import click
 from forbear.cli.output import EXIT_CODES, BadInput, Problem, report
 
 COMMANDS = {
-    "run": "Run a program, and again while it fails.",
+    "run": "Run a program, and run it again if it fails.",
     "explain": "Say whether a request may be repeated, and why.",
-    "schedule": "Show when the retries of a policy would come.",
-    "export": "Write a policy in the words of another system.",
-    "cp": "Copy files to and from Cloud Storage, come what may.",
-    "rsync": "Make one folder hold what another holds, by copying what differs.",
+    "schedule": "Show when a policy retries.",
+    "export": "Write a policy as configuration or code for another system.",
+    "cp": "Copy files to and from Cloud Storage; interrupted copies resume.",
+    "rsync": "Make a folder equal to another one by copying what differs.",
     "cloud": "Serve an embedded Cloud Storage on this machine.",
-    "demo": "Show what retries do to data in a storm of faults.",
+    "demo": "Show what retries do to data when requests and responses get lost.",
 }
-"""A command is its name here, with its summary, and `command` in the module of that name."""
+"""The commands and their summaries. A command is the object `command` in the module of its name."""
 
 EXTRAS = {
     "google": "transfer",
@@ -33,20 +33,20 @@ EXTRAS = {
     "requests": "transfer",
     "rich": "cli",
 }
-"""Which extra of forbear brings an optional package."""
+"""The extra of forbear that installs an optional package."""
 
 _EPILOG = f"{EXIT_CODES} `run` passes on those of its program."
 
 
 class App(click.Group):
-    """Reports every error that is no bug in one or two lines, with its exit code."""
+    """The group. It reports every expected error in one or two lines, and exits with its code."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The commands in the order they are introduced."""
+        """Return the commands in the order of the help."""
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import the command."""
+        """Import a command; raise BadInput if there is none of that name."""
         if cmd_name not in COMMANDS:
             raise BadInput(f"no such command: {cmd_name}", f"the commands are {', '.join(COMMANDS)}")
         command: click.Command = importlib.import_module(f"forbear.cli.{cmd_name}").command
@@ -65,14 +65,14 @@ class App(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run and exit; without `standalone_mode`, return or raise as click does."""
+        """Run a command and exit; without `standalone_mode`, return or raise as click does."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         if sys.stdout is None:  # closed by the caller, who wants no data
             sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for the rest of the program
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:
-            reconfigure(errors="backslashreplace")  # as stderr has it: what was typed may be in any encoding
+            reconfigure(errors="backslashreplace")  # as on stderr: arguments may be in any encoding
         try:
             code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
             sys.stdout.flush()
@@ -90,14 +90,14 @@ class App(click.Group):
             report(f"this needs {package}, which is not installed", f'pip install "forbear[{EXTRAS[package]}]"')
             sys.exit(2)
         except OSError as error:
-            if not isinstance(error, BrokenPipeError):  # then our reader has seen enough
+            if not isinstance(error, BrokenPipeError):  # a broken pipe means that the reader has seen enough
                 report(": ".join(filter(None, (error.strerror or str(error), error.filename))))
-            sys.stdout = None  # or Python would try again, and complain, when it exits
+            sys.stdout = None  # or Python would try to flush it again at exit
             sys.exit(1)
 
 
 def usage_error(error: click.ClickException) -> BadInput:
-    """What click found wrong, in our words and with a cure."""
+    """Turn an error of click into ours, with a hint."""
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"see `{ctx.command_path} --help`" if ctx is not None else None
     message = error.format_message()

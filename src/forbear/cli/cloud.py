@@ -1,4 +1,4 @@
-"""`forbear cloud`: the embedded cloud in the foreground. What it serves is not known here."""
+"""`forbear cloud`: serve the embedded cloud in the foreground."""
 
 import os
 
@@ -12,21 +12,21 @@ from forbear.cli.output import EXIT_CODES, BadInput, tell, warn
 @click.option(
     "--port", type=click.IntRange(0, 65535), default=0, show_default=True, help="Port to listen on; 0 for a free one."
 )
-@click.option("--bucket", "buckets", multiple=True, metavar="NAME", help="Create a bucket; may be given repeatedly.")
+@click.option("--bucket", "buckets", multiple=True, metavar="NAME", help="Create a bucket; may be repeated.")
 @click.option(
     "--memory-limit",
     type=click.IntRange(1),
     default=1024,
     show_default=True,
     metavar="MIB",
-    help="Refuse with 413 what does not fit into so many MiB.",
+    help="Store at most this many MiB; refuse more with 413.",
 )
 @click.option(
     "--allow-host",
     "allowed_hosts",
     multiple=True,
     metavar="NAME",
-    help="Serve requests that name this host, too; may be given repeatedly.",
+    help="Also serve requests for this host; may be repeated.",
 )
 @click.option("--faults", type=int, metavar="SEED", help="Fail some requests; the same ones for the same seed.")
 @click.option("--storm", type=int, hidden=True)
@@ -43,8 +43,8 @@ def command(
 
     For tests only: it checks no credentials. Never expose it, not even through a proxy or a tunnel.
 
-    It keeps everything in memory, enforces preconditions, and counts effects (GET /_cloud/effects). Faults can be
-    planned (POST /_cloud/faults). Its URL goes to stdout.
+    It stores everything in memory, enforces preconditions, and records effects (GET /_cloud/effects). POST
+    /_cloud/faults plans faults. The URL is printed to stdout.
     """
     from forbear.testing import cloud  # needs h11 and google-crc32c
     from forbear.testing.cloud.http.hosts import is_loopback
@@ -53,7 +53,7 @@ def command(
     from forbear.testing.cloud.storage.writable import check_bucket_name
 
     if not is_loopback(host):
-        rule = "an address of loopback: the embedded cloud is for tests on this machine"
+        rule = "a loopback address: the embedded cloud is for tests on this machine"
         raise BadInput(f"`--host` must be {rule}, got {host!r}", "use 127.0.0.1 or ::1")
     if storm is not None:
         warn("`--storm` is deprecated: use `--faults`")

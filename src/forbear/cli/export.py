@@ -1,49 +1,58 @@
-"""`forbear export`: a policy as text for another system on stdout, and on stderr what that text cannot say."""
+"""`forbear export`: print a policy as text for another system, and on stderr what the text cannot express."""
 
 from typing import Unpack
 
 import click
 
 from forbear import export
-from forbear.cli import profiles
-from forbear.cli.options import Chosen, laid_over, policy_options
+from forbear.cli.options import (
+    DEFAULT_PROFILE,
+    PolicyOptions,
+    apply_options,
+    named_policy,
+    policy_options,
+)
 from forbear.cli.output import EXIT_CODES, BadInput, tell
 
 
-class Export(click.Command):
-    """Lists the targets in its help."""
+class ExportCommand(click.Command):
+    """A command whose help lists the targets."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The targets, then the exit codes."""
+        """Write the targets, then the exit codes."""
         with formatter.section("Targets"):
             formatter.write_dl(list(export.TARGETS.items()))
         super().format_epilog(ctx, formatter)
 
 
-@click.command(cls=Export, epilog=EXIT_CODES)
+@click.command(cls=ExportCommand, epilog=EXIT_CODES)
 @click.argument("target")
-@click.option("--profile", default=profiles.DEFAULT, show_default=True, help="The policy, as in `forbear schedule`.")
+@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="The policy, as in `forbear schedule`.")
 @click.option(
-    "--repeatable", is_flag=True, help="Write it for what may be executed twice, where nobody sees what it is."
+    "--repeatable",
+    is_flag=True,
+    help="Assume operations that are safe to execute twice, where the target cannot see them.",
 )
 @policy_options
-def command(target: str, profile: str, repeatable: bool, **chosen: Unpack[Chosen]) -> None:
-    """Write a policy in the words of another system.
+def command(target: str, profile: str, repeatable: bool, **options: Unpack[PolicyOptions]) -> None:
+    """Write a policy as configuration or code for another system.
 
-    PROFILE is `default` (what forbear.retry has), a service such as `cloud_storage` (as we recommend), or one such as
-    `cloud_storage.documented` (as its own page says); a wrong one gets a list. The options change it.
+    `--profile` is `default` (the policy of forbear.retry), a service such as `cloud_storage` (the recommended policy),
+    or a name such as `cloud_storage.documented` (the service's own documentation). A wrong name prints the list. The
+    options change the policy.
 
-    What the target cannot say is listed on stderr, one line each: none of it is dropped in silence.
+    What the target cannot express is listed on stderr, one line each; nothing is dropped silently.
     """
     if target not in export.TARGETS:
         raise BadInput(f"no such target: {target}", f"the targets are {', '.join(export.TARGETS)}")
-    policy = profiles.policy(profile)
-    limits, backoff = laid_over(policy.limits, policy.backoff, chosen)
+    policy = named_policy(profile)
+    limits, backoff = apply_options(policy.limits, policy.backoff, options)
     policy = policy.with_limits(limits).with_backoff(backoff)
     try:
         written = export.source(target, policy.with_repeatable(True) if repeatable else policy)
     except (TypeError, ValueError) as error:
-        raise BadInput(str(error)) from None
+        rule = str(error).partition("; ")[0]  # what follows is a cure for callers of the library
+        raise BadInput(rule.replace("`policy`", "`--profile`"), "name another profile or another target") from None
     click.echo(written.value.rstrip("\n"))
     for loss in written.losses:
         tell(f"not the same: {loss}")

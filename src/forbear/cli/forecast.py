@@ -1,23 +1,25 @@
-"""When retries would come: ranges from the backoff, ends from the decision itself. It prints nothing."""
+"""Forecast the retries of a policy: the range of each wait, and where the run ends, as figures and in words."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from forbear.core.decide import Limits, Stop, decide
+from forbear.core.backoff import Constant, Exponential
+from forbear.core.decide import Limits, Stop, decide, show
 from forbear.core.verdict import TRANSIENT
 
 if TYPE_CHECKING:
     from forbear.core.backoff import Backoff
 
+
 MOST = 1000
-"""Retries that are foreseen; a run whose waits may all be zero has no end."""
+"""The most retries in a forecast, for a run whose waits may all be zero has no end."""
 
 
 @dataclass(frozen=True)
-class Retry:
+class ForecastRetry:
     """Retry `number` (from 1): the range of the wait before it and of all waits up to it, in seconds.
 
-    `certain` says that it is made whatever the draws are; all others only where the waits before were short enough.
+    It is `certain` if it is made with any random draws, and not only if the waits before it are short.
     """
 
     number: int
@@ -28,7 +30,7 @@ class Retry:
 
 @dataclass(frozen=True)
 class End:
-    """Where a run ends: after so many retries (None where they are more than MOST), and why."""
+    """The end of a run: the number of retries (None if there are more than MOST), and the reason."""
 
     retries: int | None
     text: str
@@ -38,32 +40,32 @@ class End:
 class Forecast:
     """The retries, and the ends of the runs with the longest, with medium and with the shortest waits."""
 
-    retries: tuple[Retry, ...]
+    retries: tuple[ForecastRetry, ...]
     earliest: End
     medium: End
     latest: End
 
 
 def forecast(limits: Limits, backoff: "Backoff") -> Forecast:
-    """Foresee a run all of whose attempts fail and take no time."""
+    """Return the forecast of a run whose attempts all fail at once."""
     earliest, medium, latest = (_end(limits, backoff, u) for u in (1.0, 0.5, 0.0))
     ends = (end.retries for end in (latest, medium, earliest))
     shown = next((count for count in ends if count is not None), MOST)
     certain = shown if earliest.retries is None else earliest.retries
     longest = float("inf") if limits.timeout is None else float(limits.timeout)
-    retries: list[Retry] = []
+    retries: list[ForecastRetry] = []
     low = high = None
     total_low = total_high = 0.0
     for n in range(shown):
         low, high = backoff.delay(n, 0.0, low), backoff.delay(n, 1.0, high)
         total_low += low
         total_high = min(total_high + high, longest)
-        retries.append(Retry(n + 1, (low, high), (total_low, total_high), n < certain))
+        retries.append(ForecastRetry(n + 1, (low, high), (total_low, total_high), n < certain))
     return Forecast(tuple(retries), earliest, medium, latest)
 
 
 def _end(limits: Limits, backoff: "Backoff", u: float) -> End:
-    """The end of the run in which every draw is `u`."""
+    """Return the end of the run in which every random draw is `u`."""
     elapsed = 0.0
     previous: float | None = None
     for retries in range(MOST + 1):
@@ -82,3 +84,43 @@ def _end(limits: Limits, backoff: "Backoff", u: float) -> End:
         elapsed += step.delay
         previous = step.delay
     return End(None, f"more than {MOST} retries")
+
+
+def range_text(seconds: tuple[float, float]) -> str:
+    """Describe a range of waits: "1 to 2 s", "32 s"."""
+    low, high = (show(value) for value in seconds)
+    return high if low == high else f"{low.removesuffix(' s')} to {high}"
+
+
+def backoff_text(backoff: "Backoff") -> str:
+    """Describe a backoff in one line."""
+    if isinstance(backoff, Exponential):
+        steps = f"steps of {show(backoff.initial)}, times {backoff.multiplier:g}, at most {show(backoff.maximum)}"
+        return f"{steps}; jitter: {backoff.jitter}"
+    if isinstance(backoff, Constant):
+        return f"always {range_text((backoff.seconds, backoff.seconds + backoff.spread))}"
+    return repr(backoff)
+
+
+def limits_text(limits: Limits) -> str:
+    """Describe the limits in one line."""
+    attempts = "any number of attempts" if limits.attempts is None else f"at most {limits.attempts} attempts"
+    return f"{attempts}, {'no timeout' if limits.timeout is None else f'timeout {show(limits.timeout)}'}"
+
+
+def end_text(forecast: Forecast) -> str:
+    """Describe where a run ends, and why."""
+    earliest, medium, latest = (end.retries for end in (forecast.earliest, forecast.medium, forecast.latest))
+    reason = forecast.earliest.text
+    if earliest is None:
+        return f"does not end within {len(forecast.retries)} retries"
+    if earliest == latest:
+        return f"ends after {_retries(earliest)}: {reason}"
+    if latest is not None:
+        return f"ends after {earliest} to {_retries(latest)}: {reason}"
+    usual = "" if medium is None else f", {medium} with medium waits"
+    return f"ends after {_retries(earliest)} at the earliest{usual}, more if the waits are short: {reason}"
+
+
+def _retries(count: int) -> str:
+    return f"{count} retr{'y' if count == 1 else 'ies'}"

@@ -1,4 +1,4 @@
-"""The options that describe a policy, shared by commands: limits and backoff, laid over what a command starts from."""
+"""The policy that a command line describes: a named profile, and the options that change its limits and backoff."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
@@ -9,15 +9,23 @@ from forbear.cli import values
 from forbear.cli.output import BadInput
 from forbear.core.backoff import JITTERS, Constant, Exponential
 from forbear.core.decide import Limits
+from forbear.policy import Policy
+from forbear.services import registry
 
 if TYPE_CHECKING:
     from forbear.core.backoff import Backoff
 
+DEFAULT_PROFILE = "default"
+KINDS = ("policy", "documented")
+"""The kinds of policies that a service may offer, the recommended one first."""
+
+_EXPONENTIAL = ("initial", "maximum", "multiplier", "jitter")
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-class Chosen(TypedDict):
-    """What the user said; None where nothing."""
+class PolicyOptions(TypedDict):
+    """The values of the options that `policy_options` adds; None for an option that was not used."""
 
     attempts: int | values.NoLimit | None
     timeout: float | values.NoLimit | None
@@ -29,24 +37,24 @@ class Chosen(TypedDict):
 
 
 def policy_options(function: F) -> F:
-    """Add the options to a command; it receives them as the keywords of `Chosen`."""
+    """Add the options for limits and backoff to a command, which gets them as the keywords of `PolicyOptions`."""
     for option in reversed(
         (
             click.option(
-                "--attempts", type=values.count_or_none, metavar="N", help="Attempts, the first included; or none."
+                "--attempts", type=values.count_or_none, metavar="N", help="Attempts, including the first; or none."
             ),
             click.option(
                 "--timeout",
                 type=values.duration_or_none,
                 metavar="S",
-                help="No wait ends later than this after the start; or none.",
+                help="Start no wait that would end later than this after the start; or none.",
             ),
             click.option("--initial", type=values.duration, metavar="S", help="First step of the backoff."),
             click.option("--maximum", type=values.duration, metavar="S", help="Longest step of the backoff."),
             click.option("--multiplier", type=float, metavar="X", help="Growth from one step to the next."),
-            click.option("--jitter", type=click.Choice(JITTERS), help="How randomness enters the waits."),
+            click.option("--jitter", type=click.Choice(JITTERS), help="Random part of the waits."),
             click.option(
-                "--constant", type=values.duration_from_zero, metavar="S", help="Wait always the same, without jitter."
+                "--constant", type=values.duration_from_zero, metavar="S", help="Always wait this long, without jitter."
             ),
         )
     ):
@@ -54,38 +62,59 @@ def policy_options(function: F) -> F:
     return function
 
 
-def laid_over(limits: Limits, backoff: "Backoff", chosen: Chosen) -> "tuple[Limits, Backoff]":
-    """The limits and the backoff with what the user chose in place; BadInput for what does not go together."""
-    attempts = _limit(chosen["attempts"], limits.attempts)
-    timeout = _limit(chosen["timeout"], limits.timeout)
+def apply_options(limits: Limits, backoff: "Backoff", options: PolicyOptions) -> "tuple[Limits, Backoff]":
+    """Return the limits and the backoff with the options applied; raise BadInput if they contradict each other."""
+    attempts = _limit(options["attempts"], limits.attempts)
+    timeout = _limit(options["timeout"], limits.timeout)
     if attempts is None and timeout is None:
         raise BadInput(
             "`--attempts` and `--timeout` must not both be none, or a run may never end", "give one of them a limit"
         )
     try:
-        return limits.replace(attempts=attempts, timeout=timeout), _backoff(backoff, chosen)
+        return limits.replace(attempts=attempts, timeout=timeout), _backoff(backoff, options)
     except (TypeError, ValueError) as error:
         raise BadInput(str(error)) from None
 
 
-def _limit(said: "float | values.NoLimit | None", otherwise: float | None) -> float | None:
-    if said is None:
-        return otherwise
-    return None if isinstance(said, values.NoLimit) else said
+def _limit(value: "float | values.NoLimit | None", default: float | None) -> float | None:
+    if value is None:
+        return default
+    return None if isinstance(value, values.NoLimit) else value
 
 
-def _backoff(backoff: "Backoff", chosen: Chosen) -> "Backoff":
-    exponential = {
-        name: value
-        for name, value in chosen.items()
-        if name in ("initial", "maximum", "multiplier", "jitter") and value is not None
-    }
-    constant = chosen["constant"]
+def _backoff(backoff: "Backoff", options: PolicyOptions) -> "Backoff":
+    fields = {name: value for name, value in options.items() if name in _EXPONENTIAL and value is not None}
+    constant = options["constant"]
     if constant is not None:
-        if exponential:
-            raise BadInput(f"`--constant` does not go with `--{next(iter(exponential))}`", "leave one of them out")
+        if fields:
+            raise BadInput(f"`--constant` does not go with `--{next(iter(fields))}`", "leave one of them out")
         return Constant(constant)
-    if not exponential:
+    if not fields:
         return backoff
     start = backoff if isinstance(backoff, Exponential) else Exponential()
-    return start.replace(**exponential)
+    return start.replace(**fields)
+
+
+def named_policy(name: str) -> Policy:
+    """Return the policy called `name`; raise BadInput if there is none.
+
+    "default" is the policy of `forbear.retry`; "SERVICE" is short for "SERVICE.policy".
+    """
+    if name == DEFAULT_PROFILE:
+        return Policy(OSError, Limits(), Exponential(), name=DEFAULT_PROFILE)
+    service, dot, kind = name.partition(".")
+    policy = _offered(service, kind if dot else KINDS[0]) if service in registry.names() else None
+    if policy is None:
+        raise BadInput(f"no such profile: {name}", f"the profiles are {', '.join(profile_names())}")
+    return policy
+
+
+def profile_names() -> list[str]:
+    """Return all names that `named_policy` takes."""
+    offered = [(service, kind) for service in registry.names() for kind in KINDS if _offered(service, kind)]
+    return [DEFAULT_PROFILE, *(service if kind == KINDS[0] else f"{service}.{kind}" for service, kind in offered)]
+
+
+def _offered(service: str, kind: str) -> Policy | None:
+    """Return a service's policy of this kind, None if it has none."""
+    return registry.policy(service, kind) if kind in KINDS else None

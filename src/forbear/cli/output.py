@@ -1,9 +1,11 @@
-"""Output: data goes to stdout, everything else to stderr; colours only where a terminal wants them.
+"""Output: data goes to stdout, everything else to stderr. Colours are for terminals, unless NO_COLOR is set.
 
-All that goes to stderr is redacted here: texts of servers and libraries may hold secrets, or commands to a terminal.
+Everything that goes to stderr is redacted here: texts of servers and libraries may contain secrets or
+terminal commands.
 """
 
 import os
+import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -16,11 +18,11 @@ if TYPE_CHECKING:
     from rich.table import Table
 
 EXIT_CODES = "Exit codes: 0 ok, 1 failed, 2 usage or bad input, 130 interrupted."
-_WIDE = 200  # columns where there is no terminal: nothing that a program reads is wrapped
+_WIDE = 200  # columns without a terminal, so that output for programs is not wrapped
 
 
 class Problem(click.ClickException):
-    """A failure that is reported in one line and, where there is a cure, a second one with `hint`; exit code 1."""
+    """A failure with a message, and a hint if there is a cure; each is printed on one line. The exit code is 1."""
 
     exit_code = 1
 
@@ -29,41 +31,54 @@ class Problem(click.ClickException):
         self.hint = hint
 
     def show(self, file: object = None) -> None:
-        """Write the lines to stderr."""
+        """Print the message and the hint to stderr."""
         report(self.message, self.hint)
 
 
 class BadInput(Problem):
-    """Input that cannot be right; exit code 2."""
+    """Invalid input; the exit code is 2.
+
+    The message may be that of an error of the library: a parameter in backticks that is an option of the running
+    command is replaced by the option, `maximum` by `--maximum`.
+    """
 
     exit_code = 2
 
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        context = click.get_current_context(silent=True)
+        options = {
+            option.name: max(option.opts, key=len)
+            for option in (context.command.params if context is not None else ())
+            if isinstance(option, click.Option)
+        }
+        super().__init__(re.sub(r"`(\w+)`", lambda match: f"`{options.get(match[1], match[1])}`", message), hint)
+
 
 def report(message: str, hint: str | None = None) -> None:
-    """Write an error and its cure to stderr."""
+    """Print an error and its cure to stderr."""
     _labelled("error", "red", message)
     if hint is not None:
         advise(hint)
 
 
 def advise(hint: str) -> None:
-    """Write a cure to stderr."""
+    """Print a cure to stderr."""
     _labelled("hint", "cyan", hint)
 
 
 def warn(message: str) -> None:
-    """Write to stderr what did not go as it should, though nothing has failed."""
+    """Print a warning to stderr, about something that has not failed."""
     _labelled("warning", "yellow", message)
 
 
 def tell(message: str) -> None:
-    """Write a remark to stderr."""
+    """Print a remark to stderr."""
     click.echo(redact(message), err=True, color=_color())
 
 
 def console() -> "Console":
-    """Where formatted text goes: stdout."""
-    from rich.console import Console  # not at import: it takes longer than all the rest, and `run` never needs it
+    """Return a console for formatted text on stdout."""
+    from rich.console import Console  # imported late: it takes longer than the rest, and `run` never needs it
 
     return Console(
         highlight=False,
@@ -74,7 +89,7 @@ def console() -> "Console":
 
 
 def columns(*headers: str) -> "Table":
-    """An empty table in our style: no lines, three spaces between the columns."""
+    """Return an empty table without lines, with three spaces between the columns."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
@@ -84,7 +99,7 @@ def columns(*headers: str) -> "Table":
 
 
 def show_table(table: "Table") -> None:
-    """Print a table and an empty line; without the spaces that fill up the last column."""
+    """Print a table without trailing spaces, and an empty line."""
     out = console()
     with out.capture() as captured:
         out.print(table, soft_wrap=False)
@@ -98,5 +113,5 @@ def _labelled(label: str, color: str, text: str) -> None:
 
 
 def _color() -> bool | None:
-    """False where the user wants no colours (no-color.org), None to leave it to whether stderr is a terminal."""
+    """Return False if the user wants no colours (no-color.org), else None: colours if stderr is a terminal."""
     return False if os.environ.get("NO_COLOR") else None

@@ -1,4 +1,4 @@
-"""`forbear schedule`: its options, and the forecast as a table, JSON or CSV."""
+"""`forbear schedule`: the forecast of a policy as a table, JSON, CSV or a plot."""
 
 import csv
 import json
@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Unpack
 
 import click
 
-from forbear.cli import profiles, wording
-from forbear.cli.forecast import Forecast, forecast
-from forbear.cli.options import Chosen, laid_over, policy_options
+from forbear.cli.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
+from forbear.cli.options import DEFAULT_PROFILE, PolicyOptions, apply_options, named_policy, policy_options
 from forbear.cli.output import EXIT_CODES, BadInput, columns, console, show_table, tell
 from forbear.core.decide import Limits
 from forbear.core.record import Record
@@ -21,66 +20,101 @@ if TYPE_CHECKING:
 
 
 @click.command(epilog=EXIT_CODES)
-@click.argument("profile", default=profiles.DEFAULT, metavar="[PROFILE]")
+@click.argument("profile", default=DEFAULT_PROFILE, metavar="[PROFILE]")
 @policy_options
-@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Draw it, too.")
+@click.option("--plot", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE", help="Also draw a plot.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print CSV.")
-def command(profile: str, plot: Path | None, as_json: bool, as_csv: bool, **chosen: Unpack[Chosen]) -> None:
-    """Show when the retries of a policy would come.
+def command(profile: str, plot: Path | None, as_json: bool, as_csv: bool, **options: Unpack[PolicyOptions]) -> None:
+    """Show when a policy retries.
 
-    PROFILE is `default` (what forbear.retry has), a service such as `cloud_storage` (as we recommend), or one such as
-    `cloud_storage.documented` (as its own page says); a wrong one gets a list. The options change it.
+    PROFILE is `default` (the policy of forbear.retry), a service such as `cloud_storage` (the recommended policy), or
+    a name such as `cloud_storage.documented` (the service's own documentation). A wrong name prints the list. The
+    options change the policy.
 
-    For each retry: the range of the wait before it and of all waits so far. Attempts are taken to fail at once; the
-    time that they take counts for the timeout, too.
+    Each row shows a retry, the range of the wait before it, and the range of all waits so far. The schedule assumes
+    that attempts fail at once; in a real run their time counts for the timeout, too.
 
     Durations are in seconds (90, 0.5) or have units (1m30s, 500ms).
     """
     if as_json and as_csv:
         raise BadInput("`--json` does not go with `--csv`", "leave one of them out")
-    policy = profiles.policy(profile)
-    limits, backoff = laid_over(policy.limits, policy.backoff, chosen)
-    found = forecast(limits, backoff)
+    policy = named_policy(profile)
+    limits, backoff = apply_options(policy.limits, policy.backoff, options)
+    predicted = forecast(limits, backoff)
     if as_json:
-        _print_json(profile, limits, backoff, found)
+        _print_json(profile, limits, backoff, predicted)
     elif as_csv:
-        _print_csv(found)
+        _print_csv(predicted)
     else:
-        _print_table(profile, limits, backoff, found)
+        _print_table(profile, limits, backoff, predicted)
     if plot is not None:
-        from forbear.cli.plot import draw  # needs matplotlib
-
-        draw(found, f"{profile}: {wording.of_backoff(backoff)}", limits.timeout, plot)
-        tell(f"drawn to {plot}")
+        _draw(predicted, f"{profile}: {backoff_text(backoff)}", limits.timeout, plot)
+        tell(f"wrote the plot to {plot}")
 
 
-def _print_table(profile: str, limits: Limits, backoff: "Backoff", found: Forecast) -> None:
-    console().print(f"[bold]{profile}[/]: {wording.of_backoff(backoff)}; {wording.of_limits(limits)}\n")
-    if found.retries:
+def _print_table(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast) -> None:
+    console().print(f"[bold]{profile}[/]: {backoff_text(backoff)}; {limits_text(limits)}\n")
+    if predicted.retries:
         table = columns("retry", "wait before it", "all waits so far")
         table.columns[0].justify = "right"
-        for retry in found.retries:
-            row = (str(retry.number), wording.of_range(retry.wait), wording.of_range(retry.total))
+        for retry in predicted.retries:
+            row = (str(retry.number), range_text(retry.wait), range_text(retry.total))
             table.add_row(*row, style=None if retry.certain else "dim")
         show_table(table)
-    click.echo(wording.of_end(found))
+    click.echo(end_text(predicted))
 
 
-def _print_json(profile: str, limits: Limits, backoff: "Backoff", found: Forecast) -> None:
+def _print_json(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast) -> None:
     fields = {name: getattr(backoff, name) for name in backoff._fields()} if isinstance(backoff, Record) else {}
     document = {
         "profile": profile,
         "backoff": {"kind": type(backoff).__name__, **fields},
         "limits": {"attempts": limits.attempts, "timeout": limits.timeout},
-        "retries": [asdict(retry) for retry in found.retries],
-        "end": {name: asdict(getattr(found, name)) for name in ("earliest", "medium", "latest")},
+        "retries": [asdict(retry) for retry in predicted.retries],
+        "end": {name: asdict(getattr(predicted, name)) for name in ("earliest", "medium", "latest")},
     }
     click.echo(json.dumps(document, indent=2))
 
 
-def _print_csv(found: Forecast) -> None:
+def _print_csv(predicted: Forecast) -> None:
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(("retry", "wait_low", "wait_high", "total_low", "total_high", "certain"))
-    for retry in found.retries:
+    for retry in predicted.retries:
         writer.writerow((retry.number, *retry.wait, *retry.total, str(retry.certain).lower()))
+
+
+_BAND, _LINE = "#9ecae1", "#3182bd"
+
+
+def _draw(predicted: Forecast, title: str, timeout: float | None, file: Path) -> None:
+    """Plot the ranges of each wait and of all waits so far; the suffix of `file` decides the format."""
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    numbers = [retry.number for retry in predicted.retries]
+    figure = Figure(figsize=(8, 6), layout="constrained")
+    figure.suptitle(title, fontsize="medium")  # pyright: ignore[reportUnknownMemberType]
+    waits, totals = figure.subplots(2, 1, sharex=True)
+    for axes, ranges, label in (
+        (waits, [retry.wait for retry in predicted.retries], "wait before it (s)"),
+        (totals, [retry.total for retry in predicted.retries], "all waits so far (s)"),
+    ):
+        low, high = [pair[0] for pair in ranges], [pair[1] for pair in ranges]
+        axes.fill_between(numbers, low, high, color=_BAND)
+        axes.plot(numbers, low, ".-", numbers, high, ".-", color=_LINE)
+        axes.set_ylabel(label)
+        axes.grid(alpha=0.3)
+    totals.set_xlabel("retry")
+    totals.xaxis.set_major_locator(MaxNLocator(integer=True))
+    if timeout is not None:
+        totals.axhline(timeout, color="gray", linestyle="--", label="timeout")
+        totals.legend()
+    for axes in (waits, totals):
+        axes.set_ylim(bottom=0)
+    try:
+        figure.savefig(file)  # pyright: ignore[reportUnknownMemberType]
+    except ValueError as error:
+        raise BadInput(f"cannot plot to {file}: {error}", "name a file that ends in .png or .svg") from None
+    except OSError as error:
+        raise BadInput(f"cannot write {file}: {error.strerror}", "choose another folder or name") from None

@@ -1,4 +1,4 @@
-"""Reading values from the command line: durations, counts, exit codes. It knows no command."""
+"""Parse the values of options: durations, counts and exit codes."""
 
 import re
 from enum import Enum
@@ -15,7 +15,7 @@ _CODES = re.compile(r"\s*(\d{1,3})(?:\s*-\s*(\d{1,3}))?\s*", re.ASCII)
 
 
 class NoLimit(Enum):
-    """What "none" says on the command line; Python's None there means that nothing was said."""
+    """The value of an option set to "none"; Python's None means that the option was not used."""
 
     NO_LIMIT = "none"
 
@@ -24,13 +24,13 @@ NO_LIMIT: Final = NoLimit.NO_LIMIT
 
 
 def duration(text: str) -> float:
-    """Seconds in `text`, more than zero: plain (`90`, `0.5`) or with units (`1m30s`, `500ms`)."""
+    """Parse a duration of more than zero, plain (`90`, `0.5`) or with units (`1m30s`, `500ms`); return seconds."""
     seconds = _seconds(text)
     return seconds or _refuse("a duration must be more than zero, such as 90, 1m30s or 500ms", text)
 
 
 def duration_from_zero(text: str) -> float:
-    """Seconds in `text`, zero or more."""
+    """Parse a duration of zero or more; return seconds."""
     seconds = _seconds(text)
     if seconds is None:
         _refuse("a duration must be zero or more, such as 90, 1m30s or 500ms", text)
@@ -38,7 +38,7 @@ def duration_from_zero(text: str) -> float:
 
 
 def duration_or_none(text: str) -> float | NoLimit:
-    """Seconds in `text`, more than zero, or `none` for no limit."""
+    """Parse a duration of more than zero, or `none` for no limit; return seconds."""
     if text.strip().lower() == NO_LIMIT.value:
         return NO_LIMIT
     seconds = _seconds(text)
@@ -46,7 +46,7 @@ def duration_or_none(text: str) -> float | NoLimit:
 
 
 def count_or_none(text: str) -> int | NoLimit:
-    """A whole number from 1, or `none` for no limit."""
+    """Parse a whole number from 1, or `none` for no limit."""
     text = text.strip().lower()
     if text == NO_LIMIT.value:
         return NO_LIMIT
@@ -56,19 +56,19 @@ def count_or_none(text: str) -> int | NoLimit:
 
 
 def exit_codes(text: str) -> frozenset[int]:
-    """Exit codes from 1 to 255, such as `1,75,100-110`."""
-    found: set[int] = set()
+    """Parse exit codes from 1 to 255, such as `1,75,100-110`."""
+    codes: set[int] = set()
     for part in text.split(","):
         match = _CODES.fullmatch(part)
         first, last = (int(match[1]), int(match[2] or match[1])) if match else (0, 0)
         if not 1 <= first <= last <= 255:
             _refuse("exit codes must be from 1 to 255, such as 1,75,100-110", text)
-        found.update(range(first, last + 1))
-    return frozenset(found)
+        codes.update(range(first, last + 1))
+    return frozenset(codes)
 
 
 def _seconds(text: str) -> float | None:
-    """None for what is no duration: a sign, an exponent, a name such as "inf", a number beyond all floats."""
+    """Parse a duration; return None for a sign, an exponent, a name such as "inf", or a number beyond all floats."""
     text = text.strip().lower()
     if _PLAIN.fullmatch(text):
         seconds = float(text)

@@ -1,4 +1,4 @@
-"""`forbear explain`: its options, and which reader what was typed is for. The answers come from the layers below."""
+"""`forbear explain`: the options of the command, and which of its readers an input is for."""
 
 import json
 from enum import Enum
@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, TypedDict, Unpack
 
 import click
 
-from forbear.cli import profiles
 from forbear.cli.explain import curl
 from forbear.cli.explain.draft import Draft
+from forbear.cli.options import KINDS
 from forbear.cli.output import EXIT_CODES, BadInput, tell
 from forbear.http.request import Request
 from forbear.run import switch
@@ -29,23 +29,23 @@ Examples:
   forbear explain --operations cloud_storage.json"""
 
 
-_SPELT = {"headers": "-H", "data": "-d", "as_csv": "--csv"}
+_SPELLED = {"headers": "-H", "data": "-d", "as_csv": "--csv"}
 _OF_CURL = ("headers", "data", "data_binary")
 
 
-class _Explain(click.Command):
-    """Leaves all that follows the word curl or redis to a grammar of their own."""
+class _ExplainCommand(click.Command):
+    """A command that does not parse what follows the word curl or redis; that has a grammar of its own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse our options, up to that word."""
         start = self._first_word(args)
-        theirs = curl.is_curl(args[start:]) or args[start : start + 1] == ["redis"]
-        if theirs and "--" not in args[:start]:
+        foreign = curl.is_curl(args[start:]) or args[start : start + 1] == ["redis"]
+        if foreign and "--" not in args[:start]:
             args = [*args[:start], "--", *args[start:]]
         return super().parse_args(ctx, args)
 
     def _first_word(self, args: list[str]) -> int:
-        """The index of the first argument that is neither an option of ours nor the value of one."""
+        """Return the index of the first argument that is neither one of our options nor the value of one."""
         with_value = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
         index = 0
         while index < len(args) and args[index].startswith("-"):
@@ -53,7 +53,7 @@ class _Explain(click.Command):
         return index
 
 
-class _Given(TypedDict):
+class _ExplainOptions(TypedDict):
     """The values of the options."""
 
     headers: tuple[str, ...]
@@ -68,47 +68,47 @@ class _Given(TypedDict):
     as_csv: bool
 
 
-@click.command(cls=_Explain, epilog=_EPILOG)
+@click.command(cls=_ExplainCommand, epilog=_EPILOG)
 @click.argument(
     "words", nargs=-1, type=click.UNPROCESSED, metavar="METHOD URL | curl ... | grpc ... | redis ... | FILE.har"
 )
 @click.option("-H", "--header", "headers", multiple=True, metavar="LINE", help="A header: 'Name: value'.")
 @click.option("-d", "--data", "data", multiple=True, metavar="BODY", help="The body, or @FILE.")
-@click.option("--data-binary", multiple=True, metavar="BODY", help="The body, or @FILE with its line ends.")
+@click.option("--data-binary", multiple=True, metavar="BODY", help="The body, or @FILE including its line ends.")
 @click.option("--json-fields", metavar="OBJECT", help="Fields of a gRPC request, as JSON.")
-@click.option("--har", metavar="FILE", help="Judge all requests that a browser or a proxy has saved; - for stdin.")
-@click.option("--operations", metavar="TABLE", help="List a table of operations; a wrong name gets a list.")
-@click.option("--service", metavar="NAME", help="Judge by this service; for emulators. Default: by the host.")
-@click.option("--profile", type=click.Choice(profiles.KINDS), default=profiles.KINDS[0], help="Default: policy.")
+@click.option("--har", metavar="FILE", help="Judge all requests that a browser or a proxy recorded; - for stdin.")
+@click.option("--operations", metavar="TABLE", help="List a table of operations; a wrong name prints the list.")
+@click.option("--service", metavar="NAME", help="Judge by this service, as for emulators. Default: by the host.")
+@click.option("--profile", type=click.Choice(KINDS), default=KINDS[0], help="Default: policy.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print a table of operations as CSV.")
-def command(words: tuple[str, ...], **given: Unpack[_Given]) -> None:
+def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
     """Say whether a request may be repeated, and why.
 
-    The request is a METHOD and a URL, or a whole curl command line (as it is, or in quotes), or the word grpc, a method
-    and fields as NAME=VALUE, or the word redis and a command; options of forbear come before the words curl and redis.
-    Nothing is sent, and nothing secret is printed.
+    The request is a METHOD and a URL, or a curl command line (as words or quoted as one), or the word grpc, a method
+    and fields as NAME=VALUE, or the word redis and a command. Options of forbear come before the words curl and redis.
+    Nothing is sent, and no secret is printed.
 
-    Or it is many: a HAR file, whose requests are listed worst first. `--operations` lists what is known of a service:
-    cloud_storage.json, cloud_storage.xml, cloud_storage.grpc, iam, memorystore or redis.
+    A HAR file holds many requests, which are listed worst first. `--operations` lists the known operations of a
+    service: cloud_storage.json, cloud_storage.xml, cloud_storage.grpc, iam, memorystore or redis.
     """
-    kind = _kind(words, given)
-    _check(kind, given)
-    if kind is _Kind.TABLE:
-        _list(given["operations"] or "", words, given)
-    elif kind is _Kind.HAR:
-        _judge_all(words, given)
+    kind = _kind(words, options)
+    _check(kind, options)
+    if kind is _InputKind.TABLE:
+        _list_operations(options["operations"] or "", words, options)
+    elif kind is _InputKind.HAR:
+        _judge_recorded(words, options)
     else:
-        switch.enable()  # the rules are asked for, whether or not retries are switched off here
-        answer = _ANSWERS[kind](words, given)
-        if given["as_json"]:
+        switch.enable()  # the answer is about the rules, even if retries are off in this environment
+        answer = _ANSWERS[kind](words, options)
+        if options["as_json"]:
             click.echo(json.dumps(answer.document(), indent=2))
         else:
             answer.show()
 
 
-class _Kind(Enum):
-    """What may be explained, and the options that go with it, `--json` apart."""
+class _InputKind(Enum):
+    """The kinds of input: a description, and the options that go with it apart from `--json`."""
 
     REQUEST = "a METHOD and a URL", "headers", "data", "data_binary", "service", "profile"
     CURL = "a curl line", "service", "profile"
@@ -118,98 +118,103 @@ class _Kind(Enum):
     TABLE = "--operations", "operations", "as_csv"
 
 
-def _kind(words: tuple[str, ...], given: _Given) -> _Kind:
-    if given["operations"] is not None:
-        return _Kind.TABLE
-    if given["har"] is not None or (len(words) == 1 and words[0].lower().endswith(".har") and "://" not in words[0]):
-        return _Kind.HAR
+def _kind(words: tuple[str, ...], options: _ExplainOptions) -> _InputKind:
+    if options["operations"] is not None:
+        return _InputKind.TABLE
+    if options["har"] is not None or (len(words) == 1 and words[0].lower().endswith(".har") and "://" not in words[0]):
+        return _InputKind.HAR
     if curl.is_curl(words):
-        return _Kind.CURL
-    return {"grpc": _Kind.GRPC, "redis": _Kind.REDIS}.get(words[0] if words else "", _Kind.REQUEST)
+        return _InputKind.CURL
+    return {"grpc": _InputKind.GRPC, "redis": _InputKind.REDIS}.get(words[0] if words else "", _InputKind.REQUEST)
 
 
-def _check(kind: _Kind, given: _Given) -> None:
-    """Refuse options that would be left out of account."""
-    text, *taken = kind.value
-    for option, value in given.items():
-        if option not in (*taken, "as_json") and value not in (None, (), False, profiles.KINDS[0]):
-            cure = "put it after the word curl" if kind is _Kind.CURL and option in _OF_CURL else "leave it out"
-            raise BadInput(f"`{_SPELT.get(option) or f'--{option}'.replace('_', '-')}` does not go with {text}", cure)
-    if given["as_csv"] and given["as_json"]:
+def _check(kind: _InputKind, options: _ExplainOptions) -> None:
+    """Raise BadInput for options that do not apply to the kind of input."""
+    text, *allowed = kind.value
+    for name, value in options.items():
+        if name not in (*allowed, "as_json") and value not in (None, (), False, KINDS[0]):
+            cure = "put it after the word curl" if kind is _InputKind.CURL and name in _OF_CURL else "leave it out"
+            raise BadInput(f"`{_SPELLED.get(name) or f'--{name}'.replace('_', '-')}` does not go with {text}", cure)
+    if options["as_csv"] and options["as_json"]:
         raise BadInput("`--json` does not go with `--csv`", "leave one of them out")
 
 
-def _of_request(words: tuple[str, ...], given: _Given) -> "Answer":
+def _answer_request(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     if len(words) != 2:
         raise BadInput(
             f"a request is a METHOD and a URL, got {len(words)} word{'' if len(words) == 1 else 's'}",
             "such as: forbear explain GET 'https://host/path'; put headers in quotes",
         )
     draft = Draft()
-    for line in given["headers"]:
+    for line in options["headers"]:
         draft.header(line)
-    for text in given["data"]:
+    for text in options["data"]:
         draft.data(text)
-    for text in given["data_binary"]:
-        draft.data(text, as_it_is=True)
-    return _of_http(draft.build(words[0].upper(), words[1]), given)
+    for text in options["data_binary"]:
+        draft.data(text, keep_line_ends=True)
+    return _answer_http(draft.build(words[0].upper(), words[1]), options)
 
 
-def _of_curl(words: tuple[str, ...], given: _Given) -> "Answer":
+def _answer_curl(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     request, ignored = curl.parse(words)
     if ignored:
-        tell(f"left out of account: {', '.join(ignored)}")
-    return _of_http(request, given)
+        tell(f"ignored: {', '.join(ignored)}")
+    return _answer_http(request, options)
 
 
-def _of_http(request: Request, given: _Given) -> "Answer":
+def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
     from forbear.cli.explain import http
 
-    answer = http.answer(request, given["service"], given["profile"])
-    if not given["as_json"] and given["service"] is None and answer.judged.service == RFC9110.name:
+    answer = http.answer(request, options["service"], options["profile"])
+    if not options["as_json"] and options["service"] is None and answer.judgement.service == RFC9110.name:
         tell("the host is not known: judged by HTTP alone; for an emulator name its --service")
     return answer
 
 
-def _of_grpc(words: tuple[str, ...], given: _Given) -> "Answer":
+def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     from forbear.cli.explain import grpc
 
-    call = grpc.call_of(words[1:], given["json_fields"])
-    answer = grpc.answer(call, given["service"], given["profile"])
-    if not given["as_json"] and answer.judged.service == grpc.UNKNOWN_SERVICE:
-        tell("the package is not known, so nothing says that a call may be repeated; perhaps name its --service")
+    call = grpc.parse_call(words[1:], options["json_fields"])
+    answer = grpc.answer(call, options["service"], options["profile"])
+    if not options["as_json"] and answer.judgement.service == grpc.UNKNOWN_SERVICE:
+        tell("the package is not known, so no rule allows a repeat; name its --service if there is one")
     return answer
 
 
-def _of_redis(words: tuple[str, ...], given: _Given) -> "Answer":
+def _answer_redis(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     from forbear.cli.explain import redis
 
-    return redis.answer(redis.words_of(words[1:]), given["profile"])
+    return redis.answer(redis.parse_command(words[1:]), options["profile"])
 
 
-_ANSWERS = {_Kind.REQUEST: _of_request, _Kind.CURL: _of_curl, _Kind.GRPC: _of_grpc, _Kind.REDIS: _of_redis}
+_ANSWERS = {
+    _InputKind.REQUEST: _answer_request,
+    _InputKind.CURL: _answer_curl,
+    _InputKind.GRPC: _answer_grpc,
+    _InputKind.REDIS: _answer_redis,
+}
 
 
-def _judge_all(words: tuple[str, ...], given: _Given) -> None:
-    from forbear.cli.explain import har, traffic
+def _judge_recorded(words: tuple[str, ...], options: _ExplainOptions) -> None:
+    from forbear.cli.explain import har
 
-    names = [*words, *([] if given["har"] is None else [given["har"]])]
+    names = [*words, *([] if options["har"] is None else [options["har"]])]
     if len(names) != 1:
         raise BadInput(f"a HAR file comes alone, got {len(names)} words", "leave the others out")
     recorded, others = har.read(names[0])
     if others:
-        tell(f"left out of account: {others} entries that are no HTTP requests")
-    found = traffic.judged(recorded, given["service"], given["profile"])
-    if given["as_json"]:
-        traffic.print_json(found, given["profile"])
+        tell(f"ignored: {others} entries that are not HTTP requests")
+    judged = har.judge(recorded, options["service"], options["profile"])
+    if options["as_json"]:
+        har.print_json(judged, options["profile"])
     else:
-        traffic.show(found)
+        har.show(judged)
 
 
-def _list(name: str, words: tuple[str, ...], given: _Given) -> None:
-    from forbear.cli.explain import listing, tables
+def _list_operations(name: str, words: tuple[str, ...], options: _ExplainOptions) -> None:
+    from forbear.cli.explain import tables
 
     if words:
         raise BadInput("`--operations` lists a whole table", "leave the request out")
-    show = listing.print_json if given["as_json"] else listing.print_csv if given["as_csv"] else listing.show
+    show = tables.print_json if options["as_json"] else tables.print_csv if options["as_csv"] else tables.show
     show(name, tables.find(name))

@@ -1,61 +1,114 @@
-"""An answer about one request, call or command, as text and as JSON. What it says was found out elsewhere."""
+"""The answer about one request, call or command: what follows each kind of failure and why, as text and as JSON."""
 
 from dataclasses import asdict, dataclass, field
 from itertools import groupby
 from typing import Any
 
-from forbear.cli import wording
 from forbear.cli.explain import tables
-from forbear.cli.explain.outcome import Judged, Outcome, either
-from forbear.cli.forecast import forecast
+from forbear.cli.explain.tables import either
+from forbear.cli.forecast import end_text, forecast, limits_text, range_text
 from forbear.cli.output import columns, console, show_table
+from forbear.core.decide import Reason, Wait, decide
 from forbear.core.redact import printable
-from forbear.core.service import TableEntry
+from forbear.core.service import Judgement, TableEntry
+from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
+
+NOT_SENT = "connection refused, DNS or TLS failure"
+LOST = "reset or timeout after sending"
+
+
+@dataclass(frozen=True)
+class FailureOutcome:
+    """The answer for one kind of failure: whether it is retried, and why. `status` is None without a response."""
+
+    failure: str
+    status: int | None
+    retried: bool
+    why: str
+
+
+def outcome_of(
+    failure: str, verdict: Verdict | None, policy: Policy, judgement: Judgement, more: str = ""
+) -> FailureOutcome:
+    """Decide what follows a failed first attempt; `more` is added to the reason for a retry."""
+    if verdict is None:
+        return FailureOutcome(failure, None, False, "it means success")
+    step = decide(
+        policy.limits, policy.backoff, verdict, attempt=1, elapsed=0.0, u=0.5, repeatable=judgement.repeatable
+    )  # fmt: skip
+    if isinstance(step, Wait):
+        return FailureOutcome(failure, None, True, why_retried(verdict, judgement) + more)
+    return FailureOutcome(failure, None, False, _why_unsafe(judgement) if step.reason is Reason.UNSAFE else step.text)
+
+
+def why_retried(verdict: Verdict, judgement: Judgement) -> str:
+    """Explain why a failure with this verdict is retried."""
+    wait = wait_text(verdict)
+    if verdict.kind is Kind.NOT_EXECUTED:
+        return f"it was not executed{'; at once, on the node that the reply names' if verdict.delay == 0 else wait}"
+    if judgement.met is not None:
+        return f"it may pass, and the condition keeps a repeat from doing harm{wait}"
+    return f"it may pass, and a repeat does no harm{wait}"
+
+
+def wait_text(verdict: Verdict) -> str:
+    """Describe the wait that the server asks for, as the end of a sentence."""
+    seconds = verdict.retry_after
+    return "" if seconds is None else f", after {seconds:g} s or more as the server asks"
+
+
+def _why_unsafe(judgement: Judgement) -> str:
+    if judgement.refused is not None:
+        return judgement.refused
+    name = judgement.operation or "it"
+    if judgement.conditions:
+        return f"{name} may have been executed, and no condition is met that would make it safe to repeat"
+    return f"{name} may have been executed and must not be executed twice"
 
 
 @dataclass(frozen=True)
 class Answer:
-    """All that is said of one request.
+    """The answer about one request.
 
-    `title` and `request` name it, without what may be secret. `maybe_done` lists the replies that on a later attempt
-    may mean that an earlier one had worked. `remarks` are further sentences, `more` further fields of the JSON.
+    `title` and `request` name it, without parts that may be secret. `maybe_done` lists the responses that, on a later
+    attempt, may mean that an earlier one had worked. `remarks` are further sentences, `more` further JSON fields.
     """
 
     title: str
     request: dict[str, object]
     profile: str
     policy: Policy
-    judged: Judged
-    outcomes: list[Outcome]
+    judgement: Judgement
+    outcomes: list[FailureOutcome]
     maybe_done: tuple[int, ...] | tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     more: dict[str, object] = field(default_factory=dict[str, object])
 
     def document(self) -> dict[str, Any]:
-        """The answer as JSON has it."""
-        judged, known = self.judged, self._known()
+        """Return the answer as a JSON object."""
+        judgement, entry = self.judgement, self._entry()
         return {
             "request": self.request,
-            "service": judged.service,
+            "service": judgement.service,
             "profile": self.profile,
-            "operation": judged.operation,
-            "safety": judged.safety.value,
-            "conditions": list(judged.conditions),
-            "met": judged.met,
-            "repeatable": judged.repeatable,
-            "mutation": judged.mutation,
-            "refused": judged.refused,
+            "operation": judgement.operation,
+            "safety": judgement.safety.value,
+            "conditions": list(judgement.conditions),
+            "met": judgement.met,
+            "repeatable": judgement.repeatable,
+            "mutation": judgement.mutation,
+            "refused": judgement.refused,
             **self.more,
             "maybe_done": list(self.maybe_done),
-            "duplicate": known.effect if known else None,
-            "source": known.source if known else None,
+            "duplicate": entry.effect if entry else None,
+            "source": entry.source if entry else None,
             "failures": [asdict(outcome) for outcome in self.outcomes],
             "schedule": self._schedule(),
         }
 
     def show(self) -> None:
-        """Print the answer for people."""
+        """Print the answer as text."""
         from rich.markup import escape
 
         out = console()
@@ -65,35 +118,39 @@ class Answer:
                 out.print(f"{label:<12}{printable(text)}", markup=False)
         out.print()
         table = columns("failure", "retried", "why")
-        for (retried, why, _), group in groupby(self.outcomes, lambda one: (one.retried, one.why, one.status is None)):
+        for (retried, why, _), group in groupby(
+            self.outcomes, lambda each: (each.retried, each.why, each.status is None)
+        ):
             failures = ", ".join(outcome.failure for outcome in group)
             table.add_row(escape(failures), "[green]yes[/]" if retried else "[yellow]no[/]", escape(why))
         show_table(table)
         if self.maybe_done:
-            replies = ", ".join(map(str, self.maybe_done))
-            out.print(f"{replies} on a later attempt may mean that an earlier one had worked", markup=False)
+            responses = ", ".join(map(str, self.maybe_done))
+            out.print(f"{responses} on a later attempt may mean that an earlier one had worked", markup=False)
         for remark in self.remarks:
             out.print(printable(remark), markup=False)
         out.print(self._schedule(), markup=False)
 
     def _facts(self) -> dict[str, str]:
-        judged, known = self.judged, self._known()
-        wanted = either(judged.conditions)
+        judgement, entry = self.judgement, self._entry()
+        conditions = either(judgement.conditions)
         return {
-            "service": f"{judged.service} ({self.profile})",
-            "operation": judged.operation or "not known",
-            "safety": judged.safety.value,
-            "conditions": f"{wanted} (met: {judged.met or 'none'})" if wanted else "",
-            "repeatable": "yes" if judged.repeatable else f"no{f': {judged.refused}' if judged.refused else ''}",
-            "duplicate": known.effect if known and known.effect != "none" else "",
-            "source": known.source.replace("JUDGEMENT", "our judgement") if known else "",
+            "service": f"{judgement.service} ({self.profile})",
+            "operation": judgement.operation or "not known",
+            "safety": judgement.safety.value,
+            "conditions": f"{conditions} (met: {judgement.met or 'none'})" if conditions else "",
+            "repeatable": "yes"
+            if judgement.repeatable
+            else f"no{f': {judgement.refused}' if judgement.refused else ''}",
+            "duplicate": entry.effect if entry and entry.effect != "none" else "",
+            "source": entry.source.replace("JUDGEMENT", "our judgement") if entry else "",
         }
 
-    def _known(self) -> TableEntry | None:
-        return tables.entry(self.judged.service, self.judged.operation)
+    def _entry(self) -> TableEntry | None:
+        return tables.entry(self.judgement.service, self.judgement.operation)
 
     def _schedule(self) -> str:
         policy = self.policy
-        found = forecast(policy.limits, policy.backoff)
-        first = ", ".join(wording.of_range(retry.wait) for retry in found.retries[:3])
-        return f"waits of {first} and so on; {wording.of_limits(policy.limits)}; {wording.of_end(found)}"
+        predicted = forecast(policy.limits, policy.backoff)
+        first = ", ".join(range_text(retry.wait) for retry in predicted.retries[:3])
+        return f"waits of {first} and so on; {limits_text(policy.limits)}; {end_text(predicted)}"

@@ -1,7 +1,6 @@
-"""Reading a curl command line as the request that it would send. Nothing is sent, and curl need not be there.
+"""Parse a curl command line into the request that it would send. curl itself is not needed.
 
-Options that do not change what matters of a request are left out of account; one that is not known is an error, for it
-might.
+Options that cannot change the answer are ignored. An unknown option is an error, for it might change the answer.
 """
 
 import shlex
@@ -53,13 +52,13 @@ _END_OF_COMMAND = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
 
 
 def is_curl(words: Sequence[str]) -> bool:
-    """Whether this is a curl command line, as words or all of it as one."""
+    """Return whether this is a curl command line, as words or quoted as one."""
     first = words[0].split(maxsplit=1)[:1] if words else []
     return first != [] and first[0].replace("\\", "/").rpartition("/")[2] in ("curl", "curl.exe")
 
 
 def parse(words: Sequence[str]) -> tuple[Request, list[str]]:
-    """The request that a curl command line would send, and the options that were left out of account."""
+    """Return the request that a curl command line would send, and the ignored options."""
     line = _Line()
     for name, value in _options(_shell_words(words)):
         line.take(name, value)
@@ -67,19 +66,19 @@ def parse(words: Sequence[str]) -> tuple[Request, list[str]]:
 
 
 def _shell_words(words: Sequence[str]) -> list[str]:
-    """The words after "curl"; a line pasted as one word is split as a shell would, up to where the command ends."""
+    """Return the words after "curl"; split a line in one word as a shell would, up to the end of the command."""
     if len(words) > 1:
         return list(words[1:])
     try:
         split = shlex.split(words[0].replace("\\\r\n", " ").replace("\\\n", " "))[1:]
     except ValueError as error:
-        raise BadInput(f"the curl line cannot be read: {error}".lower(), "see that every quote is closed") from None
+        raise BadInput(f"the curl line cannot be read: {error}".lower(), "close every quote") from None
     end = next((index for index, word in enumerate(split) if word in _END_OF_COMMAND), len(split))
     return split[:end]
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
-    """The options by their long names with their values ("" for flags); a URL counts as `--url`."""
+    """Yield the options by their long names with their values ("" for flags); a URL counts as `--url`."""
     left = iter(words)
     for word in left:
         if word.startswith("--") and word != "--":
@@ -97,7 +96,7 @@ def _options(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _short_options(letters: str, left: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """The options in a word such as `-sSXPATCH`."""
+    """Yield the options in a word such as `-sSXPATCH`."""
     for index, letter in enumerate(letters):
         name = _LONG_NAMES.get(letter)
         if name is None:
@@ -111,7 +110,7 @@ def _short_options(letters: str, left: Iterator[str]) -> Iterator[tuple[str, str
 def _value(left: Iterator[str], option: str) -> str:
     value = next(left, None)
     if value is None:
-        cure = "put options of forbear before curl" if option == "--json" else "see that nothing was cut off"
+        cure = "put options of forbear before curl" if option == "--json" else "check that nothing was cut off"
         raise BadInput(f"the curl option {option} needs a value", cure)
     return value
 
@@ -121,7 +120,7 @@ def _unknown(option: str) -> BadInput:
 
 
 class _Line:
-    """A curl command line as far as it has been read."""
+    """A curl command line under construction."""
 
     def __init__(self) -> None:
         self.ignored: list[str] = []
@@ -134,7 +133,7 @@ class _Line:
         self._file: str | None = None
 
     def take(self, name: str, value: str) -> None:
-        """Take one option into account."""
+        """Add one option."""
         if name == "header":
             self._header(value)
         elif name.startswith("data") or name == "json":
@@ -157,7 +156,7 @@ class _Line:
             self.ignored.append(f"--{name}")
 
     def request(self) -> Request:
-        """The request of the whole line."""
+        """Return the request of the whole line."""
         if len(self._urls) != 1:
             cure = "put the URL in quotes, and name one" if self._urls else "name the URL of the request"
             raise BadInput(f"the curl line must name one URL, got {len(self._urls)}", cure)
@@ -169,7 +168,7 @@ class _Line:
         return self._draft.build(method, self._address(), "&".join(filter(None, query)))
 
     def _address(self) -> str:
-        """The URL; curl appends the name of an uploaded file to one that ends in a slash."""
+        """Return the URL; like curl, append the name of an uploaded file if it ends in a slash."""
         url = self._urls[0]
         if self._file in (None, "-", ".") or not url.endswith("/"):
             return url
@@ -178,10 +177,10 @@ class _Line:
     def _header(self, line: str) -> None:
         name, colon, value = line.partition(":")
         if line.startswith("@"):
-            raise BadInput("curl's headers from a file are not read", "name them with -H 'Name: value'")
-        if colon and not value.strip():  # takes away a header of curl's own
+            raise BadInput("headers from a file are not supported", "name them with -H 'Name: value'")
+        if colon and not value.strip():  # removes a default header of curl
             self._draft.without_header(name)
-        elif not colon and line.endswith(";"):  # curl's way to send an empty one
+        elif not colon and line.endswith(";"):  # curl's syntax for an empty header
             self._draft.header(f"{line[:-1]}:")
         else:
             self._draft.header(line)
@@ -192,12 +191,12 @@ class _Line:
         if name == "data-urlencode":
             self._draft.data(_query_of(value), files=False)
         else:
-            as_it_is = name in ("data-binary", "json")
-            self._draft.data(value, files=name != "data-raw", as_it_is=as_it_is, joint=b"" if name == "json" else b"&")
+            keep, joint = name in ("data-binary", "json"), b"" if name == "json" else b"&"
+            self._draft.data(value, files=name != "data-raw", keep_line_ends=keep, joint=joint)
 
 
 def _query_of(value: str) -> str:
-    """What curl makes of the value of `--data-urlencode`; what it would read from a file is not needed here."""
+    """Encode a value of `--data-urlencode` as curl does; the content of a file is not needed here."""
     name, equals, content = value.partition("=")
     if value.startswith("+"):
         return value[1:]

@@ -1,4 +1,4 @@
-"""A request put together from what was typed. Errors say what is wrong with it and never repeat what may be secret."""
+"""Build a request from its parts on the command line. Errors never repeat text that may be secret."""
 
 import re
 from pathlib import Path
@@ -9,45 +9,48 @@ from forbear.http.request import Request
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
-_SAFE = "/?:@!$&'()*+,;=%[]-._~|^{}`\"<>\\"  # left as typed: all but spaces, controls and what is not ASCII
+_SAFE = "/?:@!$&'()*+,;=%[]-._~|^{}`\"<>\\"  # left unchanged: all but spaces, controls and non-ASCII characters
 _CLOUD_STORAGE = "https://storage.googleapis.com/storage/v1/b"
 
 
 class Draft:
-    """The parts of a request, in the order they are typed; `build` makes the request.
+    """A request under construction; `build` returns it.
 
-    `body` is None once a part of it is not at hand, such as stdin.
+    `body` is None if a part of it is not available, such as stdin.
     """
 
     def __init__(self) -> None:
         self.headers: dict[str, str] = {}
         self.body: bytes | None = b""
-        self._typed = 0
+        self._count = 0
 
     def header(self, line: str) -> None:
-        """Add a header typed as "Name: value"."""
-        self._typed += 1
+        """Add a header written as "Name: value"."""
+        self._count += 1
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name.strip()) or _CONTROL.search(value):
             raise BadInput(
-                f"header {self._typed} is no header (its text is not shown, for it may be secret)",
+                f"header {self._count} is not a header (its text is hidden, for it may be secret)",
                 "write it as 'Name: value', in quotes",
             )
         name, value = name.strip().lower(), value.strip()
         self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
 
     def without_header(self, name: str) -> None:
-        """Take a header away again."""
+        """Remove a header."""
         self.headers.pop(name.strip().lower(), None)
 
-    def data(self, text: str, *, files: bool = True, as_it_is: bool = False, joint: bytes = b"&") -> None:
-        """Add to the body: `text`, or with `files` the content of FILE for "@FILE"; line ends go unless `as_it_is`."""
+    def data(self, text: str, *, files: bool = True, keep_line_ends: bool = False, joint: bytes = b"&") -> None:
+        """Add `text` to the body after `joint`.
+
+        With `files`, "@FILE" stands for the content of FILE, without its line ends unless `keep_line_ends`.
+        """
         part: bytes | None
         if files and text == "@-":
             part = None
         elif files and text.startswith("@"):
             part = _content(text[1:])
-            part = part if as_it_is else part.replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
+            part = part if keep_line_ends else part.replace(b"\r", b"").replace(b"\n", b"").replace(b"\0", b"")
         else:
             part = text.encode(errors="replace")
         if part is None or self.body is None:
@@ -56,7 +59,7 @@ class Draft:
             self.body = self.body + joint + part if self.body else part
 
     def build(self, method: str, url: str, query: str = "") -> Request:
-        """The request for `url`, with `query` added to its own."""
+        """Return the request for `url`, with `query` added to its own query."""
         if not _TOKEN.fullmatch(method):
             raise BadInput("`METHOD` must be an HTTP method such as GET or PATCH", "put it first and the URL after it")
         parts = _split(url)
@@ -69,7 +72,7 @@ class Draft:
 
 
 def encoded(text: str, safe: str = "") -> str:
-    """A text percent-encoded; what is no text is, too, and never turns into a letter that means something in a URL."""
+    """Percent-encode a text, including surrogates, so that nothing turns into a character with a meaning in a URL."""
     return quote(text, safe=safe, errors="surrogatepass")
 
 
@@ -83,23 +86,23 @@ def _split(url: str) -> SplitResult:
         raise BadInput(f"the URL must begin with https:// or http://, got {scheme}://", "name the URL of the HTTP API")
     try:
         parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port  # which is checked only when it is read
+        host, _ = parts.hostname, parts.port  # urlsplit checks the port only on access
     except ValueError:
         host, parts = None, urlsplit("")
     if not host or _CONTROL.search(url) or any(map(str.isspace, parts.netloc)):
-        raise BadInput(f"this is no URL: {_shown(url)}", "write it as https://host/path, in quotes")
+        raise BadInput(f"this is not a URL: {_shown(url)}", "write it as https://host/path, in quotes")
     return parts
 
 
 def _json_url(url: str) -> str:
-    """The address in the JSON API of what a gs:// URL names."""
+    """Return the URL in the JSON API of the bucket or object that a gs:// URL names."""
     bucket, _, name = url.partition("://")[2].partition("/")
     address = f"{_CLOUD_STORAGE}/{encoded(bucket) or 'BUCKET'}"
     return f"{address}/o/{encoded(name)}" if name else address
 
 
 def _shown(url: str) -> str:
-    """As much of a URL as holds no secret: no query, no password."""
+    """Return a URL without the parts that may be secret: query, fragment, user and password."""
     return url.partition("?")[0].partition("#")[0].rpartition("@")[2]
 
 

@@ -1,13 +1,12 @@
-"""gRPC calls: reading a method with fields of its request, and what follows each end of the call. No gRPC is needed."""
+"""gRPC calls: parse a method and fields of its request, and say what follows each status. gRPC is not needed."""
 
 import json
 import re
 from collections.abc import Callable, Sequence
 from typing import cast
 
-from forbear.cli import profiles
-from forbear.cli.explain.answer import Answer
-from forbear.cli.explain.outcome import Outcome, decided
+from forbear.cli.explain.answer import Answer, FailureOutcome, outcome_of
+from forbear.cli.options import DEFAULT_PROFILE, named_policy
 from forbear.cli.output import BadInput
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
@@ -26,13 +25,13 @@ _PUSHBACK: Metadata = (("grpc-retry-pushback-ms", "30000"),)
 _EXAMPLE = "forbear explain grpc google.storage.v2.Storage/DeleteObject if_generation_match=0"
 
 UNKNOWN_SERVICE = "grpc"
-"""What stands for a service where none knows the package of a call."""
+"""The service name in the answer if no service knows the package of a call."""
 
 _UNKNOWN = Judgement(UNKNOWN_SERVICE, None, Safety.NEVER)
 
 
-def call_of(words: Sequence[str], json_fields: str | None) -> GrpcCall:
-    """The call that the words after "grpc" describe: a method, then fields as NAME=VALUE; `json_fields` has more."""
+def parse_call(words: Sequence[str], json_fields: str | None) -> GrpcCall:
+    """Parse the words after "grpc": a method, then fields as NAME=VALUE; `json_fields` has further fields."""
     if not words:
         raise BadInput("a call is a method and fields, got no method", f"such as: {_EXAMPLE}")
     method, *fields = words
@@ -43,7 +42,7 @@ def call_of(words: Sequence[str], json_fields: str | None) -> GrpcCall:
         name, equals, value = text.partition("=")
         if not equals or not _NAME.fullmatch(name):
             raise BadInput(
-                f"field {number} is no field (its text is not shown, for it may be secret)",
+                f"field {number} is not a field (its text is hidden, for it may be secret)",
                 "write it as name=value or outer.name=value, or use --json-fields",
             )
         _put(message, _plain(name).split("."), value)
@@ -51,8 +50,8 @@ def call_of(words: Sequence[str], json_fields: str | None) -> GrpcCall:
 
 
 def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
-    """What is to be said of a call; `service` is a name, None for the one that its package tells."""
-    policy, judge = _chosen(call, service, profile)
+    """Answer about a call; `service` is a name, None for the service that its package belongs to."""
+    policy, judge = _policy_for(call, service, profile)
     judgement = _UNKNOWN if judge is None else judge.classify_call(call)
 
     def verdict(code: int, metadata: Metadata = ()) -> Verdict | None:
@@ -69,51 +68,53 @@ def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
     )
 
 
-def _chosen(call: GrpcCall, service: str | None, profile: str) -> "tuple[Policy, RpcService | None]":
+def _policy_for(call: GrpcCall, service: str | None, profile: str) -> "tuple[Policy, RpcService | None]":
     if service is None:
-        found = registry.find_rpc(call.method)
-        if found is None:
-            return profiles.policy(profiles.DEFAULT), None
-        service = found.name
-    policy = profiles.policy(f"{service}.{profile}")
+        known = registry.find_rpc(call.method)
+        if known is None:
+            return named_policy(DEFAULT_PROFILE), None
+        service = known.name
+    policy = named_policy(f"{service}.{profile}")
     judge: object = policy.service
     if not is_rpc_service(judge):
         raise BadInput(f"{service} does not judge gRPC calls", "leave --service out, or name the service of an API")
     return policy, judge
 
 
-def _outcomes(judgement: Judgement, policy: Policy, verdict: Callable[..., Verdict | None]) -> list[Outcome]:
-    """What follows each end of the first attempt, those that may pass first."""
-    ends = [(name, verdict(number)) for name, number in codes.NUMBERS.items() if number != codes.OK]
-    ends.append(("UNAVAILABLE with a pushback of 30 s", verdict(codes.UNAVAILABLE, _PUSHBACK)))
-    found = [decided("certainly not sent (refused stream)", NOT_EXECUTED, policy, judgement)]
+def _outcomes(judgement: Judgement, policy: Policy, verdict_of: Callable[..., Verdict | None]) -> list[FailureOutcome]:
+    """Return what follows each status of the first attempt, transient ones first."""
+    failures = [(name, verdict_of(number)) for name, number in codes.NUMBERS.items() if number != codes.OK]
+    failures.append(("UNAVAILABLE with a pushback of 30 s", verdict_of(codes.UNAVAILABLE, _PUSHBACK)))
+    outcomes = [outcome_of("certainly not sent (refused stream)", NOT_EXECUTED, policy, judgement)]
     for kind in (Kind.TRANSIENT, Kind.CONFLICT, Kind.PERMANENT):
-        found += [
-            decided(name, said, policy, judgement) for name, said in ends if said is not None and said.kind is kind
+        outcomes += [
+            outcome_of(name, verdict, policy, judgement)
+            for name, verdict in failures
+            if verdict is not None and verdict.kind is kind
         ]
-    return found
+    return outcomes
 
 
 def _from_json(text: str) -> dict[str, object]:
     try:
         message: object = json.loads(text, object_pairs_hook=_message)
     except (ValueError, RecursionError) as error:
-        reason = str(error) if isinstance(error, _Twice) else "it cannot be read"
+        reason = str(error) if isinstance(error, _Duplicate) else "it cannot be read"
         raise BadInput(f"`--json-fields` must be a JSON object: {reason}", "put it in single quotes") from None
     if not isinstance(message, dict):
         raise BadInput("`--json-fields` must be a JSON object, got another value", 'such as \'{"bucket": "b"}\'')
     return cast("dict[str, object]", message)
 
 
-class _Twice(ValueError):
-    """A field has two values, of which each reader may take another one."""
+class _Duplicate(ValueError):
+    """A field has two values, and parsers differ in which they use."""
 
 
 def _message(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """A JSON object as a message; its names may be those of the definition or those of JSON (`ifGenerationMatch`)."""
+    """Make a message of a JSON object, whose names may be in the style of protobuf or of JSON (`ifGenerationMatch`)."""
     message = {_plain(name): value for name, value in pairs}
     if len(message) < len(pairs):
-        raise _Twice("a field is given twice")
+        raise _Duplicate("a field is set twice")
     return message
 
 
@@ -122,17 +123,17 @@ def _plain(name: str) -> str:
 
 
 def _put(message: dict[str, object], path: list[str], value: str) -> None:
-    """Set a field to a text, which stands for a number, too."""
+    """Set a field to a text, which may also stand for a number."""
     *outer, name = path
     for part in outer:
         inner = message.setdefault(part, {})
         if not isinstance(inner, dict):
-            raise _given_twice(path)
+            raise _duplicate_field(path)
         message = cast("dict[str, object]", inner)
     if name in message:
-        raise _given_twice(path)
+        raise _duplicate_field(path)
     message[name] = value
 
 
-def _given_twice(path: list[str]) -> BadInput:
-    return BadInput(f"the field {'.'.join(path)} is given twice", "leave one of them out")
+def _duplicate_field(path: list[str]) -> BadInput:
+    return BadInput(f"the field {'.'.join(path)} is set twice", "leave one of them out")

@@ -1,4 +1,7 @@
-"""Reading HTTP archives (HAR 1.2): recorded requests with their replies. It trusts no file, and judges nothing."""
+"""HAR files (HTTP archive 1.2): read recorded requests with their responses, judge them, and print them worst first.
+
+The file may contain anything; parts of the wrong type are errors or count as missing.
+"""
 
 import base64
 import json
@@ -8,20 +11,27 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import click
+
+from forbear.cli.explain import http
 from forbear.cli.explain.draft import Draft
-from forbear.cli.output import BadInput
+from forbear.cli.explain.tables import either
+from forbear.cli.output import BadInput, console
+from forbear.core.redact import printable
+from forbear.core.service import Judgement
 from forbear.core.untyped import is_list, is_mapping
+from forbear.core.verdict import Effect, Verdict
 from forbear.http.request import Request
 
 MAX_SIZE = 256 * 1024 * 1024
-"""Larger files are refused, in bytes."""
+"""The largest accepted file, in bytes."""
 
-_HOW = "save it again, as HAR with content"
+_CURE = "save it again, as HAR with content"
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """Entry `number` (from 1) of a file; `status` is None where there was no reply."""
+class RecordedRequest:
+    """Entry `number` (from 1) of a file; `status` is None if there was no response."""
 
     number: int
     request: Request
@@ -30,25 +40,25 @@ class Recorded:
     body: bytes
 
 
-def read(name: str) -> tuple[list[Recorded], int]:
-    """The HTTP requests in a file, "-" for stdin, and how many entries are none: browsers record data: and wss: too."""
+def read(name: str) -> tuple[list[RecordedRequest], int]:
+    """Return the HTTP requests in a file ("-": stdin), and the number of other entries, such as data: URLs."""
     try:
         document: Any = json.loads(_content(name))
     except (ValueError, RecursionError):
-        raise BadInput(f"{name} is no HAR file: it is no JSON", _HOW) from None
+        raise BadInput(f"{name} is not a HAR file: it is not JSON", _CURE) from None
     log: Any = document.get("log") if is_mapping(document) else None
     entries: Any = log.get("entries") if is_mapping(log) else None
     if not is_list(entries):
-        raise BadInput(f"{name} is no HAR file: it has no list log.entries", _HOW)
-    found: list[Recorded] = []
+        raise BadInput(f"{name} is not a HAR file: it has no list log.entries", _CURE)
+    requests: list[RecordedRequest] = []
     for number, entry in enumerate(entries, start=1):
         try:
             recorded = _entry(number, entry)
         except BadInput as error:
             raise BadInput(f"{name}, entry {number}: {error.message}", error.hint) from None
         if recorded is not None:
-            found.append(recorded)
-    return found, len(entries) - len(found)
+            requests.append(recorded)
+    return requests, len(entries) - len(requests)
 
 
 def _content(name: str) -> bytes:
@@ -60,52 +70,52 @@ def _content(name: str) -> bytes:
                 content = file.read(MAX_SIZE + 1)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
-        raise BadInput(f"cannot read {name}: {reason}", "name a file that a browser or a proxy has saved") from None
+        raise BadInput(f"cannot read {name}: {reason}", "name a file that a browser or a proxy saved") from None
     if len(content) > MAX_SIZE:
-        raise BadInput(f"{name} is larger than {MAX_SIZE >> 20} MiB", "save fewer requests, or leave the replies out")
+        raise BadInput(f"{name} is larger than {MAX_SIZE >> 20} MiB", "save fewer requests, or leave the responses out")
     return content
 
 
-def _entry(number: int, entry: Any) -> Recorded | None:
+def _entry(number: int, entry: Any) -> RecordedRequest | None:
     request: Any = entry.get("request") if is_mapping(entry) else None
     method: Any = request.get("method") if is_mapping(request) else None
     url: Any = request.get("url") if is_mapping(request) else None
     if not isinstance(method, str) or not isinstance(url, str):
-        raise BadInput("it is no request with a method and a url", _HOW)
+        raise BadInput("it has no request with a method and a url", _CURE)
     if not url[:8].lower().startswith(("http://", "https://")):
         return None
     draft = Draft()
     draft.headers = _headers(request.get("headers"))
     draft.body = _sent(request)
     response: Any = entry.get("response")
-    reply: dict[str, Any] = response if is_mapping(response) else {}
-    status: Any = reply.get("status")
-    content: Any = reply.get("content")
-    return Recorded(
+    fields: dict[str, Any] = response if is_mapping(response) else {}
+    status: Any = fields.get("status")
+    content: Any = fields.get("content")
+    return RecordedRequest(
         number,
         draft.build(method.upper(), url),
         status if isinstance(status, int) and 100 <= status < 600 else None,
-        _headers(reply.get("headers")),
+        _headers(fields.get("headers")),
         (_bytes(content) if is_mapping(content) else None) or b"",
     )
 
 
 def _headers(listed: Any) -> dict[str, str]:
-    """Headers by lower-case names; those of HTTP/2 that stand for the request line are none."""
-    found: dict[str, str] = {}
+    """Return headers by lower-case names, without the pseudo-headers of HTTP/2."""
+    headers: dict[str, str] = {}
     for header in _mappings(listed):
         name, value = str(header.get("name", "")).strip().lower(), str(header.get("value", "")).strip()
         if name and not name.startswith(":"):
-            found[name] = f"{found[name]}, {value}" if name in found else value
-    return found
+            headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    return headers
 
 
 def _mappings(listed: Any) -> Iterable[dict[str, Any]]:
-    return [one for one in listed if is_mapping(one)] if is_list(listed) else []
+    return [item for item in listed if is_mapping(item)] if is_list(listed) else []
 
 
 def _sent(request: Any) -> bytes | None:
-    """The body of a request, None where it is not at hand."""
+    """Return the body of a request, None if it is not recorded."""
     data: Any = request.get("postData")
     if is_mapping(data):
         return _bytes(data)
@@ -113,7 +123,7 @@ def _sent(request: Any) -> bytes | None:
 
 
 def _bytes(content: Any) -> bytes | None:
-    """What a recorded body holds, None where that is not there or broken."""
+    """Return the bytes of a recorded body, None if they are missing or broken."""
     text: Any = content.get("text")
     if not isinstance(text, str):
         return None
@@ -123,3 +133,125 @@ def _bytes(content: Any) -> bytes | None:
         return base64.b64decode(text, validate=True)
     except ValueError:
         return None
+
+
+_GROUPS = {
+    "failed": ("failed or unknown, and must not be repeated", "yellow"),
+    "unguarded": ("may be repeated only with a condition, which is missing", None),
+    "unrepeatable": ("must not be repeated", None),
+    "repeatable": ("may be repeated", "dim"),
+}
+"""The groups, worst first, each with a description and a style."""
+
+_WIDE = 70  # longer requests push the next column to the right
+
+
+@dataclass(frozen=True)
+class JudgedRequest:
+    """A recorded request with its judgement, and the verdict on its response: None for a success or no response."""
+
+    recorded: RecordedRequest
+    judgement: Judgement
+    verdict: Verdict | None
+
+    @property
+    def group(self) -> str:
+        """The name of its group."""
+        judgement = self.judgement
+        if judgement.repeatable:
+            return "repeatable"
+        if judgement.mutation and (self.recorded.status is None or self.verdict is not None):
+            return "failed"
+        return "unguarded" if judgement.conditions else "unrepeatable"
+
+    @property
+    def in_doubt(self) -> bool:
+        """Return whether the request may or may not have been executed."""
+        return self.recorded.status is None or (self.verdict is not None and self.verdict.effect is Effect.UNKNOWN)
+
+
+def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: str) -> list[JudgedRequest]:
+    """Judge the requests, and sort them worst first, within a group in their recorded order."""
+    order = list(_GROUPS)
+    items = [_judge(item, service, profile) for item in recorded]
+    return sorted(items, key=lambda item: (order.index(item.group), item.group == "failed" and not item.in_doubt))
+
+
+def _judge(recorded: RecordedRequest, service: str | None, profile: str) -> JudgedRequest:
+    _, rules = http.policy_for(recorded.request, service, profile)
+    judgement = rules.classify(recorded.request)
+    status = recorded.status
+    verdict = None if status is None else rules.verdict(judgement, status, recorded.headers, lambda: recorded.body)
+    return JudgedRequest(recorded, judgement, verdict)
+
+
+def show(items: list[JudgedRequest]) -> None:
+    """Print each request on one line, and the counts."""
+    out = console()
+    requests = [_request(item) for item in items]
+    wide = min(max(map(len, requests), default=0), _WIDE)
+    if items:
+        out.print(f"status  repeatable   {'request':<{wide}}   operation and reason", style="bold", markup=False)
+    for item, request in zip(items, requests, strict=True):
+        status = item.recorded.status or "none"
+        repeatable = "yes" if item.judgement.repeatable else "no"
+        why = f"{item.judgement.operation or 'not known'}: {_why(item.judgement)}"
+        line = f"{status!s:<8}{repeatable:<13}{request:<{wide}}   {why}"
+        out.print(line, style=_GROUPS[item.group][1], markup=False)
+    click.echo(f"{chr(10) if items else ''}{len(items)} request{'' if len(items) == 1 else 's'}")
+    for group, (text, _) in _GROUPS.items():
+        click.echo(f"{_count(items, group):>5} {text}")
+
+
+def print_json(items: list[JudgedRequest], profile: str) -> None:
+    """Print the requests and the counts as JSON."""
+    document = {
+        "profile": profile,
+        "counts": {"requests": len(items), **{group: _count(items, group) for group in _GROUPS}},
+        "requests": [_document(item) for item in items],
+    }
+    click.echo(json.dumps(document, indent=2))
+
+
+def _request(item: JudgedRequest) -> str:
+    request = item.recorded.request
+    return printable(f"{request.method} {request.host}{http.path_of(request)}")
+
+
+def _count(items: list[JudgedRequest], group: str) -> int:
+    return sum(item.group == group for item in items)
+
+
+def _why(judgement: Judgement) -> str:
+    if judgement.refused is not None:
+        return judgement.refused
+    if judgement.session and not judgement.repeatable:
+        return "a part of an upload: ask the session how much it has, and send the rest"
+    if judgement.met is not None:
+        return f"safe with {judgement.met}"
+    if judgement.repeatable:
+        return "a repeat does no harm" if judgement.mutation else "it changes nothing"
+    if judgement.conditions:
+        return f"only with {either(judgement.conditions)}"
+    return "a repeat could do harm"
+
+
+def _document(item: JudgedRequest) -> dict[str, Any]:
+    request, judgement = item.recorded.request, item.judgement
+    return {
+        "entry": item.recorded.number,
+        "group": item.group,
+        "request": {"method": request.method, "host": request.host, "path": http.path_of(request)},
+        "status": item.recorded.status,
+        "verdict": None if item.verdict is None else item.verdict.kind.value,
+        "service": judgement.service,
+        "operation": judgement.operation,
+        "safety": judgement.safety.value,
+        "conditions": list(judgement.conditions),
+        "met": judgement.met,
+        "repeatable": judgement.repeatable,
+        "mutation": judgement.mutation,
+        "session": judgement.session,
+        "refused": judgement.refused,
+        "why": _why(judgement),
+    }

@@ -1,13 +1,12 @@
-"""Redis commands: reading a command line, and what follows each reply to it. Arguments are never printed back."""
+"""Redis commands: parse a command line, and say what follows each reply. Arguments are never printed."""
 
 import re
 import shlex
 from collections.abc import Sequence
 
-from forbear.cli import profiles
 from forbear.cli.explain import tables
-from forbear.cli.explain.answer import Answer
-from forbear.cli.explain.outcome import LOST, NOT_SENT, Outcome, decided
+from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of
+from forbear.cli.options import named_policy
 from forbear.cli.output import BadInput
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT
 from forbear.policy import Policy
@@ -22,39 +21,39 @@ REPLIES = (
     "READONLY", "MOVED", "ASK", "NOSCRIPT", "IOERR", "WRONGTYPE", "ERR", "OOM", "MISCONF", "NOAUTH", "NOPERM",
     "EXECABORT",
 )  # fmt: skip
-"""Error replies by their codes; those of any command, and some of one only."""
+"""The codes of error replies. Most of them may answer any command, some only one."""
 
 _ONLY_OF = {"NOSCRIPT": ("EVALSHA", "EVALSHA_RO"), "IOERR": ("MIGRATE",), "EXECABORT": ("EXEC",)}
-_CONFLICT = "nil, for a watched key was changed"
+_CONFLICT = "nil, because a watched key changed"
 
-_ANSWERS = {
-    "same": "a later attempt is answered as the first one was",
-    "may differ": "a later attempt may be answered differently where an earlier one had worked",
-    "lost": "a later attempt cannot bring back the value that went with the first reply",
+_REPEATED_REPLIES = {
+    "same": "a later attempt gets the same reply as the first one",
+    "may differ": "a later attempt may get a different reply if an earlier one had worked",
+    "lost": "a later attempt cannot bring back the value in a lost first reply",
 }
 
 
-def words_of(line: Sequence[str]) -> tuple[str, ...]:
-    """The words of a command; one in a single piece is split as a shell would split it."""
+def parse_command(line: Sequence[str]) -> tuple[str, ...]:
+    """Return the words of a command; split a command in one word as a shell would."""
     words = tuple(line)
     if len(words) == 1 and any(map(str.isspace, words[0])):
         try:
             words = tuple(shlex.split(words[0]))
         except ValueError as error:
-            raise BadInput(f"the command cannot be read: {error}".lower(), "see that every quote is closed") from None
+            raise BadInput(f"the command cannot be read: {error}".lower(), "close every quote") from None
     if not words or not words[0]:
-        raise BadInput("a command has a name, got none", "such as: forbear explain redis SET key value NX")
+        raise BadInput("a command must have a name, got none", "such as: forbear explain redis SET key value NX")
     return words
 
 
 def answer(words: Sequence[str], profile: str) -> Answer:
-    """What is to be said of a command."""
-    policy = profiles.policy(f"{NAME}.{profile}")
+    """Answer about a command."""
+    policy = named_policy(f"{NAME}.{profile}")
     judgement = classify(words)
-    name, given = _shown(words, judgement)
+    name, count = _shown(words, judgement)
     return Answer(
-        f"{name} ({given} argument{'' if given == 1 else 's'})",
-        {"command": name, "arguments": given},
+        f"{name} ({count} argument{'' if count == 1 else 's'})",
+        {"command": name, "arguments": count},
         profile,
         policy,
         judgement,
@@ -66,30 +65,34 @@ def answer(words: Sequence[str], profile: str) -> Answer:
 
 
 def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]:
-    """What of a command is no secret: its name, and how many arguments it has."""
-    given = len(words) - 1 + len(words[0].split()[1:])
+    """Return the parts of a command that are not secret: its name, and the number of its arguments."""
+    count = len(words) - 1 + len(words[0].split()[1:])
     if judgement.operation is not None:
-        return judgement.operation, given - judgement.operation.count(" ")
-    return words[0].upper() if _WORD.fullmatch(words[0]) else "a command", given
+        return judgement.operation, count - judgement.operation.count(" ")
+    return words[0].upper() if _WORD.fullmatch(words[0]) else "a command", count
 
 
-def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[Outcome]:
-    """What follows each reply to the first attempt, and none."""
-    found = [decided(NOT_SENT, NOT_EXECUTED, policy, judgement), decided(LOST, TRANSIENT, policy, judgement)]
+def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcome]:
+    """Return what follows each error reply to the first attempt, and a lost reply."""
+    outcomes = [outcome_of(NOT_SENT, NOT_EXECUTED, policy, judgement), outcome_of(LOST, TRANSIENT, policy, judgement)]
     for reply in REPLIES:
         if judgement.operation in _ONLY_OF.get(reply, (judgement.operation,)):
             more = "; on a new connection" if needs_reconnect(reply) else ""
-            found.append(decided(reply, verdict_of_reply(reply), policy, judgement, more))
+            outcomes.append(outcome_of(reply, verdict_of_reply(reply), policy, judgement, more))
     if judgement.operation == "EXEC":
-        found.append(decided(_CONFLICT, CONFLICT, policy, judgement))
-    return found
+        outcomes.append(outcome_of(_CONFLICT, CONFLICT, policy, judgement))
+    return outcomes
 
 
 def _remarks(judgement: CommandJudgement) -> list[str]:
-    found = [_ANSWERS[judgement.response]] if judgement.repeatable and judgement.response in _ANSWERS else []
+    remarks: list[str] = []
+    if judgement.repeatable and judgement.response in _REPEATED_REPLIES:
+        remarks.append(_REPEATED_REPLIES[judgement.response])
     if judgement.connection:
-        found.append("what it does ends with its connection: on a new one it has to be sent again before what needs it")
+        remarks.append(
+            "its effect ends with the connection: on a new one, send it again before commands that depend on it"
+        )
     entry = tables.entry(NAME, judgement.operation)
     if entry is not None and entry.columns["memorystore"]:
-        found.append("Memorystore for Redis does not offer this command")
-    return found
+        remarks.append("Memorystore for Redis does not offer this command")
+    return remarks

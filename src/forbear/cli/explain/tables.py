@@ -1,15 +1,21 @@
-"""The tables of all services, found through the registry."""
+"""The tables of operations of all services, and `forbear explain --operations`, which prints them."""
 
+import csv
+import json
+import sys
+from collections.abc import Sequence
 from functools import cache
 from itertools import chain
 
-from forbear.cli.output import BadInput
+import click
+
+from forbear.cli.output import BadInput, columns, show_table
 from forbear.core.service import TableEntry
 from forbear.services import registry
 
 
 def find(name: str) -> tuple[TableEntry, ...]:
-    """Return the entries of the table `name`. Raises BadInput where there is no such table."""
+    """Return the entries of the table `name`; raise BadInput if there is no such table."""
     service = name.partition(".")[0]
     tables = registry.service(service).tables() if service in registry.names() else {}
     if name not in tables:
@@ -23,12 +29,54 @@ def names() -> tuple[str, ...]:
 
 
 def entry(service: str, operation: str | None) -> TableEntry | None:
-    """Return the entry of an operation that a judgement names, None where no table has it."""
+    """Return the entry of an operation that a judgement names, None if no table has it."""
     return _by_operation(service).get(operation or "") if service in registry.names() else None
 
 
 @cache
 def _by_operation(service: str) -> dict[str, TableEntry]:
-    tables = registry.service(service).tables().values()
-    entries = list(chain.from_iterable(tables))
+    entries = list(chain.from_iterable(registry.service(service).tables().values()))
     return {name: entry for entry in reversed(entries) for name in (entry.rpc, entry.id) if name}
+
+
+def show(_: str, entries: Sequence[TableEntry]) -> None:
+    """Print which operations are safe, and what a duplicate does."""
+    from rich.markup import escape
+
+    shown = columns("operation", "safe", "what a duplicate does")
+    for entry in entries:
+        shown.add_row(*map(escape, (entry.id, _safe(entry), entry.effect if entry.effect != "none" else "")))
+    show_table(shown)
+    click.echo(f"{len(entries)} operations")
+
+
+def print_csv(_: str, entries: Sequence[TableEntry]) -> None:
+    """Print the rows as CSV, as the file of the table has them."""
+    writer = csv.DictWriter(sys.stdout, entries[0].columns, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(entry.columns for entry in entries)
+
+
+def print_json(name: str, entries: Sequence[TableEntry]) -> None:
+    """Print the rows as JSON, with their conditions as texts."""
+    operations = [
+        {
+            "service": name.partition(".")[0],
+            "operation": entry.id,
+            **entry.columns,
+            "conditions": list(dict.fromkeys(entry.conditions + entry.fields)),
+            "maybe_done": list(entry.maybe_done),
+        }
+        for entry in entries
+    ]
+    click.echo(json.dumps(operations, indent=2))
+
+
+def either(conditions: Sequence[str]) -> str:
+    """Join conditions, any one of which is enough, in one text."""
+    return ("; or " if any(", " in text or " and " in text for text in conditions) else " or ").join(conditions)
+
+
+def _safe(entry: TableEntry) -> str:
+    conditions = entry.conditions or entry.fields
+    return f"with {either(conditions)}" if conditions else entry.safety.value

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from forbear.cli import values
-from forbear.cli.options import Chosen, policy_options
+from forbear.cli.options import PolicyOptions, policy_options
 from forbear.cli.output import BadInput, warn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -37,7 +37,7 @@ _OPTIONS = (
 )
 
 
-class TransferOptions(Chosen):
+class TransferOptions(PolicyOptions):
     """The values of the shared options; None and False mean that an option is absent."""
 
     exclude: str | None

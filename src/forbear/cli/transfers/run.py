@@ -12,7 +12,7 @@ from typing import NoReturn, TextIO, TypeVar
 
 import click
 
-from forbear.cli.options import laid_over
+from forbear.cli.options import apply_options
 from forbear.cli.output import BadInput, Problem, tell
 from forbear.cli.transfers.options import TransferOptions
 from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, in_options, of_bytes, of_count
@@ -177,7 +177,7 @@ def _is_terminal(file: TextIO | None) -> bool:
 
 def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
     policy = cloud_storage.policy
-    limits, backoff = laid_over(policy.limits, policy.backoff, options)
+    limits, backoff = apply_options(policy.limits, policy.backoff, options)
     credentials = None
     if options["anonymous"] or options["credentials"] or options["impersonate"]:
         file = options["credentials"]

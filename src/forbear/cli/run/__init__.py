@@ -1,4 +1,4 @@
-"""`forbear run`: the options of the command. How programs are run and repeated is not known here."""
+"""`forbear run`: the options of the command."""
 
 import os
 from typing import Unpack
@@ -6,15 +6,15 @@ from typing import Unpack
 import click
 
 from forbear.cli import values
-from forbear.cli.options import Chosen, laid_over, policy_options
+from forbear.cli.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.output import BadInput
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 
 _EPILOG = """\b
-Exit codes: that of the last attempt; 128 + n where signal n ended it or the
-wait for the next one; 124 where it was ended for taking too long; 126 where
-COMMAND cannot be run, 127 where it is not found; 2 for bad usage."""
+Exit codes: that of the last attempt; 128 + n if signal n ended it or the wait
+for the next one; 124 if the attempt took too long; 126 if COMMAND cannot be
+executed, 127 if it is not found; 2 for bad usage."""
 
 
 @click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
@@ -23,7 +23,7 @@ COMMAND cannot be run, 127 where it is not found; 2 for bad usage."""
     "--attempt-timeout",
     type=values.duration,
     metavar="S",
-    help="End an attempt, with all that it started, after so long, or when --timeout is over.",
+    help="End an attempt, with all processes it started, after this time, or when --timeout is over.",
 )
 @click.option(
     "--grace",
@@ -31,17 +31,17 @@ COMMAND cannot be run, 127 where it is not found; 2 for bad usage."""
     default="5",
     show_default=True,
     metavar="S",
-    help="How long after the SIGTERM that ends an attempt SIGKILL follows.",
+    help="Time between the SIGTERM that ends an attempt and the SIGKILL that follows.",
 )
 @click.option(
     "--on",
     type=values.exit_codes,
     metavar="CODES",
-    help="Exit codes worth another attempt, such as 1,75,100-110. Default: all but 2 (usage), 126 and 127 (cannot run, "
+    help="Exit codes to retry, such as 1,75,100-110. Default: all but 2 (usage), 126 and 127 (cannot run, "
     "not found) and 128 + SIGHUP, SIGINT, SIGQUIT, SIGTERM or SIGPIPE.",
 )
-@click.option("--stop-on", type=values.exit_codes, metavar="CODES", help="Exit codes that end the run.")
-@click.option("-q", "--quiet", is_flag=True, help="Say nothing about retries.")
+@click.option("--stop-on", type=values.exit_codes, metavar="CODES", help="Exit codes not to retry.")
+@click.option("-q", "--quiet", is_flag=True, help="Print nothing about retries.")
 @click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED)
 @click.pass_context
 def command(
@@ -52,19 +52,19 @@ def command(
     attempt_timeout: float | None,
     grace: float,
     quiet: bool,
-    **chosen: Unpack[Chosen],
+    **options: Unpack[PolicyOptions],
 ) -> None:
-    """Run COMMAND, and again while it fails in a way that may pass.
+    """Run a program, and run it again if it fails in a way that may pass.
 
     At most 5 attempts, with waits of up to 1, 2, 4 and 8 s between them (full jitter), and no timeout.
 
-    Each attempt finds its number in FORBEAR_ATTEMPT and the same input on stdin. A signal is passed on to COMMAND, and
-    no attempt follows it. Durations are in seconds (90, 0.5) or have units (1m30s, 500ms).
+    Each attempt gets its number in FORBEAR_ATTEMPT and the same input on stdin. forbear passes signals on to COMMAND,
+    and then makes no further attempt. Durations are in seconds (90, 0.5) or have units (1m30s, 500ms).
     """
-    limits, backoff = laid_over(Limits(timeout=None), Exponential(), chosen)
+    limits, backoff = apply_options(Limits(timeout=None), Exponential(), options)
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")
-    from forbear.cli.repeat import TRANSIENT, repeat  # needs such a system
+    from forbear.cli.run.repeat import TRANSIENT, repeat  # needs such a system
 
     code = repeat(
         command,

@@ -1,4 +1,4 @@
-"""One attempt of a program: start it, pass on signals, end it in time. Whether there is another is not known here."""
+"""One attempt of a program: start it, pass signals on, lend it the terminal, and end it when its time is up."""
 
 import os
 import signal
@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-from forbear.cli.signals import PASSED_ON, Signals
-from forbear.cli.stdin import Passed, Recorded
-from forbear.cli.terminal import Terminal
+from forbear.cli.run.signals import PASSED_ON, Signals
+from forbear.cli.run.stdin import DirectStdin, RecordedStdin
 
 CANNOT_RUN = 126
 NOT_FOUND = 127
@@ -20,8 +19,8 @@ _POLL = 0.02  # seconds between looks at processes that are not our own children
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
-class Outcome(NamedTuple):
-    """How an attempt ended: its exit code (128 + n for signal n), and whether a time limit or a signal to us did it."""
+class ChildResult(NamedTuple):
+    """The end of an attempt: its exit code (128 + n for signal n), and whether a time limit or a signal caused it."""
 
     code: int
     timed_out: bool
@@ -29,10 +28,10 @@ class Outcome(NamedTuple):
 
 
 class Child:
-    """A running program with all that it starts: a process group of its own.
+    """A running program and all processes it starts, in a process group of its own.
 
-    After `limit` seconds (None: no limit) the group is sent SIGTERM, and SIGKILL `grace` seconds later if it is still
-    there. Raises OSError where the program cannot be started.
+    After `limit` seconds (None: no limit) the group gets SIGTERM, and SIGKILL `grace` seconds later if any process is
+    left. Raises OSError if the program cannot be started.
     """
 
     def __init__(
@@ -40,7 +39,7 @@ class Child:
         command: Sequence[str],
         number: int,
         *,
-        stdin: Passed | Recorded,
+        stdin: DirectStdin | RecordedStdin,
         signals: Signals,
         limit: float | None,
         grace: float,
@@ -55,7 +54,7 @@ class Child:
         self._code: int | None = None
         self._timed_out = self._killed = self._interrupted = False
         if not command[0]:
-            raise FileNotFoundError  # as the system would say of any other name; of none, Python says ValueError
+            raise FileNotFoundError  # Python raises ValueError for an empty name
         source = stdin.start()
         try:
             self._group = os.posix_spawnp(
@@ -71,23 +70,23 @@ class Child:
             raise
         stdin.started()
 
-    def wait(self) -> Outcome:
-        """Wait until the program is over; after a timeout until its whole group is."""
+    def wait(self) -> ChildResult:
+        """Wait until the program has ended; after a timeout, until its whole group has ended."""
         try:
-            while self._goes_on():
-                woken = self._signals.wait(self._left(), self._stdin.reading, self._stdin.writing)
+            while self._is_running():
+                woken = self._signals.wait(self._wait_time(), self._stdin.reading, self._stdin.writing)
                 self._pass_on(woken.signals)
                 if woken.readable or woken.writable:
                     self._stdin.pump()
                 self._enforce()
         finally:
-            if self._code is None:  # its input is broken: it must not take for the end what is none
+            if self._code is None:  # its stdin is broken: the program must not take this for the end of its input
                 self._send(signal.SIGKILL)
             self._stdin.stop()
             self._terminal.close()
-        return Outcome(TIMED_OUT if self._timed_out else self._code or 0, self._timed_out, self._interrupted)
+        return ChildResult(TIMED_OUT if self._timed_out else self._code or 0, self._timed_out, self._interrupted)
 
-    def _goes_on(self) -> bool:
+    def _is_running(self) -> bool:
         while self._code is None:
             pid, status = os.waitpid(self._group, os.WNOHANG | os.WUNTRACED)
             if not pid:
@@ -105,7 +104,7 @@ class Child:
                 pass
         return self._send(0)
 
-    def _left(self) -> float | None:
+    def _wait_time(self) -> float | None:
         left = None if self._until is None else max(self._until - self._monotonic(), 0)
         return left if self._code is None or left is None else min(left, _POLL)
 
@@ -133,28 +132,86 @@ class Child:
 
     def _stopped(self, signum: int) -> None:
         if signum == signal.SIGSTOP:
-            return  # not by the terminal; whoever did it will let it go on
+            return  # not from the terminal: whoever sent it will send SIGCONT
         if signum == signal.SIGTSTP or not self._terminal.lend(self._group):
             self._terminal.suspend()
         self._send(signal.SIGCONT)
 
     def _send(self, signum: int) -> bool:
-        """Signal the whole group; False where nobody is left in it."""
+        """Signal the whole group; return False if no process is left in it."""
         try:
             os.killpg(self._group, signum)
         except ProcessLookupError:
             return False
-        except PermissionError:  # macOS says so of a group of zombies; elsewhere, what is left is not ours to end
+        except PermissionError:  # on macOS a group of zombies; elsewhere, processes that we may not end
             return False
         return True
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of processes that lose theirs, where the system can do that.
+    """Become the parent of processes that lose theirs, on systems that support it.
 
-    Otherwise a slow or negligent init keeps them as zombies, and a group of zombies looks as if it lived.
+    Otherwise a slow init process keeps them as zombies, and a group of zombies looks alive.
     """
     if sys.platform == "linux":
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+class Terminal:
+    """The controlling terminal, lent to a program as a shell does; opened on first use.
+
+    A program in a process group of its own may write to the terminal, but the system stops it when it reads. Only then
+    it becomes the foreground group, so that a pager after us in a pipeline keeps the terminal until then.
+    """
+
+    def __init__(self) -> None:
+        self._file: int | None = None
+        self._borrower: int | None = None
+
+    def close(self) -> None:
+        """Take the terminal back and close it."""
+        self.take_back()
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+    def lend(self, group: int) -> bool:
+        """Make `group` the foreground group; return False if there is no terminal or it is not ours to lend."""
+        if self._file is None:
+            try:
+                self._file = os.open("/dev/tty", os.O_RDWR)
+            except OSError:
+                return False
+        if os.tcgetpgrp(self._file) != os.getpgrp():
+            return False
+        self._hand_to(self._file, group)
+        self._borrower = group
+        return True
+
+    def take_back(self) -> None:
+        """Make our own group the foreground group again, if the terminal is lent."""
+        if self._file is not None and self._borrower is not None:
+            self._borrower = None
+            self._hand_to(self._file, os.getpgrp())
+
+    def suspend(self) -> None:
+        """Stop this process, as Ctrl-Z asks, until the shell continues it."""
+        group = self._borrower
+        if group is None:
+            os.kill(os.getpid(), signal.SIGSTOP)
+            return
+        # The terminal has signalled the borrower only; the rest of our job must stop as well.
+        self.take_back()
+        os.kill(0, signal.SIGSTOP)
+        self.lend(group)
+
+    @staticmethod
+    def _hand_to(file: int, group: int) -> None:
+        # Outside the foreground group, tcsetpgrp would stop this process with SIGTTOU.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTTOU})
+        try:
+            os.tcsetpgrp(file, group)
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)

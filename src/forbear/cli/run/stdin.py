@@ -1,15 +1,15 @@
-"""What attempts read from stdin: the same for each of them. It starts no program and waits for nothing."""
+"""The stdin of the attempts: each of them reads the same input from its start."""
 
 import os
 import stat
 from collections.abc import Collection
 
 _CHUNK = 65536
-_IN_MEMORY = 1024 * 1024  # bytes; what is more goes to a temporary file
+_IN_MEMORY = 1024 * 1024  # bytes; a longer record goes to a temporary file
 
 
-class Passed:
-    """Stdin as it is: a terminal or device, or a file that is rewound to where it stood."""
+class DirectStdin:
+    """Stdin passed through: a terminal, a device, or a file that is rewound to its first position."""
 
     reading: Collection[int] = ()
     writing: Collection[int] = ()
@@ -19,28 +19,28 @@ class Passed:
         self._offset = offset
 
     def start(self) -> int:
-        """The file that the next attempt reads."""
+        """Return the file descriptor that the next attempt reads."""
         if self._offset is not None:
             os.lseek(self._source, self._offset, os.SEEK_SET)
         return self._source
 
     def started(self) -> None:
-        """The attempt has the file."""
+        """Do nothing after the program has inherited the file."""
 
     def pump(self) -> None:
-        """Nothing has to be moved."""
+        """Do nothing: no data passes through this process."""
 
     def stop(self) -> None:
-        """The attempt is over."""
+        """Do nothing at the end of an attempt."""
 
     def close(self) -> None:
-        """There is no further attempt."""
+        """Do nothing at the end of the run."""
 
 
-class Recorded:
-    """A stream: recorded on its way to the first attempt, so that the next one reads it from the start.
+class RecordedStdin:
+    """A stream that is recorded while the first attempt reads it, so that later attempts read it from the start.
 
-    No attempt has to wait for the stream's end, and no more is read than attempts ask for, but for what a pipe holds.
+    No attempt waits for the stream's end. No more is read than the attempts read, apart from what a pipe holds.
     """
 
     def __init__(self, source: int) -> None:
@@ -55,7 +55,7 @@ class Recorded:
         self._writer: int | None = None
 
     def start(self) -> int:
-        """The file that the next attempt reads."""
+        """Return the file descriptor that the next attempt reads."""
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._sent = 0
@@ -63,23 +63,23 @@ class Recorded:
         return self._reader
 
     def started(self) -> None:
-        """The attempt has the file, so we let go of it."""
+        """Close our copy of the file after the program has inherited it."""
         if self._reader is not None:
             os.close(self._reader)
             self._reader = None
 
     @property
     def reading(self) -> Collection[int]:
-        """Wait for the stream only when the attempt has all that came before."""
+        """The stream, if the attempt has read all that is recorded."""
         return () if self._writer is None or self._sent < self._length else (self._source,)
 
     @property
     def writing(self) -> Collection[int]:
-        """Wait for the attempt to take what it does not have."""
+        """The pipe to the attempt, if it has not read all that is recorded."""
         return () if self._writer is None or self._sent == self._length else (self._writer,)
 
     def pump(self) -> None:
-        """Move what can be moved, once a file to read or write is ready; OSError where the stream is broken."""
+        """Move data once a file of `reading` or `writing` is ready. Raises OSError if the stream is broken."""
         if self._writer is None:
             return
         try:
@@ -89,20 +89,20 @@ class Recorded:
             self._sent += os.write(self._writer, self._record.read(_CHUNK))
         except BlockingIOError:
             return
-        except BrokenPipeError:  # the attempt wants no more
+        except BrokenPipeError:  # the program has closed its stdin
             self.stop()
         else:
             self._close_at_end()
 
     def stop(self) -> None:
-        """The attempt is over, or has read all."""
+        """Close the pipe at the end of the attempt."""
         self.started()
         if self._writer is not None:
             os.close(self._writer)
             self._writer = None
 
     def close(self) -> None:
-        """There is no further attempt."""
+        """Delete the record at the end of the run."""
         self._record.close()
 
     def _take(self) -> None:
@@ -118,17 +118,17 @@ class Recorded:
             self._writer = None
 
 
-def replayed(source: int = 0, *, attempts: int | None) -> Passed | Recorded:
-    """Stdin for so many attempts; where it is closed, they find it empty."""
+def open_stdin(source: int = 0, *, attempts: int | None) -> DirectStdin | RecordedStdin:
+    """Prepare `source` to be read by this many attempts (None: no limit). A closed stdin reads as empty."""
     try:
         mode = os.fstat(source).st_mode
     except OSError:
         empty = os.open(os.devnull, os.O_RDONLY)  # takes the lowest free number, most likely that of `source`
         os.set_inheritable(empty, True)
-        return Passed(empty)
+        return DirectStdin(empty)
     if attempts == 1 or stat.S_ISCHR(mode):
-        return Passed(source)
+        return DirectStdin(source)
     try:
-        return Passed(source, os.lseek(source, 0, os.SEEK_CUR))
+        return DirectStdin(source, os.lseek(source, 0, os.SEEK_CUR))
     except OSError:
-        return Recorded(source)
+        return RecordedStdin(source)

@@ -1,4 +1,4 @@
-"""Signals as events to wait for, together with files and the clock; no code of ours runs in a handler."""
+"""Waiting for signals, files and the clock together. No code of forbear runs in a signal handler."""
 
 import os
 import select
@@ -9,17 +9,16 @@ from types import FrameType, TracebackType
 from typing import NamedTuple, Self
 
 PASSED_ON = frozenset({signal.SIGHUP, signal.SIGINT, signal.SIGQUIT, signal.SIGTERM})
-"""What ends a program from outside; a program that `forbear run` started is told too."""
+"""Signals that end a program. `forbear run` passes them on to the program that it started."""
 
 _OTHERS = frozenset({signal.SIGCHLD, signal.SIGTSTP})
 
-
 _LONGEST_WAIT = 86_400.0
-"""Seconds that are waited at once: systems refuse very long waits."""
+"""The longest single wait, in seconds; systems refuse very long ones."""
 
 
 class Woken(NamedTuple):
-    """Why a wait ended; nothing in it where the time was up."""
+    """The signals and files that ended a wait; all empty if the time was up."""
 
     signals: list[signal.Signals]
     readable: list[int]
@@ -27,7 +26,7 @@ class Woken(NamedTuple):
 
 
 class Signals:
-    """`with Signals() as signals:` turns signals into events; afterwards they do what they did before.
+    """Collects signals: `with Signals() as signals:`. At its exit it restores the previous handlers.
 
     Only for the main thread. Signals that were ignored, as by nohup, stay ignored.
     """
@@ -54,9 +53,9 @@ class Signals:
         os.close(self._writer)
 
     def wait(self, seconds: float | None, reading: Collection[int] = (), writing: Collection[int] = ()) -> Woken:
-        """Wait for signals, for files that can be read or written, or until the time is up (None: without end).
+        """Wait for a signal, a file that is ready, or the end of `seconds` (None: no limit).
 
-        It may return earlier with nothing: a very long wait is made of several.
+        It returns at most a day later, even if nothing has happened.
         """
         poll = select.poll()  # select() refuses descriptors from 1024 on
         for file in (self._reader, *reading):
@@ -71,4 +70,4 @@ class Signals:
 
 
 def _note(signum: int, frame: FrameType | None) -> None:
-    """Python has written the signal's number to the pipe; nothing else is to be done."""
+    """Do nothing; Python has written the signal's number to the pipe."""
