@@ -19,12 +19,12 @@ from forbear.cli.demo import iam as iam_part
 from forbear.cli.demo import redis as redis_part
 from forbear.cli.demo import storage as storage_part
 from forbear.cli.demo import upload as upload_part
-from forbear.cli.demo.checker import Claim, Finding, ObservedEffect, Score, check, score
+from forbear.cli.demo.checker import Claim, Finding, ObservedEffect, Score, Tally, check, score
 from forbear.cli.demo.contenders import ATTEMPTS, once
+from forbear.cli.demo.faults import MOST, random_faults
 from forbear.cli.demo.model import UPLOAD, DemoBucket, DemoOperation, DemoRequest, Send, exists, live
 from forbear.cli.demo.show import LiveProgress
-from forbear.cli.demo.storage import MOST, Snapshot, compare, random_faults
-from forbear.cli.demo.tally import Tally
+from forbear.cli.demo.storage import Snapshot, compare
 from forbear.cli.demo.upload import UploadResult
 from forbear.cli.demo.workload import KINDS, rivals, workload
 from forbear.run.switch import disabled

@@ -11,8 +11,8 @@ from click.testing import CliRunner
 from forbear.cli import demo
 from forbear.cli.app import app
 from forbear.cli.demo import iam, redis, storage, upload
-from forbear.cli.demo.checker import Score
-from forbear.cli.demo.tally import RandomLosses, Tally, WriteResult, tally
+from forbear.cli.demo.checker import Score, Tally, WriteResult, tally
+from forbear.cli.demo.faults import RandomLosses
 from forbear.testing.valkey import NoValkey
 from tests.cli.conftest import UPLOADED, replay, uploaded
 

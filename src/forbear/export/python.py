@@ -1,6 +1,6 @@
 """Help for targets that are Python libraries: the errors that a policy repeats, and the import of the library."""
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +19,7 @@ _REDIS_TRANSIENT = ("redis.exceptions.ConnectionError", "redis.exceptions.Timeou
 
 
 @contextmanager
-def needed(target: str, package: str) -> Iterator[None]:
+def needed(target: str, package: str) -> Generator[None]:
     """Add an installation hint to an ImportError of the block; `package` is the name on PyPI."""
     try:
         yield

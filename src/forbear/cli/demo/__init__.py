@@ -27,8 +27,7 @@ from forbear.cli.output import BadInput, tell
 from forbear.run.switch import is_off
 
 if TYPE_CHECKING:
-    from forbear.cli.demo.checker import Score
-    from forbear.cli.demo.tally import Tally
+    from forbear.cli.demo.checker import Score, Tally
 
 _SEED = 7
 

@@ -1,7 +1,8 @@
-"""The checker: compares what a client believes with what the server did.
+"""The checker: compares what clients learned with what the server did.
 
-It reads the server's journal of effects and its final state, and ignores what a client says of its own retries. Every
-operation counts once, by the worst finding.
+`score` reads the server's journal of effects and its final state, and ignores what a client says of its own retries.
+Every operation counts once, by the worst finding. `tally` counts changes that several writers make to shared things,
+such as members of a policy or counters.
 """
 
 import enum
@@ -129,3 +130,52 @@ def _data(store: Store, resource: str, generation: int | None) -> bytes | None:
     home = store.buckets.get(bucket)
     item = home.find(name, generation) if home is not None and generation is not None else None
     return None if item is None else item.data
+
+
+class WriteResult(enum.Enum):
+    """The result of a change that a writer learned: it is made, it is not made, or it may be either."""
+
+    DONE = "done"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Tally:
+    """A contender's result.
+
+    The server has `counted` of the `requested` changes. `too_many` are more than any writer's result allows. `lost` are
+    missing, though their writers learned that they are made. Writers learned `failed` or `unknown` about the others.
+    """
+
+    requested: int
+    counted: int
+    too_many: int
+    lost: int
+    failed: int
+    unknown: int
+
+    @property
+    def is_clean(self) -> bool:
+        """Return whether no change was made too often or lost."""
+        return not self.too_many and not self.lost
+
+
+def tally(results: Iterable[tuple[str, WriteResult]], counted: Mapping[str, int]) -> Tally:
+    """Compare results with the server's counts.
+
+    Each result comes with the name of the thing that the write was to change; `counted` has the changes the server made
+    to each thing. A change with an unknown result may be there or not.
+    """
+    by_result = Counter(results)
+    names = {name for name, _ in by_result} | counted.keys()
+    done = {name: by_result[name, WriteResult.DONE] for name in names}
+    most = {name: done[name] + by_result[name, WriteResult.UNKNOWN] for name in names}
+    return Tally(
+        requested=by_result.total(),
+        counted=sum(counted.values()),
+        too_many=sum(max(counted.get(name, 0) - most[name], 0) for name in names),
+        lost=sum(max(done[name] - counted.get(name, 0), 0) for name in names),
+        failed=sum(by_result[name, WriteResult.FAILED] for name in names),
+        unknown=sum(by_result[name, WriteResult.UNKNOWN] for name in names),
+    )

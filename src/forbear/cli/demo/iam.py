@@ -13,9 +13,10 @@ from typing import Any
 
 import httpx
 
+from forbear.cli.demo.checker import Tally, WriteResult, tally
 from forbear.cli.demo.contenders import repeat_on_any_error
+from forbear.cli.demo.faults import RandomLosses
 from forbear.cli.demo.storage import FACTOR, PATIENCE
-from forbear.cli.demo.tally import RandomLosses, Tally, WriteResult, tally
 from forbear.clients.httpx import AsyncRetryTransport
 from forbear.core.report import report
 from forbear.run.compressed import CompressedRuntime

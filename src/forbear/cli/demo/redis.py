@@ -18,7 +18,8 @@ from redis.asyncio.retry import Retry
 from redis.backoff import NoBackoff
 from redis.exceptions import RedisError
 
-from forbear.cli.demo.tally import RandomLosses, Tally, WriteResult, tally
+from forbear.cli.demo.checker import Tally, WriteResult, tally
+from forbear.cli.demo.faults import RandomLosses
 from forbear.clients.redis import AsyncRedis as RetryingRedis
 from forbear.core.report import report
 from forbear.services import redis as rules

@@ -15,7 +15,7 @@ from forbear.cli.demo.storage import Snapshot
 from forbear.cli.output import columns, console, show_table, tell
 
 if TYPE_CHECKING:
-    from forbear.cli.demo.tally import Tally
+    from forbear.cli.demo.checker import Tally
     from forbear.cli.demo.upload import UploadResult
 
 _BAD = ("lost", "duplicated", "corrupted", "too many")

@@ -46,8 +46,7 @@ def read(name: str) -> tuple[list[RecordedRequest], int]:
         document: Any = json.loads(_content(name))
     except (ValueError, RecursionError):
         raise BadInput(f"{name} is not a HAR file: it is not JSON", _CURE) from None
-    log: Any = document.get("log") if is_mapping(document) else None
-    entries: Any = log.get("entries") if is_mapping(log) else None
+    entries: Any = _get(document, "log", "entries")
     if not is_list(entries):
         raise BadInput(f"{name} is not a HAR file: it has no list log.entries", _CURE)
     requests: list[RecordedRequest] = []
@@ -77,54 +76,51 @@ def _content(name: str) -> bytes:
 
 
 def _entry(number: int, entry: Any) -> RecordedRequest | None:
-    request: Any = entry.get("request") if is_mapping(entry) else None
-    method: Any = request.get("method") if is_mapping(request) else None
-    url: Any = request.get("url") if is_mapping(request) else None
+    method, url = _get(entry, "request", "method"), _get(entry, "request", "url")
     if not isinstance(method, str) or not isinstance(url, str):
         raise BadInput("it has no request with a method and a url", _CURE)
     if not url[:8].lower().startswith(("http://", "https://")):
         return None
     draft = Draft()
-    draft.headers = _headers(request.get("headers"))
-    draft.body = _sent(request)
-    response: Any = entry.get("response")
-    fields: dict[str, Any] = response if is_mapping(response) else {}
-    status: Any = fields.get("status")
-    content: Any = fields.get("content")
+    draft.headers = _headers(_get(entry, "request", "headers"))
+    draft.body = _request_body(entry["request"])
+    status: Any = _get(entry, "response", "status")
     return RecordedRequest(
         number,
         draft.build(method.upper(), url),
         status if isinstance(status, int) and 100 <= status < 600 else None,
-        _headers(fields.get("headers")),
-        (_bytes(content) if is_mapping(content) else None) or b"",
+        _headers(_get(entry, "response", "headers")),
+        _bytes(_get(entry, "response", "content")) or b"",
     )
+
+
+def _get(value: Any, *names: str) -> Any:
+    """Follow the names into nested objects; return None if one of them is missing."""
+    for name in names:
+        value = value.get(name) if is_mapping(value) else None
+    return value
 
 
 def _headers(listed: Any) -> dict[str, str]:
     """Return headers by lower-case names, without the pseudo-headers of HTTP/2."""
     headers: dict[str, str] = {}
-    for header in _mappings(listed):
+    for header in filter(is_mapping, listed if is_list(listed) else ()):
         name, value = str(header.get("name", "")).strip().lower(), str(header.get("value", "")).strip()
         if name and not name.startswith(":"):
             headers[name] = f"{headers[name]}, {value}" if name in headers else value
     return headers
 
 
-def _mappings(listed: Any) -> Iterable[dict[str, Any]]:
-    return [item for item in listed if is_mapping(item)] if is_list(listed) else []
-
-
-def _sent(request: Any) -> bytes | None:
+def _request_body(request: dict[str, Any]) -> bytes | None:
     """Return the body of a request, None if it is not recorded."""
-    data: Any = request.get("postData")
-    if is_mapping(data):
-        return _bytes(data)
+    if is_mapping(request.get("postData")):
+        return _bytes(request["postData"])
     return b"" if request.get("bodySize") == 0 else None
 
 
 def _bytes(content: Any) -> bytes | None:
     """Return the bytes of a recorded body, None if they are missing or broken."""
-    text: Any = content.get("text")
+    text: Any = _get(content, "text")
     if not isinstance(text, str):
         return None
     if content.get("encoding") != "base64":

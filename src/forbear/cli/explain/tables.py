@@ -17,10 +17,10 @@ from forbear.services import registry
 def find(name: str) -> tuple[TableEntry, ...]:
     """Return the entries of the table `name`; raise BadInput if there is no such table."""
     service = name.partition(".")[0]
-    tables = registry.service(service).tables() if service in registry.names() else {}
-    if name not in tables:
+    entries = registry.service(service).tables().get(name) if service in registry.names() else None
+    if entries is None:
         raise BadInput(f"no such table: {name}", f"the tables are {', '.join(names())}")
-    return tuple(tables[name])
+    return tuple(entries)
 
 
 def names() -> tuple[str, ...]:

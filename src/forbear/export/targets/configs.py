@@ -83,8 +83,8 @@ def gcloud(policy: Policy) -> Exported[str]:
     """Return lines of a configuration for gcloud storage: its four properties of section [storage]."""
     outline = Outline.for_storage(policy)
     retries, waits = outline.count_retries(), outline.waits.mean
-    exact = (waits.initial, waits.multiplier, waits.maximum)
-    base, multiplier, maximum = whole = tuple(max(ceil(value), 1) for value in exact)
+    exact = [waits.initial, waits.multiplier, waits.maximum]
+    base, multiplier, maximum = whole = [max(ceil(value), 1) for value in exact]
     if whole == exact:
         outline.says("backoff")
     outline.differs("backoff", f"waits of {outline.waits}: {base} s, times {multiplier} up to {maximum} s")
