@@ -17,7 +17,7 @@ COMMANDS = {
     "schedule": "Show when a policy retries.",
     "export": "Write a policy as configuration or code for another system.",
     "cp": "Copy files to and from Cloud Storage; interrupted copies resume.",
-    "rsync": "Make a folder equal to another one by copying what differs.",
+    "rsync": "Make one folder hold what another holds, by copying the differences.",
     "cloud": "Serve an embedded Cloud Storage on this machine.",
     "demo": "Show what retries do to data when requests and responses get lost.",
 }

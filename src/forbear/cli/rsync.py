@@ -35,7 +35,7 @@ def command(
     dry_run: bool,
     **options: Unpack[TransferOptions],
 ) -> None:
-    """Make a folder equal to another one by copying what differs.
+    """Make one folder hold what another holds, by copying the differences.
 
     SOURCE and TARGET are folders, or gs:// addresses used as folders. Two files are the same if their sizes and
     modification times agree; if a time is missing or differs, their CRC32C decides. Files that `--exclude` matches are

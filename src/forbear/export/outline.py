@@ -111,7 +111,10 @@ class Outline:
             self._losses.pop(feature, None)
 
     def differs(self, feature: str, how: str) -> None:
-        """Record that the target expresses a feature in another way; ignored if it is no loss (any more)."""
+        """Record how the target expresses a feature in another way.
+
+        Ignored if the policy does not have the feature, or `says` has recorded it as exact.
+        """
         if feature in self._losses:
             self._losses[feature] = how
 
@@ -120,7 +123,7 @@ class Outline:
         self._losses[topic] = f"{topic}: {text}"
 
     def text(self, *lines: str) -> Exported[str]:
-        """Return the export of these lines of text, with the losses so far."""
+        """Return these lines as an exported text, with the losses so far."""
         return Exported("\n".join([*lines, ""]), self.losses)
 
     @property
@@ -179,7 +182,7 @@ class Outline:
         self.differs("jitter", f"jitter={self.waits.jitter}: full, so waits may also be much shorter")
 
     def has_no_jitter(self) -> None:
-        """Record that the target waits for the mean of each step."""
+        """Record that the target always waits for the policy's mean wait."""
         self.differs("jitter", f"jitter={self.waits.jitter}: none; each wait is the policy's mean wait")
 
     def has_usual_statuses(self) -> None:

@@ -1,4 +1,4 @@
-"""Help for targets that are Python libraries: the errors that a policy repeats, and the import of the library."""
+"""Shared parts of targets that are Python libraries: the errors that a policy repeats, and an import with a hint."""
 
 from collections.abc import Generator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""`forbear explain`: the options of the command, and which of its readers an input is for."""
+"""`forbear explain`: the options of the command, and the choice of the parser for its input."""
 
 import json
 from enum import Enum
@@ -34,7 +34,7 @@ _OF_CURL = ("headers", "data", "data_binary")
 
 
 class _ExplainCommand(click.Command):
-    """A command that does not parse what follows the word curl or redis; that has a grammar of its own."""
+    """A command that leaves the words after curl or redis to parsers of their own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse our options, up to that word."""
@@ -90,7 +90,7 @@ def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
     Nothing is sent, and no secret is printed.
 
     A HAR file holds many requests, which are listed worst first. `--operations` lists the known operations of a
-    service: cloud_storage.json, cloud_storage.xml, cloud_storage.grpc, iam, memorystore or redis.
+    service, such as cloud_storage.json, iam or redis.
     """
     kind = _kind(words, options)
     _check(kind, options)

@@ -50,7 +50,10 @@ def parse_call(words: Sequence[str], json_fields: str | None) -> GrpcCall:
 
 
 def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
-    """Answer about a call; `service` is a name, None for the service that its package belongs to."""
+    """Return which failures of a call are retried, and why.
+
+    `service` names the service that judges it, None for the one that its package belongs to.
+    """
     policy, judge = _policy_for(call, service, profile)
     judgement = _UNKNOWN if judge is None else judge.classify_call(call)
 

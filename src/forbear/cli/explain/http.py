@@ -30,7 +30,10 @@ _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 
 def answer(request: Request, service: str | None, profile: str) -> Answer:
-    """Answer about a request; `service` is a name, None for the service that its host belongs to."""
+    """Return which failures of a request are retried, and why.
+
+    `service` names the service that judges it, None for the one that its host belongs to.
+    """
     policy, judge = policy_for(request, service, profile)
     judgement = judge.classify(request)
     path = path_of(request)

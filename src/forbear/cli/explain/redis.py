@@ -47,7 +47,7 @@ def parse_command(line: Sequence[str]) -> tuple[str, ...]:
 
 
 def answer(words: Sequence[str], profile: str) -> Answer:
-    """Answer about a command."""
+    """Return which failures of a command are retried, and why."""
     policy = named_policy(f"{NAME}.{profile}")
     judgement = classify(words)
     name, count = _shown(words, judgement)

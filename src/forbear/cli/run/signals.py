@@ -26,7 +26,7 @@ class Woken(NamedTuple):
 
 
 class Signals:
-    """Collects signals: `with Signals() as signals:`. At its exit it restores the previous handlers.
+    """A context manager that collects signals. At its exit it restores the previous handlers.
 
     Only for the main thread. Signals that were ignored, as by nohup, stay ignored.
     """
@@ -55,7 +55,7 @@ class Signals:
     def wait(self, seconds: float | None, reading: Collection[int] = (), writing: Collection[int] = ()) -> Woken:
         """Wait for a signal, a file that is ready, or the end of `seconds` (None: no limit).
 
-        It returns at most a day later, even if nothing has happened.
+        One call waits for a day at most, and may then return with nothing.
         """
         poll = select.poll()  # select() refuses descriptors from 1024 on
         for file in (self._reader, *reading):
