@@ -1,4 +1,4 @@
-"""How the tests call the command line: in this process where that is enough, else in one of its own."""
+"""Fixtures that call the command line, in this process or in one of its own."""
 
 import json
 import os
@@ -28,7 +28,7 @@ Start = Callable[..., subprocess.Popen[str]]
 
 @pytest.fixture
 def invoke() -> Invoke:
-    """Call the command line in this process; a bug comes out as the exception that it is."""
+    """Call the command line in this process; a bug raises its exception."""
 
     def call(*args: str) -> Result:
         return CliRunner().invoke(app, args, prog_name="forbear", catch_exceptions=False)
@@ -38,7 +38,7 @@ def invoke() -> Invoke:
 
 @pytest.fixture(scope="session")
 def compiled(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Where programs under test keep what they have compiled, if not beside the source: they all start the quicker."""
+    """Return the environment that makes programs under test share their compiled files, if the tests write none."""
     return {"PYTHONPYCACHEPREFIX": str(tmp_path_factory.mktemp("compiled"))} if sys.dont_write_bytecode else {}
 
 
@@ -70,7 +70,7 @@ def finish(env: dict[str, str]) -> Finish:
 
 @pytest.fixture
 def start(env: dict[str, str]) -> Iterator[Start]:
-    """Start the command line as a program; whatever is left of it is killed in the end."""
+    """Start the command line as a program; kill the rest of it at the end."""
     with ExitStack() as stack:
 
         def call(*args: str) -> subprocess.Popen[str]:
@@ -98,11 +98,11 @@ UPLOADED = UploadResult(
     equal=True,
     codes=(-9, 0),
 )
-"""How the part of the demo about transfers should come out."""
+"""The expected result of the upload part of the demo."""
 
 
 def uploaded(found: UploadResult) -> Callable[[int], UploadResult]:
-    """The part of the demo about transfers, which comes out as told."""
+    """Return a stand-in for the upload part of the demo, with this result."""
 
     def kill_and_run_again(seed: int) -> UploadResult:
         return found
@@ -111,7 +111,7 @@ def uploaded(found: UploadResult) -> Callable[[int], UploadResult]:
 
 
 def replay(results: list[T]) -> Callable[..., Iterator[T]]:
-    """A contest of the demo that comes out as told."""
+    """Return a stand-in for `compare` of a part of the demo, with these results."""
 
     def contest(*_: object) -> Iterator[T]:
         return iter(results)
@@ -120,7 +120,7 @@ def replay(results: list[T]) -> Callable[..., Iterator[T]]:
 
 
 def explained(invoke: Invoke, *args: str) -> dict[str, Any]:
-    """What `forbear explain --json` prints."""
+    """Return the JSON that `forbear explain --json` prints."""
     done = invoke("explain", "--json", *args)
     assert done.exit_code == 0, done.stderr
     document: dict[str, Any] = json.loads(done.stdout)
@@ -128,5 +128,5 @@ def explained(invoke: Invoke, *args: str) -> dict[str, Any]:
 
 
 def retried(document: dict[str, Any]) -> dict[str, bool]:
-    """Which failures are retried."""
+    """Return which failures are retried."""
     return {outcome["failure"]: outcome["retried"] for outcome in document["failures"]}

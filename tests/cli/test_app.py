@@ -50,7 +50,7 @@ def test_no_command_is_loaded_before_it_is_called() -> None:
     ],
 )
 def test_a_missing_package(module: str, args: tuple[str, ...], hint: str, env: dict[str, str]) -> None:
-    """Where an optional package is missing, two lines say which and how to install it, and the exit code is 2."""
+    """A missing optional package is reported in two lines, with the command that installs it and exit code 2."""
     script = f"import sys; sys.modules[{module!r}] = None; from forbear.cli import main; main()"
     done = subprocess.run([sys.executable, "-c", script, *args], env=env, capture_output=True, text=True, check=False)
     assert done.returncode == 2
@@ -155,7 +155,7 @@ def test_a_full_disk(env: dict[str, str]) -> None:
 
 
 def test_closed_stdout(env: dict[str, str]) -> None:
-    """Who closes stdout wants no data, which is no error."""
+    """A closed stdout is no error."""
     command = " ".join((*FORBEAR, "schedule >&-"))
     done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")

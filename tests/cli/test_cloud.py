@@ -1,4 +1,4 @@
-"""`forbear cloud`: it serves until it is told to stop, and says where."""
+"""`forbear cloud`: it prints its URL and serves until a signal stops it."""
 
 import json
 import signal
@@ -73,7 +73,7 @@ def status(url: str | urllib.request.Request) -> int:
 
 
 def test_a_port_in_use(finish: Finish) -> None:
-    """Where the address cannot be had, two lines say so, and the exit code is 2."""
+    """An address in use is reported in two lines, with exit code 2."""
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = str(taken.getsockname()[1])
         done = finish("cloud", "--port", port)

@@ -44,7 +44,7 @@ def test_methods(words: tuple[str, ...], method: str) -> None:
 
 
 def test_the_whole_request() -> None:
-    """Host, target, headers and body come out as they would be sent."""
+    """Host, target, headers and body are those that curl would send."""
     request = read("-H", 'If-Match: "1"', "-H", "X-Two:b", "--header", "X-Two: c", "--data", '{"a": 1}', "--url", URL)
     assert request == Request(
         "POST", "api.example.com", "/things/1?a=b", {"if-match": '"1"', "x-two": "b, c"}, b'{"a": 1}'

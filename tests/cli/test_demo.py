@@ -1,4 +1,4 @@
-"""`forbear demo`: what it says, what it promises about Cloud Storage, and that its referee sees what goes wrong."""
+"""`forbear demo`: what it says, what it promises about Cloud Storage, and that its checker finds errors."""
 
 import asyncio
 import io
@@ -36,7 +36,7 @@ FINDINGS = [finding.value for finding in Finding]
 
 
 async def nothing(_: Send) -> None:
-    """An operation that a test judges and nobody performs."""
+    """Do nothing: the tests check this operation without performing it."""
 
 
 READ = DemoOperation("mine", True, nothing, expected=b"right")
@@ -62,7 +62,7 @@ RESULTS: list[tuple[str, Score, float]] = []
 
 
 def recorded(*args: Any) -> Iterator[tuple[str, Score, float]]:
-    """The contest, whose results are kept to be shown again."""
+    """Run the comparison and record its results for other tests."""
     for result in compare(*args):
         RESULTS.append(result)
         yield result
@@ -75,7 +75,7 @@ def counts(contenders: dict[str, dict[str, int]]) -> dict[str, list[int]]:
 
 @pytest.mark.parametrize("seed", [7, pytest.param(8, marks=pytest.mark.soak)])
 def test_forbear_breaks_nothing_and_blind_repeats_do(seven: Result, seed: int) -> None:
-    """In any storm forbear loses, duplicates and corrupts nothing; stdout has nothing but the JSON that says so."""
+    """With any faults forbear loses, duplicates and corrupts nothing; stdout has only the JSON."""
     told = seven if seed == 7 else demo(seed, "--json")
     assert told.exit_code == 0
     contenders = json.loads(told.stdout)["contenders"]
@@ -115,7 +115,7 @@ def test_the_tables_have_the_same_figures(seven: Result, monkeypatch: pytest.Mon
 
 @pytest.mark.soak
 def test_the_same_seed_gives_the_same_figures(seven: Result) -> None:
-    """The same storm does the same to each contender; that it is the same is tested below, in every run."""
+    """The same seed gives each contender the same figures."""
     again = demo(7, "--json")
     assert counts(json.loads(again.stdout)["contenders"]) == counts(json.loads(seven.stdout)["contenders"])
 
@@ -170,7 +170,7 @@ def test_a_broken_promise_is_said_and_ends_in_1(
 
 
 def test_it_needs_retries(invoke: Invoke) -> None:
-    """Where retries are off there is nothing to show."""
+    """The demo refuses to run while retries are off."""
     with disabled():
         refused = invoke("demo")
     assert (refused.exit_code, refused.stdout) == (2, "")
@@ -200,10 +200,10 @@ def test_it_needs_retries(invoke: Invoke) -> None:
         (ACT, Claim(True), [], True, Finding.LOST),
     ],
 )
-def test_the_referee_sees_it(
+def test_the_checker_finds_errors(
     operation: DemoOperation, claim: Claim, effects: list[ObservedEffect], applied: bool, finding: Finding
 ) -> None:
-    """A loss, a duplicate and a corruption planted in the journal are found, whatever the client believes."""
+    """The checker finds a loss, a duplicate and a corruption in the journal, whatever the client claims."""
     assert check(operation, claim, effects, applied=applied) is finding
 
 
@@ -218,7 +218,7 @@ def test_the_referee_sees_it(
     ],
 )
 def test_only_a_repeat_undoes_a_write(order: list[str], mine: Finding, older: Finding) -> None:
-    """Who comes later may overwrite; who repeats what was overwritten since destroys somebody else's write."""
+    """A later writer may overwrite an object; a repeat of an older write that overwrites a newer one is a loss."""
     effects = [ObservedEffect(by, "b/o", b"right") for by in order]
     rival = DemoOperation("older", False, nothing, expected=b"right", is_applied=lambda _: True)
     assert check(WRITE, Claim(True), effects, applied=True) is mine
@@ -228,7 +228,7 @@ def test_only_a_repeat_undoes_a_write(order: list[str], mine: Finding, older: Fi
 
 
 def test_the_score_is_taken_from_the_server() -> None:
-    """On a real cloud: a repeat, wrong bytes, a deleted object and an honest failure are told apart by its journal."""
+    """The journal of a real cloud distinguishes a repeat, wrong bytes, a deleted object and a failure."""
     names = ("fine", "twice", "wrong", "gone", "failed", "doubtful")
 
     def is_applied(name: str) -> Callable[[Store], bool]:
@@ -274,7 +274,7 @@ def test_random_faults_depend_on_the_seed_and_the_request_only() -> None:
 
 
 def test_every_operation_has_a_name_of_its_own() -> None:
-    """What the journal says of one operation is never said of another, and the order depends on the seed alone."""
+    """Names of operations are unique, and their order depends on the seed only."""
     with_seed = [workload(DemoBucket(Cloud().store, 0), seed, 3) for seed in (1, 1, 2)]
     first, again, other = ([operation.name for group in groups for operation in group] for groups in with_seed)
     assert len(set(first)) == len(first) == 3 * (len(KINDS) + 1)
@@ -283,7 +283,7 @@ def test_every_operation_has_a_name_of_its_own() -> None:
 
 
 async def test_a_rival_that_did_not_come_is_no_success() -> None:
-    """The other writer believes to have written only if somebody has let it write."""
+    """The other writer's operation fails if its write was never made."""
     _, rival = rivals(DemoBucket(Cloud().store, 1), "shared")
 
     async def send(_: DemoRequest) -> httpx.Response:

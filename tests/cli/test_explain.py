@@ -192,7 +192,7 @@ def test_an_option_may_come_first_or_last(invoke: Invoke) -> None:
     st.booleans(),
 )
 def test_the_answers_are_the_decisions(method: str, path: str, query: str, known: bool) -> None:
-    """What is said to be retried is exactly what the one decision retries."""
+    """Failures are reported as retried if and only if `decide` retries them."""
     host = "storage.googleapis.com" if known else "api.example.com"
     policy, service = (cloud_storage.policy, cloud_storage.policy.service) if known else (cloud_storage.policy, RFC9110)
     assert service is not None

@@ -42,7 +42,7 @@ argument = st.sampled_from(["k", "NX", "XX", "GET", "EX", "0", "-1", "*", "STORE
 
 
 def asked(*args: str, stdin: bytes | None = None) -> Any:
-    """What `forbear explain --json` answers, None where it refuses; nothing else may happen."""
+    """Return the answer of `forbear explain --json`, None if it refuses; fail on anything else."""
     done = CliRunner().invoke(app, ["explain", "--json", *args], input=stdin, catch_exceptions=False)
     if done.exit_code == 0:
         return json.loads(done.stdout)
@@ -53,7 +53,7 @@ def asked(*args: str, stdin: bytes | None = None) -> Any:
 
 
 def check(answer: Any) -> None:
-    """What may be repeated reads, is in a table as safe, or as safe with a condition, which is then met."""
+    """A repeatable request is a read, safe by its table, or safe with a condition that is met."""
     if answer is None or not answer["repeatable"] or answer["service"] == "rfc9110":
         return
     entry = KNOWN.get(answer["operation"])

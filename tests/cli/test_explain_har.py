@@ -41,7 +41,7 @@ def saved(tmp_path: Path) -> Any:
 
 
 def explained(invoke: Invoke, name: str, *args: str) -> Any:
-    """What `forbear explain --json` prints of a file."""
+    """Return the JSON that `forbear explain --json` prints about a file."""
     done = invoke("explain", "--json", "--har", name, *args)
     assert done.exit_code == 0, done.stderr
     return json.loads(done.stdout)

@@ -49,7 +49,7 @@ def test_every_table_is_tested() -> None:
 
 @pytest.mark.parametrize("name", TABLES)
 def test_csv_is_the_table(name: str, invoke: Invoke, tmp_path: Path) -> None:
-    """What is printed as CSV, read as a table, is the table."""
+    """The printed CSV, loaded as a table, equals the table."""
     rows, load = TABLES[name]
     path = tmp_path / "table.csv"
     path.write_text(invoke("explain", "--operations", name, "--csv").stdout, encoding="utf-8")

@@ -109,7 +109,7 @@ def test_iam_tells_its_two_409s_apart(invoke: Invoke) -> None:
 
 
 def test_what_replies_of_redis_mean(invoke: Invoke) -> None:
-    """What was not executed is retried whatever the command, a lost reply by the table, a wrong type never."""
+    """Commands that were not executed are always retried, lost replies by the table, and a wrong type never."""
     found = retried(explained(invoke, "redis", "INCR", "k"))
     before = ("LOADING", "MOVED", "ASK", "READONLY", "TRYAGAIN", "CLUSTERDOWN", "ERR max number of clients reached")
     assert all(found[reply] for reply in before)
@@ -125,7 +125,7 @@ def test_what_replies_of_redis_mean(invoke: Invoke) -> None:
 
 @pytest.mark.parametrize("command", [["GET", "k"], ["INCR", "k"], ["SET", "k", "v", "NX"], ["MIGRATE", "h"], ["FOO"]])
 def test_the_answers_for_redis_are_the_decisions(command: list[str], invoke: Invoke) -> None:
-    """What is said to be retried is exactly what the one decision retries."""
+    """Failures are reported as retried if and only if `decide` retries them."""
     judgement, policy = redis.classify(command), redis.policy
     for failure, answered in retried(explained(invoke, "redis", *command)).items():
         if not failure[:2].isupper():
@@ -145,7 +145,7 @@ def test_the_answers_for_redis_are_the_decisions(command: list[str], invoke: Inv
 @pytest.mark.parametrize("profile", ["policy", "documented"])
 @pytest.mark.parametrize("method", ["GetRole", "CreateServiceAccountKey", "UnheardOf"])
 def test_the_answers_for_grpc_are_the_decisions(method: str, profile: str, invoke: Invoke) -> None:
-    """What is said to be retried is exactly what the one decision retries, in both profiles."""
+    """Failures are reported as retried if and only if `decide` retries them, in both profiles."""
     call = GrpcCall(f"google.iam.admin.v1.IAM/{method}")
     policy = iam.policy if profile == "policy" else iam.documented
     service: object = policy.service
@@ -165,7 +165,7 @@ def test_the_answers_for_grpc_are_the_decisions(method: str, profile: str, invok
 
 
 def test_the_text_for_calls_and_commands(invoke: Invoke) -> None:
-    """People are told what a duplicate does, who says so, and what else is worth knowing."""
+    """The text says what a duplicate does, its source, and further remarks."""
     text = invoke("explain", "grpc", f"{STORAGE}/DeleteObject").stdout
     assert "gRPC google.storage.v2.Storage/DeleteObject\n" in text
     assert "conditions  if_generation_match or generation (met: none)\n" in text

@@ -11,7 +11,7 @@ from tests.cli.conftest import Invoke
 
 @pytest.mark.parametrize("target", export.TARGETS)
 def test_every_target(target: str, invoke: Invoke) -> None:
-    """What the function gives, with each loss on a line of its own."""
+    """The command prints the text of the function, and each loss on a line of its own."""
     done = invoke("export", target, "--profile", "cloud_storage")
     value, losses = export.source(target, cloud_storage.policy)
     assert (done.exit_code, done.stdout) == (0, value.rstrip("\n") + "\n")

@@ -1,4 +1,4 @@
-"""`forbear run` with real programs: what is repeated, what is said and which exit code comes out."""
+"""`forbear run` with real programs: what it repeats, its messages and its exit code."""
 
 import json
 import socket
@@ -120,7 +120,7 @@ def test_a_long_attempt_is_ended_with_all_its_processes(finish: Finish) -> None:
 
 
 def alive(pid: str) -> bool:
-    """Whether there is such a process, zombies aside."""
+    """Return whether there is such a process that is not a zombie."""
     shown = subprocess.run(["ps", "-o", "stat=", "-p", pid], capture_output=True, text=True, check=False).stdout
     return bool(shown.strip()) and not shown.startswith("Z")
 
@@ -184,7 +184,7 @@ def test_stdin_that_stays_open_holds_nothing_up(start: Start) -> None:
 
 
 def test_stdin_that_breaks_is_no_end(env: dict[str, str]) -> None:
-    """Where the input cannot be read any more, the program is ended rather than told that this was all."""
+    """A program whose input breaks is killed, so that it does not take this for the end of the input."""
     with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection(server.getsockname()) as sender:
         receiver, _ = server.accept()
         command = [*FORBEAR, "run", "sh", "-c", "read line; echo $line; cat; echo all"]
@@ -201,7 +201,7 @@ def test_stdin_that_breaks_is_no_end(env: dict[str, str]) -> None:
 
 
 def test_closed_stdin_is_empty(env: dict[str, str]) -> None:
-    """Where stdin is closed, programs find it empty rather than broken."""
+    """A closed stdin reads as empty."""
     command = " ".join((*FORBEAR, "run", *QUICK, "--attempts", "2", "sh -c 'cat; exit 7' <&-"))
     done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (7, "")
@@ -216,7 +216,7 @@ def test_other_open_files_are_inherited(env: dict[str, str]) -> None:
 
 
 def test_a_reader_that_has_left_ends_the_run(env: dict[str, str]) -> None:
-    """A program that dies of SIGPIPE is not repeated, for nobody reads its output any more."""
+    """A program that dies of SIGPIPE is not repeated, for its reader is gone."""
     command = " ".join((*FORBEAR, "run yes | head -n 1"))
     done = subprocess.run(["sh", "-c", command], env=env, capture_output=True, text=True, timeout=20, check=False)
     assert (done.stdout, done.stderr) == ("y\n", "")

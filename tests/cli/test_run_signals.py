@@ -37,14 +37,14 @@ sys.exit(3)
 
 
 def first_line(process: "subprocess.Popen[str]") -> str:
-    """What a program says first on stdout: it is up."""
+    """Return the first line of a program, which shows that it runs."""
     assert process.stdout is not None
     return process.stdout.readline().strip()
 
 
 @pytest.mark.parametrize("signum", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
 def test_a_signal_reaches_the_whole_group_and_ends_the_run(signum: signal.Signals, start: Start) -> None:
-    """The program and what it started get the signal, its exit code comes out, and there is no further attempt."""
+    """The program and its children get the signal, its exit code is passed on, and no further attempt follows."""
     name = signum.name.removeprefix("SIG")
     worker = f"trap 'echo told; exit 1' {name}; echo ready; for i in $(seq 999); do sleep 0.01; done"
     process = start("run", "--constant", "0", "sh", "-c", f"trap 'exit 9' {name}; sh -c {shlex.quote(worker)}; exit 8")

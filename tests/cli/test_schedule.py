@@ -17,7 +17,7 @@ from tests.cli.conftest import Invoke
 
 
 def read(invoke: Invoke, *args: str) -> Any:
-    """What `forbear schedule --json` prints."""
+    """Return the JSON that `forbear schedule --json` prints."""
     done = invoke("schedule", *args, "--json")
     assert (done.exit_code, done.stderr) == (0, "")
     return json.loads(done.stdout)
@@ -54,7 +54,7 @@ def test_cloud_storage_as_recommended(invoke: Invoke) -> None:
 
 
 def test_options_change_the_profile(invoke: Invoke) -> None:
-    """What is not said stays as the profile has it."""
+    """Options that are absent leave the profile unchanged."""
     document = read(invoke, "cloud_storage", "--attempts", "3", "--timeout", "1m", "--jitter", "none")
     assert document["backoff"] == {
         "kind": "Exponential", "initial": 2, "multiplier": 2, "maximum": 64, "jitter": "none", "spread": 1,

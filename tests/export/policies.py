@@ -10,7 +10,7 @@ from forbear.services import cloud_storage, iam, memorystore, redis, rfc9110
 
 
 class Busy(Exception):
-    """What is worth another try."""
+    """An error that is worth another attempt."""
 
 
 class Growing:

@@ -55,7 +55,7 @@ def address_and_server() -> Iterator[tuple[str, Server]]:
 
 
 def call(address: str, config: str, method: str) -> grpc.StatusCode:
-    """How a call of `method` ends on a channel with the config."""
+    """Call `method` on a channel with the config, and return its status."""
     options = (("grpc.service_config", config), ("grpc.enable_retries", 1))
     with grpc.insecure_channel(address, options) as channel:
         try:

@@ -1,4 +1,4 @@
-"""Nothing of a policy is dropped in silence, whatever it is and wherever it goes."""
+"""No feature of any policy is dropped silently by any target."""
 
 from typing import Any
 
@@ -63,7 +63,7 @@ def test_features_that_not_every_policy_has(policy: Policy, losses: set[str]) ->
 
 
 def test_a_policy_without_a_feature_does_not_lose_it() -> None:
-    """Neither by default nor where a target tells how it differs."""
+    """A feature that the policy lacks is no loss, even if a target records a difference."""
     outline = Outline(retry(on=Busy, timeout=None, attempts=2))
     outline.differs("timeout", "timeout: none")
     outline.differs("budget", "budget: none")
@@ -117,7 +117,7 @@ class Outer:
     """Something with a class inside."""
 
     class Inner(Exception):
-        """What no import statement reaches."""
+        """A type that no import statement reaches."""
 
 
 @pytest.mark.parametrize("target", ["google_api_core", "tenacity", "celery"])
@@ -125,7 +125,7 @@ def test_types_without_an_import_have_no_text(target: str) -> None:
     """The text would not run."""
 
     class Local(Exception):
-        """What nobody else can see."""
+        """A type that only this test sees."""
 
     for kind in (Outer.Inner, Local):
         with pytest.raises(ValueError, match="must list types from the top of a module"):
@@ -142,7 +142,7 @@ def test_the_waits_of_a_judge_are_a_loss() -> None:
 
 
 def test_what_is_no_policy_is_refused() -> None:
-    """Also an unknown target, with the list of those there are."""
+    """A wrong policy and an unknown target are refused; the error lists the targets."""
     nonsense: Any = Exponential()
     with pytest.raises(TypeError, match=r"`policy` must be a forbear\.Policy"):
         export.source("tenacity", nonsense)
@@ -152,7 +152,7 @@ def test_what_is_no_policy_is_refused() -> None:
 
 
 def test_every_target_is_a_function() -> None:
-    """By its name, and listed."""
+    """Every target is a function of its name, and `__all__` lists it."""
     for target in export.TARGETS:
         assert callable(getattr(export, target))
     assert {"TARGETS", "Exported", "source", *export.TARGETS} == set(export.__all__)

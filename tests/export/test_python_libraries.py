@@ -31,7 +31,7 @@ AT_ONCE = Exponential(initial=0.0001, maximum=0.0001)
 
 
 def executed(target: str, policy: Policy, name: str) -> Any:
-    """What the source text for a target defines."""
+    """Return the names that the source text for a target defines."""
     namespace: dict[str, Any] = {}
     exec(compile(export.source(target, policy).value, f"<{target}>", "exec"), namespace)
     return namespace[name]
@@ -63,7 +63,7 @@ def through_tenacity(retrying: tenacity.Retrying, calls: Calls) -> None:
 
 
 def attempts(through: Callable[[Any, Calls], None], retrying: Any, error: Exception) -> int:
-    """How often a call that always fails with `error` is made, twenty times at most."""
+    """Return how often a call that always fails with `error` is made, at most twenty times."""
     calls = Calls(error, 20)
     with suppress(type(error), exceptions.RetryError):
         through(retrying, calls)
@@ -215,7 +215,7 @@ def test_celery_has_whole_seconds(policy: Policy, options: dict[str, object]) ->
 
 
 def test_celery_takes_types_of_services() -> None:
-    """What certainly has no effect, or with `repeatable` all that the judge comes to by type."""
+    """Celery gets the types of errors without an effect, and with `repeatable` all transient types."""
     assert export.celery(cloud_storage.policy).value["autoretry_for"] == ()
     assert ConnectionError in export.celery(cloud_storage.policy.with_repeatable(True)).value["autoretry_for"]
     assert RedisConnectionError in export.celery(redis.policy.with_repeatable(True)).value["autoretry_for"]

@@ -1,4 +1,4 @@
-"""What needs packages of other systems, which these tests install into folders of their own: `make soak` runs them."""
+"""Tests with packages of other systems, which they install into folders of their own; `make soak` runs them."""
 
 import json
 import os
@@ -46,7 +46,7 @@ print(json.dumps([config.getint("Boto", "num_retries", 23), config.getint("Boto"
 
 
 def run(*command: str, cwd: Path, **env: str) -> str:
-    """What a program prints; its own words where it fails."""
+    """Return the output of a program; fail with its own error text."""
     env |= os.environ
     done = subprocess.run(command, cwd=cwd, env=env, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr

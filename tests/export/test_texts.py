@@ -29,7 +29,7 @@ def test_boto_is_read_as_gsutil_reads_it(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_boto_never_says_zero() -> None:
-    """Which would keep gsutil from using a connection again."""
+    """A .boto file never says 0, which would keep gsutil from using a connection again."""
     text, losses = export.boto(retry(on=Busy, attempts=1, backoff=Constant(0.1)))
     assert text == "[Boto]\nnum_retries = 1\nmax_retry_delay = 1\n"
     assert [loss for loss in losses if loss.startswith("num_retries: 1, for 0")]
@@ -92,7 +92,7 @@ def test_envoys_own_timeout_is_off_where_there_is_none() -> None:
 
 
 def test_no_wait_means_a_short_one() -> None:
-    """Where a zero stands for a default, as in Go, or is refused, as by Envoy, the least is taken, and listed."""
+    """If a zero means the default, as in Go, or is refused, as by Envoy, the least wait is exported and listed."""
     policy = retry(on=Busy, backoff=Constant(0))
     text, losses = export.go(policy)
     assert "Initial:    1 * time.Microsecond," in text

@@ -47,7 +47,7 @@ def executed(policy: Policy) -> Retry:
 )
 @pytest.mark.parametrize("text", [False, True], ids=["object", "text"])
 def test_what_it_repeats(policy: Policy, method: str, status: int, text: bool, cloud: Cloud) -> None:
-    """By the method alone; the last response comes out without an exception."""
+    """It repeats by the method alone, and returns the last response without an exception."""
     policy = policy.with_backoff(QUICK)
     retries = executed(policy) if text else export.urllib3(policy).value
     with urllib3.PoolManager(retries=retries) as pool:
