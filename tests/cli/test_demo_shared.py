@@ -49,7 +49,7 @@ def test_one_too_many_does_not_make_up_for_one_lost() -> None:
 
 
 def test_losses_know_the_seed_the_kind_and_the_number() -> None:
-    """The same messages are lost however kinds interleave, at about the share that was requested for."""
+    """The same messages are lost however kinds interleave, at about the given share."""
     one, other, third = RandomLosses(5, 0.2), RandomLosses(5, 0.2), RandomLosses(6, 0.2)
     mixed = [(one("a"), one("b")) for _ in range(1000)]
     assert [a for a, _ in mixed] == [other("a") for _ in range(1000)] != [third("a") for _ in range(1000)]

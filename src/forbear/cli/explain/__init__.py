@@ -12,7 +12,6 @@ from forbear.cli.options import KINDS
 from forbear.cli.output import EXIT_CODES, BadInput, tell
 from forbear.http.request import Request
 from forbear.run import switch
-from forbear.services.rfc9110 import RFC9110
 
 if TYPE_CHECKING:
     from forbear.cli.explain.answer import Answer
@@ -166,7 +165,7 @@ def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
     from forbear.cli.explain import http
 
     answer = http.answer(request, options["service"], options["profile"])
-    if not options["as_json"] and options["service"] is None and answer.judgement.service == RFC9110.name:
+    if not options["as_json"] and options["service"] is None and answer.judgement.service == http.UNKNOWN_SERVICE:
         tell("the host is not known: judged by HTTP alone; for an emulator name its --service")
     return answer
 

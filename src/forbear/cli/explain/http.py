@@ -18,10 +18,12 @@ from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.listeners import muted
 from forbear.services import registry
-from forbear.services.rfc9110 import RFC9110
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
+
+UNKNOWN_SERVICE = "rfc9110"
+"""The service that judges a request if no service knows its host."""
 
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
 _OTHERS = (400, 401, 403, 404, 409, 412)
@@ -54,7 +56,8 @@ def answer(request: Request, service: str | None, profile: str) -> Answer:
 def policy_for(request: Request, service: str | None, profile: str) -> "tuple[Policy, HttpService]":
     """Return the policy for a request, and the service that judges it."""
     if service is None:
-        service = (registry.find(request.host, path_of(request)) or RFC9110).name
+        known = registry.find(request.host, path_of(request))
+        service = UNKNOWN_SERVICE if known is None else known.name
     policy = _policy(service, profile)
     if policy.service is None:
         raise BadInput(f"{service} does not judge HTTP requests", "leave --service out, or name the service of an API")
