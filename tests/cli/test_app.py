@@ -113,7 +113,9 @@ def test_bad_input(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
         (("explain", "--json-fields", "1", "grpc", "a.B/C"), ["--json-fields"]),
         (("cp", "--exclude", "(", "a", "gs://b/"), ["--exclude"]),
         (("cp", "--initial", "100", "a", "gs://b/"), ["--maximum", "--initial"]),
+        (("cp", "--embedded", "a", "b", "gs://bkt/x"), ["TARGET"]),
         (("rsync", "--exclude", "(", "a", "gs://b/"), ["--exclude"]),
+        (("rsync", "--embedded", "gs://bkt", "gs://bkt/x"), ["SOURCE", "TARGET"]),
         (("rsync", "--multiplier", "0", "a", "gs://b/"), ["--multiplier"]),
         (("cloud", "--host", "0.0.0.0"), ["--host"]),
         (("cloud", "--bucket", "A"), ["--bucket"]),
@@ -121,10 +123,17 @@ def test_bad_input(args: tuple[str, ...], text: str, invoke: Invoke) -> None:
     ids=" ".join,
 )
 def test_errors_name_options(args: tuple[str, ...], options: list[str], invoke: Invoke) -> None:
-    """An error text names the options of the command, never parameters of the library."""
+    """An error text names the options and arguments of the command, never parameters of the library."""
     done = invoke(*args)
     assert done.exit_code == 2
     assert re.findall("`([^`]*)`", done.stderr.splitlines()[0]) == options
+
+
+def test_hints_name_options(invoke: Invoke, tmp_path: Path) -> None:
+    """A hint of the library names the option of the command as well."""
+    done = invoke("cp", "--embedded", str(tmp_path), "gs://bkt/")
+    assert done.exit_code == 1
+    assert "hint: copy folders with `--recursive`\n" in done.stderr
 
 
 def test_colours_are_for_terminals() -> None:

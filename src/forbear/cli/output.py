@@ -27,8 +27,8 @@ class Problem(click.ClickException):
     exit_code = 1
 
     def __init__(self, message: str, hint: str | None = None) -> None:
-        super().__init__(message)
-        self.hint = hint
+        super().__init__(name_options(message))
+        self.hint = None if hint is None else name_options(hint)
 
     def show(self, file: object = None) -> None:
         """Print the message and the hint to stderr."""
@@ -36,22 +36,22 @@ class Problem(click.ClickException):
 
 
 class BadInput(Problem):
-    """Invalid input; the exit code is 2.
-
-    The message may be that of an error of the library: a parameter in backticks that is an option of the running
-    command is replaced by the option, `maximum` by `--maximum`.
-    """
+    """Invalid input; the exit code is 2."""
 
     exit_code = 2
 
-    def __init__(self, message: str, hint: str | None = None) -> None:
-        context = click.get_current_context(silent=True)
-        options = {
-            option.name: max(option.opts, key=len)
-            for option in (context.command.params if context is not None else ())
-            if isinstance(option, click.Option)
-        }
-        super().__init__(re.sub(r"`(\w+)`", lambda match: f"`{options.get(match[1], match[1])}`", message), hint)
+
+def name_options(text: str) -> str:
+    """Replace parameters of the library by the options and arguments of the running command.
+
+    A parameter is a name in backticks: `maximum` becomes `--maximum`, `source` becomes `SOURCE`.
+    """
+    context = click.get_current_context(silent=True)
+    names = {
+        parameter.name: max(parameter.opts, key=len) if isinstance(parameter, click.Option) else parameter.name.upper()
+        for parameter in (context.command.params if context is not None else ())
+    }
+    return re.sub(r"`(\w+)`", lambda match: f"`{names.get(match[1], match[1])}`", text)
 
 
 def report(message: str, hint: str | None = None) -> None:
@@ -109,7 +109,7 @@ def show_table(table: "Table") -> None:
 
 
 def _labelled(label: str, color: str, text: str) -> None:
-    click.echo(f"{click.style(label, fg=color, bold=True)}: {redact(text)}", err=True, color=_color())
+    click.echo(f"{click.style(label, fg=color, bold=True)}: {redact(name_options(text))}", err=True, color=_color())
 
 
 def _color() -> bool | None:
