@@ -58,7 +58,7 @@ def multipart(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperati
     data, line = bucket.data(name, 8_000), b"\r\n--demo"
     head = b"--demo\r\nContent-Type: application/json\r\n\r\n" + body({"name": name, "metadata": {"by": name}})
     content = b"".join((head, line, b"\r\nContent-Type: application/octet-stream\r\n\r\n", data, line, b"--\r\n"))
-    path = _with_condition(f"{UPLOAD}?uploadType=multipart", condition)
+    path = f"{UPLOAD}?uploadType=multipart{condition}"
     headers = {"Content-Type": "multipart/related; boundary=demo"}
     proof = has_bytes(name, data) if condition else None
     request = DemoRequest(name, "write", "POST", path, content, headers, proof=proof)
@@ -256,11 +256,11 @@ def delete_notification(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 KINDS: dict[str, Callable[[DemoBucket, str], DemoOperation | tuple[DemoOperation, ...]]] = {
-    "media": partial(media, condition=IF_ABSENT),
+    "media": partial(media, condition=f"&{IF_ABSENT}"),
     "media-unconditional": media,
-    "stream": partial(stream, condition=IF_ABSENT),
+    "stream": partial(stream, condition=f"&{IF_ABSENT}"),
     "stream-unconditional": stream,
-    "multipart": partial(multipart, condition=IF_ABSENT),
+    "multipart": partial(multipart, condition=f"&{IF_ABSENT}"),
     "multipart-unconditional": multipart,
     "resumable": resumable,
     "rivals": rivals,
@@ -291,11 +291,7 @@ def _media(name: str, data: bytes, content: bytes | AsyncIterable[bytes], condit
 
 
 def _media_path(name: str, condition: str = "") -> str:
-    return _with_condition(f"{UPLOAD}?uploadType=media&name={name}", condition)
-
-
-def _with_condition(path: str, condition: str) -> str:
-    return f"{path}&{condition}" if condition else path
+    return f"{UPLOAD}?uploadType=media&name={name}{condition}"
 
 
 def _deletion(name: str, path: str, condition: str, is_applied: Callable[[Store], bool]) -> DemoOperation:
