@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from concurrent import futures
 from typing import Any, cast
 
+import grpc
 import pytest
 
-import grpc
 from forbear import export
 from forbear.core.backoff import Constant, Exponential
 from forbear.policy import Policy, retry

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from forbear.cli.demo.model import KEY, DemoOperation
 from forbear.testing.cloud import Cloud
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 
 
 class Finding(enum.Enum):

@@ -19,8 +19,7 @@ from forbear.cli.demo.faults import RandomLosses
 from forbear.cli.demo.storage import FACTOR, PATIENCE
 from forbear.clients.httpx import AsyncRetryTransport
 from forbear.core.report import report
-from forbear.run.compressed import CompressedRuntime
-from forbear.run.runtime import current
+from forbear.run.runtime import FastClock, current
 from forbear.services import iam
 from forbear.testing.cloud import Cloud
 from forbear.testing.proxy import Cut, Proxy
@@ -125,7 +124,7 @@ def _losing(losses: RandomLosses) -> Cut:
 
 async def _write_all(name: str, url: str, rounds: int) -> list[tuple[str, WriteResult]]:
     make_transport, grant = _CONTENDERS[name]
-    current.set(CompressedRuntime(FACTOR))
+    current.set(FastClock(FACTOR))
     barrier = asyncio.Barrier(WRITERS)
     results = list[tuple[str, WriteResult]]()
 

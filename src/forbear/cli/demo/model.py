@@ -8,8 +8,8 @@ from typing import TypeAlias
 
 import httpx
 
-from forbear.testing.cloud.model import StoredObject, crc32c_of
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.model import StoredObject, crc32c_of
+from forbear.testing.cloud.storage.store import Store
 
 KEY = "x-demo-request"
 """The request header that carries `DemoRequest.key`, so that the server's journal shows which request it saw."""

@@ -15,8 +15,7 @@ from forbear.cli.demo.contenders import CONTENDERS, Network
 from forbear.cli.demo.faults import random_faults
 from forbear.cli.demo.model import DemoBucket, DemoOperation, DemoRequest, Send
 from forbear.cli.demo.workload import workload
-from forbear.run.compressed import CompressedRuntime
-from forbear.run.runtime import Runtime, current
+from forbear.run.runtime import FastClock, Runtime, current
 from forbear.testing.cloud import Cloud
 
 FACTOR = 60
@@ -39,7 +38,7 @@ class Snapshot:
     waiting: int
 
 
-class CountingRuntime(CompressedRuntime):
+class CountingRuntime(FastClock):
     """Compressed time that counts how many callers sleep."""
 
     def __init__(self, factor: float) -> None:

@@ -21,7 +21,7 @@ from forbear.cli.demo.model import (
     single,
     writes,
 )
-from forbear.testing.cloud.store import Store
+from forbear.testing.cloud.storage.store import Store
 
 _CHUNK = 262_144
 _PAGE = 4
