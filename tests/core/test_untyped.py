@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 import pytest
 
-from forbear.core.untyped import is_list, is_mapping
+from forbear.core.check import is_list, is_mapping
 
 
 @pytest.mark.parametrize(

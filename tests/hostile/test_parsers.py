@@ -15,8 +15,7 @@ from forbear.http.request import Request
 from forbear.http.status import parse_retry_after
 from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
-from forbear.tables.conditions import is_positive
-from forbear.tables.xml_body import every
+from forbear.tables.conditions import every_entry, is_positive
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.uploads.session import SessionState
@@ -42,7 +41,7 @@ PARSERS: dict[str, Callable[[str], object]] = {
     "Content-Length": ranges.number,
     "If-Match": lambda text: has_strong_tag({"if-match": text}),
     "a body of JSON": lambda text: has_field(text.encode(), "etag"),
-    "a body of XML": lambda text: every(text.encode(), "Object", "VersionId", is_positive),
+    "a body of XML": lambda text: every_entry(text.encode(), "Object", "VersionId", is_positive),
     "an error's status": lambda text: responses.error_status(text.encode()),
     "an error's reasons": lambda text: responses.error_reasons(text.encode()),
     "gRPC's pushback": lambda text: grpc_status.retry_delay((("grpc-retry-pushback-ms", text),)),

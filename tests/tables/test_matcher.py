@@ -2,7 +2,7 @@
 
 import pytest
 
-from forbear.tables.matcher import Matcher
+from forbear.tables.operations import Matcher
 
 
 @pytest.fixture

@@ -5,12 +5,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.http.preconditions import MAX_BODY
-from forbear.tables.conditions import is_positive
-from forbear.tables.xml_body import _Entries, _Refused, every
+from forbear.tables.conditions import _Entries, _Refused, every_entry, is_positive
 
 
 def _every(body: bytes | None) -> bool:
-    return every(body, "Object", "VersionId", is_positive)
+    return every_entry(body, "Object", "VersionId", is_positive)
 
 
 ONE = "<Object><Key>a</Key><VersionId>7</VersionId></Object>"

@@ -1,5 +1,12 @@
 """Check numbers and flags from users; every error text names the parameter, the rule and the value."""
 
+from collections.abc import Mapping
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+
 INFINITY = float("inf")
 LARGEST = 1.7976931348623157e308  # sys.float_info.max; a larger whole number has no float
 
@@ -67,3 +74,13 @@ def _finite(
         raise TypeError(f"`{name}` must be {kind}, got {shown(value)}")
     if not (above < value and least <= value <= most):
         raise ValueError(f"`{name}` must be {rule}, got {shown(value)}")
+
+
+def is_mapping(value: "Any") -> bool:
+    """Return whether a value of unknown type is a mapping."""
+    return isinstance(value, Mapping)
+
+
+def is_list(value: "Any") -> bool:
+    """Return whether a value of unknown type is a list."""
+    return isinstance(value, list)

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from forbear.core.check import is_mapping
 from forbear.core.record import Record
-from forbear.core.untyped import is_mapping
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from forbear.core.check import is_mapping
 from forbear.core.record import Record
 from forbear.core.service import Judgement
-from forbear.core.untyped import is_mapping
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service

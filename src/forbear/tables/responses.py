@@ -4,7 +4,7 @@ import json
 from collections.abc import Container, Mapping
 from typing import Any
 
-from forbear.core.untyped import is_list, is_mapping
+from forbear.core.check import is_list, is_mapping
 from forbear.core.verdict import Verdict
 from forbear.http import status as http_status
 from forbear.http.preconditions import MAX_BODY

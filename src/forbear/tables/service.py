@@ -20,9 +20,8 @@ from forbear.http import preconditions
 from forbear.http.request import READS, Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.tables import google_hosts, responses
-from forbear.tables.entries import entries
 from forbear.tables.operations import COLUMNS, Api, rows
-from forbear.tables.table import Row
+from forbear.tables.table import Row, entries
 
 BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
 """Why a batch is never repeated."""

@@ -17,12 +17,13 @@ path, RPC, command). An empty cell means "none"; in `documented` it means that t
 """
 
 import csv
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from forbear.core.service import TableEntry
 from forbear.core.verdict import Safety
-from forbear.tables.conditions import Alternatives, parse
+from forbear.tables.conditions import Alternatives, compiled, compiled_fields, parse
 
 COLUMNS = ("id", "safety", "safe_if", "disputed_if", "documented", "maybe_done", "source", "effect", "note")
 
@@ -112,3 +113,53 @@ def _documented(text: str) -> Rule | None:
     if text in {Safety.ALWAYS.value, Safety.NEVER.value}:
         return Rule(Safety(text))
     return Rule(Safety.CONDITIONAL, parse(text))
+
+
+def entries(rows: Iterable[Row], where: tuple[str, ...]) -> tuple[TableEntry, ...]:
+    """Return the entries of rows whose service's own columns are named `where`."""
+    return tuple(_entry(row, dict(zip(where, row.where, strict=True))) for row in rows)
+
+
+def spelt(alternatives: Alternatives) -> str:
+    """Return conditions in the grammar of the tables."""
+    return "|".join("&".join(f"{prefix}:{name}" for prefix, name in terms) for terms in alternatives)
+
+
+def _entry(row: Row, where: dict[str, str]) -> TableEntry:
+    alternatives = row.rule.conditions
+    return TableEntry(
+        row.id,
+        row.rule.safety,
+        rpc=where.get("rpc", ""),
+        conditions=tuple(condition.text for condition in compiled(alternatives)),
+        fields=tuple(condition.text for condition in compiled_fields(alternatives)),
+        disputed=_words(row.disputed),
+        documented=None if row.documented is None else _words(row.documented.conditions),
+        maybe_done=row.maybe_done,
+        is_read=row.is_read,
+        source=row.source,
+        effect=row.effect,
+        note=row.note,
+        columns={
+            "id": row.id,
+            **where,
+            "safety": row.rule.safety.value,
+            "safe_if": spelt(alternatives),
+            "disputed_if": spelt(row.disputed),
+            "documented": "" if row.documented is None else _documented_text(row.documented),
+            "maybe_done": "|".join(row.maybe_done),
+            "source": row.source,
+            "effect": row.effect,
+            "note": row.note,
+        },
+    )
+
+
+def _words(alternatives: Alternatives) -> tuple[str, ...]:
+    """Return conditions in words, those of HTTP before those of gRPC."""
+    http = [condition.text for condition in compiled(alternatives)]
+    return tuple(dict.fromkeys((*http, *(condition.text for condition in compiled_fields(alternatives)))))
+
+
+def _documented_text(rule: Rule) -> str:
+    return spelt(rule.conditions) or rule.safety.value

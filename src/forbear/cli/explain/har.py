@@ -17,9 +17,9 @@ from forbear.cli.explain import http
 from forbear.cli.explain.draft import Draft
 from forbear.cli.explain.tables import either
 from forbear.cli.output import BadInput, console
+from forbear.core.check import is_list, is_mapping
 from forbear.core.redact import printable
 from forbear.core.service import Judgement
-from forbear.core.untyped import is_list, is_mapping
 from forbear.core.verdict import Effect, Verdict
 from forbear.http.request import Request
 

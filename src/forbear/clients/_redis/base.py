@@ -1,19 +1,57 @@
-"""The shared parts of sync and asyncio clients: their setup, and how they make pipelines and subscriptions."""
+"""The shared parts of sync and asyncio clients: their setup, and how they make pipelines and subscriptions.
+
+Each mixin stands before a class of redis-py or valkey-py among the bases of a client, so `super()` is that class at run
+time. The `Library` classes declare its methods for type checkers; at run time they are `object`.
+"""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Generic, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
-from forbear.clients._redis.library import LibraryClient, LibraryPipeline, LibraryPubSub
 from forbear.exchange.redis.pipelines import PipelineState
-from forbear.exchange.redis.settings import (
-    ONCE,
-    RECOMMENDED,
-    RedisSettings,
-    check_pool,
-    limit_sockets,
-    refuse_retries,
-)
+from forbear.exchange.redis.settings import ONCE, RECOMMENDED, RedisSettings, check_pool, limit_sockets, refuse_retries
 from forbear.policy import Policy
+
+if TYPE_CHECKING:
+
+    class Library:
+        def __init__(self, *args: Any, **kwargs: Any) -> None: ...
+
+    class LibraryClient(Library):
+        @classmethod
+        def from_url(cls, url: str, *args: Any, **kwargs: Any) -> Any: ...
+        @classmethod
+        def from_pool(cls, connection_pool: Any) -> Any: ...
+        def execute_command(self, *args: Any, **options: Any) -> Any: ...
+        def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any: ...
+
+    class LibraryPipeline(Library):
+        command_stack: Any
+        connection: Any
+        explicit_transaction: bool
+        scripts: set[Any]
+        watching: bool
+
+        def execute(self, raise_on_error: bool = True) -> Any: ...
+        def immediate_execute_command(self, *args: Any, **options: Any) -> Any: ...
+        def reset(self) -> Any: ...
+        def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> Any: ...
+        def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> Any: ...
+
+    class LibraryPubSub(Library):
+        def execute_command(self, *args: Any) -> Any: ...
+        def parse_response(self, block: bool = True, timeout: float = 0) -> Any: ...
+        def on_connect(self, connection: Any) -> Any: ...
+
+    class LibraryCluster(Library):
+        def execute_command(self, *args: Any, **kwargs: Any) -> Any: ...
+        def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any: ...
+        def replace_default_node(self, target_node: Any = None) -> None: ...
+
+    class LibraryTransactions:
+        def transaction(self, func: Any, *watches: Any, **options: Any) -> Any: ...
+
+else:
+    LibraryClient = LibraryPipeline = LibraryPubSub = LibraryCluster = LibraryTransactions = object
 
 
 class PipelineBase(LibraryPipeline):

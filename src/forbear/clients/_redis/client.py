@@ -4,8 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, cast
 
-from forbear.clients._redis.base import ClientBase, P, PipelineBase, PubSubBase, S
-from forbear.clients._redis.library import LibraryClient, LibraryTransactions
+from forbear.clients._redis.base import ClientBase, LibraryClient, LibraryTransactions, P, PipelineBase, PubSubBase, S
 from forbear.exchange.redis import blocking, loops, pipelines
 from forbear.exchange.redis.settings import ONCE, RedisSettings
 from forbear.exchange.redis.transactions import transact

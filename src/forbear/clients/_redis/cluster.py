@@ -2,8 +2,7 @@
 
 from typing import Any, ClassVar
 
-from forbear.clients._redis.base import Setup
-from forbear.clients._redis.library import LibraryCluster
+from forbear.clients._redis.base import LibraryCluster, Setup
 from forbear.exchange.redis import cluster
 from forbear.exchange.redis.settings import RECOMMENDED
 from forbear.policy import Policy

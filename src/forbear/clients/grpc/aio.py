@@ -7,7 +7,7 @@ from typing import Any, cast
 import grpc
 import grpc.aio
 
-from forbear.clients.grpc.details import comes_again, first_of, name_of, timed
+from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
 from forbear.policy import Policy
 from forbear.run.state import granted

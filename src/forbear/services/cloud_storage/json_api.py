@@ -8,8 +8,7 @@ from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.http import preconditions
 from forbear.http.request import OVERRIDES, Request
-from forbear.tables.matcher import Matcher
-from forbear.tables.operations import HttpOperation
+from forbear.tables.operations import HttpOperation, Matcher
 from forbear.tables.service import BATCH
 from forbear.tables.table import Row, Rule, load
 

@@ -22,9 +22,8 @@ from forbear.services.cloud_storage import hosts, json_api, xml_api
 from forbear.services.cloud_storage.json_api import NAME, JsonApi, choose
 from forbear.services.cloud_storage.xml_api import XmlApi
 from forbear.tables import responses
-from forbear.tables.entries import entries
 from forbear.tables.operations import RpcOperation
-from forbear.tables.table import Row, load
+from forbear.tables.table import Row, entries, load
 
 _REDIRECTS = frozenset({
     "google.storage.v2.BidiReadObjectRedirectedError", "google.storage.v2.BidiWriteObjectRedirectedError",

@@ -9,8 +9,7 @@ from forbear.core.lazy import exports
 
 if TYPE_CHECKING:
     from forbear.policy import Policy
-    from forbear.services.iam.conflicts import has_member, is_conflict
-    from forbear.services.iam.service import RECOMMENDED, Iam
+    from forbear.services.iam.service import RECOMMENDED, Iam, has_member, is_conflict
 
     documented: Policy
     policy: Policy

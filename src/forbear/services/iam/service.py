@@ -1,15 +1,17 @@
-"""IAM: the APIs of accounts, keys, roles and pools (v1), deny policies (v2), bindings (v3) and credentials.
+"""IAM: its APIs, its two policies, and read-modify-write of allow policies.
 
+The APIs are those of accounts, keys, roles and pools (v1), deny policies (v2), bindings (v3) and credentials.
 `setIamPolicy` of other APIs (projects, buckets, topics) belongs to their services.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from forbear.core import check
 from forbear.core.backoff import Exponential
+from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
 from forbear.core.service import Judgement
 from forbear.core.verdict import TRANSIENT, Verdict
@@ -17,7 +19,9 @@ from forbear.grpc import codes
 from forbear.grpc.call import Metadata
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
+from forbear.services import errors
 from forbear.services.errors import ErrorVerdicts
+from forbear.tables import responses
 from forbear.tables.service import TableService
 
 DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
@@ -107,3 +111,52 @@ def policy() -> Policy:
     """
     backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
     return Policy(ErrorVerdicts(RECOMMENDED), _LIMITS, backoff, repeatable=False, service=RECOMMENDED)
+
+
+_CONDITION = ("title", "description", "expression")
+
+
+def is_conflict(error: BaseException) -> bool:
+    """Return whether a write failed because another client had changed the resource: read it again and start over.
+
+    A 409 with the status ABORTED means that, and so does the gRPC code ABORTED. A 409 with another status, such as
+    ALREADY_EXISTS, is permanent, and so is one whose body is not at hand. A 412 counts, too: it is sent only for a
+    precondition, and buckets send it when the etag of their policy is outdated. The gRPC code FAILED_PRECONDITION does
+    not count: for IAM it is a state of the system that another read does not change.
+    """
+    if errors.code_of(error) == codes.ABORTED:
+        return True
+    status = errors.status_of(error)
+    return status == 412 or (status == 409 and responses.error_status(errors.body_of(error)) == "ABORTED")
+
+
+def has_member(role: str, member: str, condition: Mapping[str, str] | None = None) -> Callable[[object], bool]:
+    """Return a test for `mine`: whether a policy grants `role` to `member`.
+
+    The grant must have exactly this condition (None: no condition).
+
+    `condition` has the title, the expression and perhaps the description.
+    """
+    wanted = role, _plain(condition)
+
+    def granted(policy: object) -> bool:
+        return any(
+            (_get(binding, "role"), _plain(_get(binding, "condition"))) == wanted and member in _members(binding)
+            for binding in _get(policy, "bindings") or ()
+        )
+
+    return granted
+
+
+def _members(binding: object) -> Iterable[str]:
+    members: Iterable[str] = _get(binding, "members") or ()
+    return members
+
+
+def _plain(condition: Any) -> tuple[str, ...]:
+    return tuple(str(_get(condition, name) or "") for name in _CONDITION)
+
+
+def _get(thing: Any, name: str) -> Any:
+    # The library's Policy is also a mapping, of roles to members, which says nothing of conditions.
+    return thing.get(name) if is_mapping(thing) and not hasattr(thing, name) else getattr(thing, name, None)

@@ -15,7 +15,7 @@ from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import LEAST, RULES, Rule
 from forbear.services.redis.table import NAME, PROMISES, UNKNOWN, CommandJudgement, CommandRow, Promise, Term, load
 from forbear.services.redis.words import Argument, Command, keyword, octets
-from forbear.tables.entries import spelt
+from forbear.tables.table import spelt
 
 NOTHING: frozenset[Promise] = frozenset()
 
