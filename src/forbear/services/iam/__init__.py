@@ -19,6 +19,6 @@ __all__ = ["RECOMMENDED", "Iam", "documented", "has_member", "is_conflict", "pol
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
     __getattr__, __dir__ = exports(
         __name__,
-        {"RECOMMENDED": "service", "Iam": "service", "has_member": "conflicts", "is_conflict": "conflicts"},
+        {"RECOMMENDED": "service", "Iam": "service", "has_member": "service", "is_conflict": "service"},
         calls={"documented": "service", "policy": "service"},
     )
