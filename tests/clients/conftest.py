@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from forbear.testing.cloud import Cloud
-from tests.clients.flavours import FLAVOURS, Flavour
+from tests.support.clients.flavours import FLAVOURS, Flavour
 
 
 @pytest.fixture(params=FLAVOURS, ids=lambda flavour: flavour.name)

@@ -18,9 +18,9 @@ from forbear.clients.aiohttp import RetryMiddleware
 from forbear.run.runtime import AttemptTimeout
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
-from tests.clients.retrying import retrying
-from tests.clients.secure import untrusted
-from tests.clients.wire import Answer, Wire, reply
+from tests.support.clients.retrying import retrying
+from tests.support.clients.secure import untrusted
+from tests.support.clients.wire import Answer, Wire, reply
 
 pytestmark = pytest.mark.anyio
 

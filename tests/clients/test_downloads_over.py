@@ -8,10 +8,10 @@ import pytest
 from forbear import Reason
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.virtual_time import VirtualTime
-from tests.clients.flavours import FLAVOURS, Flavour, Result
-from tests.clients.others import OTHERS
 from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
-from tests.clients.wire import Answer, Wire, reply
+from tests.support.clients.flavours import FLAVOURS, Flavour, Result
+from tests.support.clients.others import OTHERS
+from tests.support.clients.wire import Answer, Wire, reply
 
 _OFTEN = ("httpx", "httpx2-trio")
 EVERY = pytest.mark.parametrize(

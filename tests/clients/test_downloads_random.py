@@ -6,10 +6,10 @@ import random
 import pytest
 
 from forbear.services import rfc9110
-from tests.clients.flavours import FLAVOURS, Flavour
-from tests.clients.others import OTHERS
 from tests.clients.test_httpx_downloads import LEFT_BEFORE_ITS_END
-from tests.clients.wire import Answer, Wire
+from tests.support.clients.flavours import FLAVOURS, Flavour
+from tests.support.clients.others import OTHERS
+from tests.support.clients.wire import Answer, Wire
 
 SOME = [flavour for flavour in FLAVOURS if flavour.name in ("httpx", "httpx2-trio")]
 

@@ -12,11 +12,11 @@ import forbear
 from forbear import NOT_EXECUTED, PERMANENT, TRANSIENT, Reason, Verdict
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.services import rfc9110
-from tests.clients.flavours import Flavour
-from tests.clients.h2_server import h2_server
-from tests.clients.listen import listening
-from tests.clients.secure import untrusted
-from tests.clients.wire import Wire, reply
+from tests.support.clients.flavours import Flavour
+from tests.support.clients.h2_server import h2_server
+from tests.support.clients.listen import listening
+from tests.support.clients.secure import untrusted
+from tests.support.clients.wire import Wire, reply
 
 
 def test_a_refused_connection_is_tried_again_for_any_operation(flavour: Flavour) -> None:

@@ -10,9 +10,9 @@ import forbear
 from forbear import Event, Failed, GaveUp, Limits, Reason, Scheduled
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.flavours import Flavour, Result
-from tests.clients.others import EVERY
-from tests.clients.wire import Answer, Wire, reply
+from tests.support.clients.flavours import Flavour, Result
+from tests.support.clients.others import EVERY
+from tests.support.clients.wire import Answer, Wire, reply
 
 DATA = bytes(range(256)) * 3
 SMALL = b"every offset of it"

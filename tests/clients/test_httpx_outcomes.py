@@ -9,8 +9,8 @@ from forbear import Reason
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from forbear.testing.cloud.faults.actions import When
-from tests.clients.flavours import Flavour, Result
-from tests.clients.others import BESIDES, BLIND_TOO
+from tests.support.clients.flavours import Flavour, Result
+from tests.support.clients.others import BESIDES, BLIND_TOO
 
 _UPLOAD = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 _KEYS = "/storage/v1/projects/p/hmacKeys?serviceAccountEmail=a@b"

@@ -21,9 +21,9 @@ from forbear import (
 )
 from forbear.services import cloud_storage, rfc9110
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.flavours import Flavour, Result
-from tests.clients.others import EVERY
-from tests.clients.wire import Answer, Wire, reply
+from tests.support.clients.flavours import Flavour, Result
+from tests.support.clients.others import EVERY
+from tests.support.clients.wire import Answer, Wire, reply
 
 INSERT = "/upload/storage/v1/b/bkt/o?uploadType=media&name=new"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from forbear.services import cloud_storage
-from tests.clients.flavours import Flavour
+from tests.support.clients.flavours import Flavour
 
 
 @pytest.mark.parametrize(

@@ -4,8 +4,8 @@ import pytest
 
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, random_faults
-from tests.clients.flavours import Flavour
-from tests.clients.others import EVERY
+from tests.support.clients.flavours import Flavour
+from tests.support.clients.others import EVERY
 
 MEDIA = "/upload/storage/v1/b/bkt/o?uploadType=media&name="
 DATA = bytes(range(256)) * 1200

@@ -32,8 +32,8 @@ from forbear.services import cloud_storage, rfc9110
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.google.conftest import ANONYMOUS
-from tests.clients.google.rpc_server import Server, running
-from tests.clients.wire import Wire, reply
+from tests.support.clients.google.rpc_server import Server, running
+from tests.support.clients.wire import Wire, reply
 
 INNER = rfc9110.policy.with_attempts(3)
 AT_ONCE = forbear.Constant(0)

@@ -11,7 +11,7 @@ from forbear.core.service import Judgement
 from forbear.http.request import Request
 from forbear.services import rfc9110
 from forbear.services.rfc9110 import Rfc9110
-from tests.clients.others import BLIND_TOO
+from tests.support.clients.others import BLIND_TOO
 
 ORIGINS: list[tuple[str, str, int]] = []
 

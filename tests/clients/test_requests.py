@@ -25,8 +25,8 @@ from forbear.clients.requests import RetryAdapter
 from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.clients.secure import untrusted
-from tests.clients.wire import Answer, Wire, reply
+from tests.support.clients.secure import untrusted
+from tests.support.clients.wire import Answer, Wire, reply
 
 WHOLE = b"one,two,three"
 MEDIA = "/storage/v1/b/bkt/o/thing?alt=media"

@@ -13,7 +13,7 @@ from forbear.export.outline import Outline
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
 from forbear.services import cloud_storage
-from tests.export.policies import NAMED, Busy, Growing, policies
+from tests.support.export.policies import NAMED, Busy, Growing, policies
 
 FULL = retry(
     on=Busy,

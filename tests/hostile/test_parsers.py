@@ -19,7 +19,7 @@ from forbear.tables.conditions import every_entry, is_positive
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.uploads.session import SessionState
-from tests.hostile.bounds import MIB, Bounded, Limits
+from tests.support.hostile.bounds import MIB, Bounded, Limits
 
 SIZE = 20_000
 """Bytes of a text, of which twice as many follow."""

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from tests.hostile.steps import spans
+from tests.support.hostile.steps import spans
 
 PIECES = [
     "a", "-", ".", "/", "1", " ", "a.", "a-", "a1", "1-", ": ", ": 500 A", "Error ", "[", "]", "[!", "*", '"', "'",

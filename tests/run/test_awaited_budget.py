@@ -9,9 +9,9 @@ from forbear.run.budget import Budget
 from forbear.run.runtime import current
 from forbear.run.state import PendingDelay, Run, granted
 from forbear.testing.virtual_time import virtual_time
-from tests.run.cases import BUSY, Busy
-from tests.run.drivers import ASYNC, SYNC, Driver
-from tests.run.remote_budget import Remote
+from tests.support.run.cases import BUSY, Busy
+from tests.support.run.drivers import ASYNC, SYNC, Driver
+from tests.support.run.remote_budget import Remote
 
 
 def drivers(group: list[Driver]) -> pytest.MarkDecorator:

@@ -11,7 +11,7 @@ import pytest
 from forbear.policy import Policy
 from forbear.run.functions import name_of
 from forbear.testing.virtual_time import virtual_time
-from tests.run.callables import coroutine, finish, flaky, plain, policy
+from tests.support.run.callables import coroutine, finish, flaky, plain, policy
 
 
 @pytest.fixture(autouse=True)

@@ -15,7 +15,7 @@ from forbear.policy import Policy, retry
 from forbear.testing.virtual_time import virtual_time
 from forbear.update import update
 from tests.observe.conftest import *  # noqa: F403 - who listens is as before after each test
-from tests.run.cases import BUSY, Busy
+from tests.support.run.cases import BUSY, Busy
 
 
 def fail() -> None:

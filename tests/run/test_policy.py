@@ -14,7 +14,7 @@ from forbear.core.events import Event
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
-from tests.run.cases import Broken, Busy
+from tests.support.run.cases import Broken, Busy
 
 BUDGET = Budget()
 

@@ -18,7 +18,7 @@ from forbear.transfer import Settings, Status, Storage, TransferError, Url, acp,
 from forbear.transfer.progress import Finished, Planned, TransferEvent
 from forbear.transfer.workers import worker_pool as fleet_module
 from forbear.transfer.workers.worker_pool import Limiter
-from tests.transfer.recorder import Recorder
+from tests.support.transfer.recorder import Recorder
 from tests.transfer.test_trees import make
 
 INSERT, GET, REWRITE = "storage.objects.insert", "storage.objects.get", "storage.objects.rewrite"

@@ -10,9 +10,20 @@ from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.errors import ChecksumMismatch, HttpError, SourceChanged, TargetExists, TransferError
 from forbear.transfer.objects import Object, Url
-from tests.transfer.downloads import MIB, URL, Count, fetched, looked_up, names, odd_server, put, random_bytes, ranges
-from tests.transfer.downloads import described as said
-from tests.transfer.downloads import reply as made
+from tests.support.transfer.downloads import (
+    MIB,
+    URL,
+    Count,
+    fetched,
+    looked_up,
+    names,
+    odd_server,
+    put,
+    random_bytes,
+    ranges,
+)
+from tests.support.transfer.downloads import described as said
+from tests.support.transfer.downloads import reply as made
 
 SIZES = [0, 1, 4096, 300_000, 8 * MIB, 8 * MIB + 1]
 

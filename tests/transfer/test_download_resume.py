@@ -15,7 +15,7 @@ from forbear.transfer.checksum import crc32c_of
 from forbear.transfer.downloads import resume
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Locked
 from forbear.transfer.wire.response import Broken
-from tests.transfer.downloads import (
+from tests.support.transfer.downloads import (
     MIB,
     URL,
     Count,
@@ -289,7 +289,15 @@ def test_sigkill_loses_no_more_than_was_in_flight(cloud: Cloud, tmp_path: Path, 
     put(cloud, data)
     target = tmp_path / "file"
     killed = subprocess.run(
-        [sys.executable, "-m", "tests.transfer.download_child", cloud.url, target, str(slices), str(size * 3 // 4)],
+        [
+            sys.executable,
+            "-m",
+            "tests.support.transfer.download_child",
+            cloud.url,
+            target,
+            str(slices),
+            str(size * 3 // 4),
+        ],
         cwd=ROOT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=False,

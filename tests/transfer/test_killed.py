@@ -9,9 +9,9 @@ from random import Random
 import pytest
 
 from forbear.testing.cloud import Cloud
-from tests.transfer.campaign.killed import Killed, moments
-from tests.transfer.campaign.line import Line
-from tests.transfer.campaign.trial import rewrites_in_steps
+from tests.support.transfer.campaign.killed import Killed, moments
+from tests.support.transfer.campaign.line import Line
+from tests.support.transfer.campaign.trial import rewrites_in_steps
 
 MIB = 1024 * 1024
 OLDER = b"what was there before"

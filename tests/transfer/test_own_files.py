@@ -19,7 +19,7 @@ from forbear.transfer.items import Status
 from forbear.transfer.state import State
 from forbear.transfer.storage.client import Settings
 from forbear.transfer.workers.perform import remove
-from tests.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
+from tests.support.transfer.downloads import MIB, URL, Count, fetched, names, put, random_bytes
 
 LARGE = 9 * MIB
 KEY = ("upload", "http://x", "gs://b/o", "/f")

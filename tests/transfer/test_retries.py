@@ -10,7 +10,7 @@ from forbear.services import cloud_storage
 from forbear.testing import virtual_time
 from forbear.transfer.progress import forward
 from forbear.transfer.storage.calls import Retries
-from tests.transfer.uploads import metered
+from tests.support.transfer.uploads import metered
 
 pytestmark = pytest.mark.anyio
 

@@ -13,7 +13,7 @@ from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Action, Settings, Summary, TransferError, rsync
 from forbear.transfer.plans.rsync import side_by_side
-from tests.transfer.recorder import Recorder
+from tests.support.transfer.recorder import Recorder
 from tests.transfer.test_cp import contents, files
 from tests.transfer.test_trees import make
 

@@ -8,7 +8,7 @@ import pytest
 
 from forbear.testing.cloud import Cloud, Fault
 from forbear.transfer import Status
-from tests.transfer.recorder import Recorder
+from tests.support.transfer.recorder import Recorder
 from tests.transfer.test_cp import contents, files
 from tests.transfer.test_rsync import DELETE, INSERT, here, moved, synced
 from tests.transfer.test_trees import make

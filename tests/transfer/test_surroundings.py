@@ -15,10 +15,10 @@ import pytest
 
 from forbear.testing.cloud import Cloud
 from forbear.transfer.errors import SourceChanged, TransferError
-from tests.transfer.campaign.hostile import full_disk, unprivileged
-from tests.transfer.campaign.line import Line
-from tests.transfer.campaign.plain import DATA, OLDER, SIZE, broken_off, down, names, put, up
-from tests.transfer.campaign.plans import CHUNK, INSERT
+from tests.support.transfer.campaign.hostile import full_disk, unprivileged
+from tests.support.transfer.campaign.line import Line
+from tests.support.transfer.campaign.plain import DATA, OLDER, SIZE, broken_off, down, names, put, up
+from tests.support.transfer.campaign.plans import CHUNK, INSERT
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from forbear.transfer.errors import (
     TransferError,
 )
 from forbear.transfer.uploads.upload import upload
-from tests.clients.wire import Answer, Wire, reply
-from tests.transfer.uploads import (
+from tests.support.clients.wire import Answer, Wire, reply
+from tests.support.transfer.uploads import (
     CANCEL,
     CHUNK,
     INSERT,

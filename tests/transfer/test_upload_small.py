@@ -22,8 +22,8 @@ from forbear.transfer.errors import (
 )
 from forbear.transfer.objects import MTIME, Url
 from forbear.transfer.uploads.upload import upload
-from tests.clients.wire import Answer, Wire, reply
-from tests.transfer.uploads import (
+from tests.support.clients.wire import Answer, Wire, reply
+from tests.support.transfer.uploads import (
     INSERT,
     KIB,
     MIB,

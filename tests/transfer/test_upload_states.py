@@ -19,7 +19,7 @@ from forbear.transfer.errors import HttpError, Locked, SourceChanged, TargetChan
 from forbear.transfer.objects import Url
 from forbear.transfer.uploads.upload import upload
 from forbear.transfer.wire.response import WireError
-from tests.transfer.uploads import (
+from tests.support.transfer.uploads import (
     CHUNK,
     QUERY,
     SEND,

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.transfer.plans.matches import compiled, is_wild, literal_start
-from tests.hostile.steps import spans
+from tests.support.hostile.steps import spans
 
 
 @pytest.mark.parametrize(

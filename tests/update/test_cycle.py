@@ -8,8 +8,8 @@ import pytest
 from forbear.core.decide import Reason
 from forbear.core.verdict import Kind, Verdict
 from forbear.run.switch import disabled
-from tests.update.drivers import DRIVERS, POLICY, Driver
-from tests.update.store import (
+from tests.support.update.drivers import DRIVERS, POLICY, Driver
+from tests.support.update.store import (
     MINE,
     Conflict,
     Denied,

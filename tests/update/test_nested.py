@@ -9,8 +9,20 @@ from forbear.core.verdict import CONFLICT
 from forbear.policy import Policy, retry
 from forbear.testing.virtual_time import virtual_time
 from forbear.update import update
-from tests.update.drivers import DRIVERS, POLICY, Driver
-from tests.update.store import Conflict, Denied, Doc, Down, Fault, Store, is_conflict, late, lost, mine, overtaken
+from tests.support.update.drivers import DRIVERS, POLICY, Driver
+from tests.support.update.store import (
+    Conflict,
+    Denied,
+    Doc,
+    Down,
+    Fault,
+    Store,
+    is_conflict,
+    late,
+    lost,
+    mine,
+    overtaken,
+)
 
 every_driver = pytest.mark.parametrize("drive", DRIVERS, ids=lambda driver: driver.name)
 with_and_without_mine = pytest.mark.parametrize("knows", [True, False], ids=["mine", "no-mine"])

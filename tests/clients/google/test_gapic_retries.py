@@ -21,7 +21,7 @@ from forbear.clients.google_storage import DEFAULT_RETRY
 from forbear.services import cloud_storage, iam
 from forbear.testing import virtual_time
 from tests.clients.google.conftest import ANONYMOUS
-from tests.clients.google.rpc_server import Server, running
+from tests.support.clients.google.rpc_server import Server, running
 
 DELETE = "google.storage.v2.Storage/DeleteObject"
 GET = "google.storage.v2.Storage/GetObject"

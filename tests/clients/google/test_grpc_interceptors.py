@@ -16,7 +16,7 @@ import forbear
 from forbear.clients.grpc import RetryInterceptor, aio_interceptors
 from forbear.services import cloud_storage, memorystore
 from forbear.testing import virtual_time
-from tests.clients.google.rpc_server import Server, running
+from tests.support.clients.google.rpc_server import Server, running
 
 UNAVAILABLE = grpc.StatusCode.UNAVAILABLE
 SAFE = ("t.T/Say", "t.T/Watch", "/t.T/Collect", "t.T/Bidi", "t.T/CollectEarly", "t.T/BidiEarly")

@@ -28,7 +28,7 @@ from forbear.services import iam, memorystore
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
 from tests.clients.google.conftest import ANONYMOUS
-from tests.clients.google.rest_server import Fate, Server, running
+from tests.support.clients.google.rest_server import Fate, Server, running
 
 ASYNC_ANONYMOUS: Any = cast("Callable[[], object]", AsyncAnonymous)()
 CLIENTS: dict[str, tuple[Any, Any]] = {

@@ -7,11 +7,11 @@ import pytest
 
 import forbear
 from forbear.core.report import report
-from tests.clients.redis.flavours import Flavour, Session, sampled
-from tests.clients.redis.nodes import HERE, proxied
-from tests.clients.redis.proxy import FORWARD, HANG, LOSE, Command, Fate, Script, in_turn, once
 from tests.clients.redis.test_cluster import CLUSTERS, WITH_TRANSACTIONS, open_with, value
 from tests.clients.redis.test_watch_loops import REFUSALS
+from tests.support.clients.redis.flavours import Flavour, Session, sampled
+from tests.support.clients.redis.nodes import HERE, proxied
+from tests.support.clients.redis.proxy import FORWARD, HANG, LOSE, Command, Fate, Script, in_turn, once
 
 transactional = pytest.mark.parametrize("flavour", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
 

@@ -10,9 +10,9 @@ import redis
 import forbear
 from forbear.clients.redis import promised
 from forbear.core.report import report
-from tests.clients.listen import listening
-from tests.clients.redis.flavours import AT_ONCE, Flavour
-from tests.clients.redis.proxy import CUT, HANG, LOSE, in_turn, once, proxy
+from tests.support.clients.listen import listening
+from tests.support.clients.redis.flavours import AT_ONCE, Flavour
+from tests.support.clients.redis.proxy import CUT, HANG, LOSE, in_turn, once, proxy
 
 SAFE = [("SET", "k", "1"), ("GET", "k"), ("SADD", "s", "a"), ("HSET", "h", "f", "v"), ("DEL", "k")]
 UNSAFE = [("INCRBY", "k", "1"), ("LPUSH", "l", "a"), ("APPEND", "k", "x"), ("SET", "k", "1", "NX"), ("LPOP", "l")]

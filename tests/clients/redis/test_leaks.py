@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tests.clients.redis.flavours import FLAVOURS, Flavour, Session
-from tests.clients.redis.proxy import LOSE, in_turn, proxy
 from tests.clients.redis.test_transactions import add_one
+from tests.support.clients.redis.flavours import FLAVOURS, Flavour, Session
+from tests.support.clients.redis.proxy import LOSE, in_turn, proxy
 
 
 @pytest.fixture(autouse=True)

@@ -9,8 +9,8 @@ import redis
 import forbear
 from forbear.core.report import report
 from forbear.services import cloud_storage
-from tests.clients.redis.flavours import AT_ONCE, Flavour
-from tests.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
+from tests.support.clients.redis.flavours import AT_ONCE, Flavour
+from tests.support.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
 
 
 def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> None:

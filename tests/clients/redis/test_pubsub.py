@@ -10,7 +10,7 @@ import redis
 import forbear
 from forbear.core.report import report
 from forbear.testing.proxy import Proxy
-from tests.clients.redis.flavours import AT_ONCE, Flavour
+from tests.support.clients.redis.flavours import AT_ONCE, Flavour
 
 
 async def done(value: Any) -> Any:

@@ -9,8 +9,8 @@ import redis
 import forbear
 from forbear.clients.redis import promised
 from forbear.core.report import report
-from tests.clients.redis.flavours import Flavour, Session, sampled
-from tests.clients.redis.proxy import once, proxy
+from tests.support.clients.redis.flavours import Flavour, Session, sampled
+from tests.support.clients.redis.proxy import once, proxy
 
 ERRORS = [
     "LOADING Redis is loading the dataset in memory",

@@ -11,8 +11,8 @@ import redis
 import forbear
 from forbear.core.report import report
 from forbear.exchange.redis.pipelines import is_open
-from tests.clients.redis.flavours import AT_ONCE, Flavour, Session
-from tests.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once, proxy
+from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session
+from tests.support.clients.redis.proxy import CUT, LOSE, Fate, in_turn, once, proxy
 
 
 def add_one(session: Session, *, meanwhile: Any = None) -> Any:

@@ -7,7 +7,7 @@ from forbear.clients.httpx import RetryTransport
 from forbear.services import memorystore
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud, Fault
-from tests.services.json_tables import UUID
+from tests.support.services.json_tables import UUID
 
 PLACE = "/v1/projects/p/locations/l"
 

@@ -4,8 +4,8 @@ import pytest
 
 from forbear.services.memorystore.service import RECOMMENDED
 from forbear.tables.table import Row
-from tests.services import json_tables
-from tests.services.json_tables import check_calls, check_requests, check_row
+from tests.support.services import json_tables
+from tests.support.services.json_tables import check_calls, check_requests, check_row
 
 HOSTS = {"redis": "redis.googleapis.com", "valkey": "memorystore.googleapis.com"}
 ROWS = [(table, row) for table in HOSTS for row in RECOMMENDED.rows_of(table)]

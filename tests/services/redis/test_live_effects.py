@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from redis.exceptions import ResponseError
 
 from forbear.services.redis import classify, classify_many
-from tests.services.redis.samples import (
+from tests.support.services.redis.samples import (
     DIFFERS,
     LOST,
     MEANWHILE,
@@ -16,7 +16,7 @@ from tests.services.redis.samples import (
     UNTRIED,
     lines,
 )  # fmt: skip
-from tests.services.redis.server import Live, State, same_but_for_time
+from tests.support.services.redis.server import Live, State, same_but_for_time
 
 _FRESH = [["FLUSHALL"], *lines(SETUP)]
 _RESTARTS = {"SETEX", "PSETEX"}  # their time to live starts anew, which the table allows

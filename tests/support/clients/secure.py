@@ -1,0 +1,61 @@
+"""A server nobody trusts: TLS with a certificate it signed itself."""
+
+import datetime as dt
+import ipaddress
+import socket
+import ssl
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+from tests.support.clients.listen import listening
+
+_NAMES = [x509.DNSName("localhost"), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
+
+
+def self_signed(path: Path) -> None:
+    """Write a key and a certificate for localhost to `path`."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    now = dt.datetime.now(dt.UTC)
+    certificate = (
+        x509.CertificateBuilder(name, name, key.public_key(), x509.random_serial_number())
+        .not_valid_before(now)
+        .not_valid_after(now + dt.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName(_NAMES), critical=False)
+        .sign(key, hashes.SHA256())
+    )
+    plain = serialization.NoEncryption()
+    pem = key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, plain)
+    path.write_bytes(pem + certificate.public_bytes(serialization.Encoding.PEM))
+
+
+def trusted(path: Path, monkeypatch: pytest.MonkeyPatch) -> ssl.SSLContext:
+    """Return the context of a server for localhost that clients made from now on trust."""
+    self_signed(path)
+    monkeypatch.setenv("SSL_CERT_FILE", str(path))
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    return context
+
+
+@contextmanager
+def untrusted(path: Path) -> Generator[tuple[str, list[int]]]:
+    """The URL of the server, and a list that grows with each handshake."""
+    self_signed(path)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(path)
+    handshakes: list[int] = []
+
+    def shake_hands(connection: socket.socket) -> None:
+        handshakes.append(1)
+        context.wrap_socket(connection, server_side=True).close()
+
+    with listening(shake_hands) as port:
+        yield f"https://127.0.0.1:{port}", handshakes
