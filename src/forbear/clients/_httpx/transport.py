@@ -36,12 +36,12 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
     Otherwise the note and the report (`maybe_done`) say that it had succeeded, as they do where a longer one breaks.
     """
 
-T = TypeVar("T")
+Transport = TypeVar("Transport")
 Req = TypeVar("Req")
 Resp = TypeVar("Resp")
 
 
-class _Retrying(Generic[T, Req, Resp]):
+class _Retrying(Generic[Transport, Req, Resp]):
     """The options of a transport, and the transport that sends."""
 
     _library: ClassVar[HttpxLibrary]
@@ -52,7 +52,7 @@ class _Retrying(Generic[T, Req, Resp]):
         self,
         policy: Policy | None = None,
         *,
-        transport: T | None = None,
+        transport: Transport | None = None,
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
@@ -72,7 +72,7 @@ class _Retrying(Generic[T, Req, Resp]):
         return None if policy is None else self._options.replace(policy=policy)
 
 
-class SyncRetrying(_Retrying[T, Req, Resp]):
+class SyncRetrying(_Retrying[Transport, Req, Resp]):
     """The sync transport."""
 
     _names = ("BaseTransport", "HTTPTransport")
@@ -125,7 +125,7 @@ class SyncRetrying(_Retrying[T, Req, Resp]):
         self._transport.close()
 
 
-class AsyncRetrying(_Retrying[T, Req, Resp]):
+class AsyncRetrying(_Retrying[Transport, Req, Resp]):
     """The async transport."""
 
     _names = ("AsyncBaseTransport", "AsyncHTTPTransport")
