@@ -174,17 +174,17 @@ def test_identity(policy: Policy, function: Callable[..., object]) -> None:
 @pytest.mark.parametrize(
     ("function", "name"),
     [
-        pytest.param(plain, "callables.plain", id="function"),
-        pytest.param(partial(partial(plain, 1), "b"), "callables.plain", id="partial"),
-        pytest.param(Undecorated().bound, "test_functions.Undecorated.bound", id="method"),
-        pytest.param(Undecorated.bound, "test_functions.Undecorated.bound", id="unbound"),
-        pytest.param(Callable_(), "test_functions.Callable_", id="object"),
-        pytest.param(Undecorated, "test_functions.Undecorated", id="class"),
+        pytest.param(plain, "support.run.callables.plain", id="function"),
+        pytest.param(partial(partial(plain, 1), "b"), "support.run.callables.plain", id="partial"),
+        pytest.param(Undecorated().bound, "run.test_functions.Undecorated.bound", id="method"),
+        pytest.param(Undecorated.bound, "run.test_functions.Undecorated.bound", id="unbound"),
+        pytest.param(Callable_(), "run.test_functions.Callable_", id="object"),
+        pytest.param(Undecorated, "run.test_functions.Undecorated", id="class"),
     ],
 )
 def test_names(function: object, name: str) -> None:
     """Reports call an operation by module and qualified name."""
-    assert name_of(function) == f"tests.run.{name}"
+    assert name_of(function) == f"tests.{name}"
 
 
 def test_names_of_strangers() -> None:
