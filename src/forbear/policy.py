@@ -149,7 +149,7 @@ class Policy(Record):
     # Derive other policies.
 
     def with_on(self, on: "On") -> "Policy":
-        """Return a copy that retries other errors; `on` as for `forbear.retry`."""
+        """Return a copy that retries the errors that `on` accepts; `on` as for `forbear.retry`."""
         return self.replace(on=on)
 
     def with_attempts(self, attempts: int | None) -> "Policy":
@@ -173,7 +173,9 @@ class Policy(Record):
         return self.replace(backoff=backoff)
 
     def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Policy":
-        """Return a copy that retries other returned values; `on_result` as for `forbear.retry`, None for no values."""
+        """Return a copy that retries the returned values that `on_result` refuses, as for `forbear.retry`; None for no
+        values.
+        """
         return self.replace(on_result=on_result)
 
     def with_on_event(self, on_event: "Callable[[Event], object] | None") -> "Policy":
@@ -200,7 +202,7 @@ class Policy(Record):
 
     @property
     def judges_values(self) -> bool:
-        """Whether the policy judges returned values: it has an `on_result`."""
+        """True if the policy judges returned values, because it has an `on_result`."""
         return self.on_result is not None
 
     def judge_error(self, error: Exception) -> Verdict:
@@ -244,7 +246,7 @@ def retry(
 ) -> Policy:
     """Make a policy, to decorate a function with (`@forbear.retry(on=OSError)`), to call through, or to loop over.
 
-    You must pass `on`, which says which errors are transient: exception types, or a callable that takes the error and
+    You must pass `on`, which says which errors are transient: exception types, or a callable that takes the error. It
     returns a bool, a float (retry after exactly so many seconds, 0.0 at once) or a Verdict. `attempts` (default 5)
     counts the first call; `timeout` (default 60 s) is for the whole run, from before the first attempt. It does not
     interrupt a running attempt, so a run may last longer by one attempt, except in async code with `attempt_timeout`
@@ -257,8 +259,8 @@ def retry(
     unsafe to repeat. `unlimited` permits both limits to be None. `name` is for reports and events (default: the
     function's name).
 
-    On giving up, the original error is raised, with a note and a report (`forbear.report(error)`).
-    Raises TypeError or ValueError for invalid arguments.
+    On giving up, the original error is raised, with a note and a report (`forbear.report(error)`). Raises TypeError or
+    ValueError for invalid arguments.
     """
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(on, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name)
@@ -284,7 +286,7 @@ def _check_on(on: "Any") -> None:
 
 
 def _verdict(parameter: str, answer: "Answer") -> Verdict:
-    """Return the verdict that the answer of an `on` or `on_result` stands for."""
+    """Return the verdict that stands for the value returned by an `on` or `on_result`."""
     if answer is True:
         return TRANSIENT
     if answer is False:

@@ -39,7 +39,9 @@ _EPILOG = f"{EXIT_CODES} `run` passes on those of its program."
 
 
 class App(click.Group):
-    """The group. It reports every expected error in one or two lines, and exits with its code."""
+    """The click group of all commands. It reports every expected error in one or two lines and exits with the error's
+    code.
+    """
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the commands in the order of the help."""
@@ -97,7 +99,7 @@ class App(click.Group):
 
 
 def usage_error(error: click.ClickException) -> BadInput:
-    """Turn an error of click into ours, with a hint."""
+    """Convert a usage error of click into a BadInput, with a hint for the cure."""
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"see `{ctx.command_path} --help`" if ctx is not None else None
     message = error.format_message()

@@ -1,8 +1,8 @@
 """The meaning of urllib3's errors, raised by urllib3 itself or wrapped by requests.
 
 The name of an error proves nothing: urllib3 calls a response that was lost behind a proxy a `ProxyError`, because a
-closed connection no longer knows that it was open. Only the place where the error was raised proves that nothing was
-sent: within the call that opens the connection, which urllib3 makes before it sends the first byte of a request.
+closed connection no longer knows that it was open. Only the function that raised the error can prove that nothing was
+sent: it must be one that opens the connection. urllib3 opens it before it sends the first byte of a request.
 """
 
 from collections.abc import Iterator

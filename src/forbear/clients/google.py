@@ -68,7 +68,9 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         return self.with_timeout(deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries other errors. Which requests may be repeated does not change."""
+        """Return a copy that retries the errors that `predicate` accepts. The requests that may be repeated stay the
+        same.
+        """
         return self._with(on=predicate, service=None, repeatable=True)
 
     def with_delay(

@@ -20,6 +20,9 @@ class RetryTransport(SyncRetrying[httpx.BaseTransport, httpx.Request, httpx.Resp
 class AsyncRetryTransport(
     AsyncRetrying[httpx.AsyncBaseTransport, httpx.Request, httpx.Response], httpx.AsyncBaseTransport
 ):
-    """The same for async clients: `httpx.AsyncClient(transport=AsyncRetryTransport())`, on asyncio and trio."""
+    """An httpx transport that retries requests, for async clients, on asyncio and trio.
+
+    Use it as `httpx.AsyncClient(transport=AsyncRetryTransport())`; options and rules are those of `RetryTransport`.
+    """
 
     _library = _LIBRARY

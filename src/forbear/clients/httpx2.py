@@ -20,6 +20,9 @@ class RetryTransport(SyncRetrying[httpx2.BaseTransport, httpx2.Request, httpx2.R
 class AsyncRetryTransport(
     AsyncRetrying[httpx2.AsyncBaseTransport, httpx2.Request, httpx2.Response], httpx2.AsyncBaseTransport
 ):
-    """The same for async clients: `httpx2.AsyncClient(transport=AsyncRetryTransport())`, on asyncio and trio."""
+    """An httpx2 transport that retries requests, for async clients, on asyncio and trio.
+
+    Use it as `httpx2.AsyncClient(transport=AsyncRetryTransport())`; options and rules are those of `RetryTransport`.
+    """
 
     _library = _LIBRARY

@@ -36,17 +36,17 @@ _SHORT = 64 * 1024
 """The bytes of a body up to which it is read to keep the connection. Reading more costs more than a new connection."""
 
 _UNSEEN = {"content-range": "unseen"}
-"""The headers of any request. They make each chunk of an upload session one that cannot be continued."""
+"""Headers for every request, whose own are invisible: with them, no chunk of an upload session can be continued."""
 
 
 class Retry(urllib3.Retry):
     """A `urllib3.Retry` that repeats only what is safe: `PoolManager(retries=Retry())`, `max_retries=Retry()`.
 
-    Use one of forbear's adapters instead where you can (`forbear.clients.requests`): urllib3 shows a Retry object the
+    Use one of forbear's adapters instead where you can (`forbear.clients.requests`). urllib3 shows a Retry object the
     method, the URL, errors and responses, but neither the headers nor the body of the request. So:
 
     - A precondition in the query counts; one in a header or a body does not. A method override in a header is not seen.
-    - Broken bodies are not continued, sessions of resumable uploads are not asked, and no token is added.
+    - Broken bodies are not continued, sessions of resumable uploads are not queried, and no token is added.
     - `timeout` counts from the first failure on, because urllib3 calls a Retry object then for the first time.
     - If a body can be read only once, urllib3 sends its rest as if it were all. So a request with another method than
       DELETE or a read is repeated only if nothing of it was sent. `bodies_are_reusable=True` promises that all bodies
@@ -177,7 +177,7 @@ class Retry(urllib3.Retry):
 
 
 class _Body:
-    """A body that is not visible."""
+    """A stand-in for the body of a request, which urllib3 does not show."""
 
     once = False
     failed = False

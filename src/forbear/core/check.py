@@ -24,7 +24,10 @@ def shown(value: object) -> str:
 
 
 def positive_seconds(name: str, value: object, *, none: str | None = None) -> None:
-    """Raise an error unless `value` is a positive finite number of seconds, or None where `none` says what it means."""
+    """Raise an error unless `value` is a positive finite number of seconds.
+
+    None is accepted if `none` is a text, which says what None means ("no limit") in the error.
+    """
     if type(value) is int and 0 < value < 1_000_000:
         return  # the common case is quick, since policies may be made for each call
     if value is not None or none is None:
@@ -69,7 +72,7 @@ def _finite(
     least: float = -INFINITY,
     most: float = LARGEST,
 ) -> None:
-    """Raise a TypeError for what is not of the `kind`, and a ValueError for a number that breaks the `rule`."""
+    """Raise TypeError for a value whose type is not `kind`, and ValueError for a number that breaks the `rule`."""
     if not isinstance(value, int | float) or isinstance(value, bool) or value != value:  # NaN differs from itself
         raise TypeError(f"`{name}` must be {kind}, got {shown(value)}")
     if not (above < value and least <= value <= most):

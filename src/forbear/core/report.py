@@ -55,8 +55,8 @@ class Report(Record):
     """The attempts of a run that gave up, and the reason.
 
     `reason` is the rule that ended the run and `text` that rule in words. `maybe_done` is set if the last response may
-    mean that an earlier attempt had succeeded. A run of very many attempts keeps its first and last failures: `omitted`
-    is the number of those between them, and `count` the number of all attempts. `number` counts the reports of this
+    mean that an earlier attempt succeeded. A run of very many attempts keeps its first and last failures: `omitted` is
+    the number of those between them, and `count` the number of all attempts. `number` counts the reports of this
     process, and `origin` identifies the run that made this one; comparisons and pickles leave out both.
     """
 
@@ -115,12 +115,12 @@ class Report(Record):
 
 
 _attributes_of = BaseException.__dict__["__dict__"].__get__
-"""Return the attributes of an exception, even if its class forbids setting them or fails to look them up."""
+"""The slot descriptor that reads an exception's attributes, even if its class forbids setting or looking them up."""
 
 traceback_of = BaseException.__dict__["__traceback__"].__get__
 cause_of = BaseException.__dict__["__cause__"].__get__
 context_of = BaseException.__dict__["__context__"].__get__
-"""Return the attribute of an exception, even if its class overrides attribute access."""
+"""The slot descriptor that reads an exception's context, even if its class overrides attribute access."""
 
 
 def attach(error: BaseException, report: Report) -> None:
@@ -170,9 +170,9 @@ def writable(text: str) -> str:
 def report(outcome: object) -> Report | None:
     """Return the report that an exception or a response carries, None if it was not retried.
 
-    The report may be on the object itself, or on something that it holds: an exception's `response` (as after
-    `raise_for_status()`), the exception that it wraps (as those of requests do), its cause, or a member of its group;
-    and the `raw` response of one of requests.
+    The report may be on the object itself, or on something that it holds. For an exception that is its `response` (as
+    after `raise_for_status()`), the exception that it wraps (as those of requests do), its cause, or a member of its
+    group. For a response of requests it is the `raw` response.
     """
     return next((report for _, report in carried(outcome)), None)
 

@@ -1,4 +1,4 @@
-"""What a service knows: a judgement on one request, call or command, and tables of all operations.
+"""The contract of a service: it judges one request, call or command, and has tables of all its operations.
 
 `forbear.http.request.HttpService` and `forbear.grpc.call.RpcService` extend `Service` with the requests they judge.
 """
@@ -33,10 +33,10 @@ class Judgement(Record):
       None without one.
     - `repeatable` is the answer for this very request.
     - `maybe_done` lists the statuses (for gRPC the numbers of codes) that, on a later attempt, may mean that an earlier
-      one had worked.
+      attempt worked.
     - `mutation` tells a write from a read.
-    - `session` marks a request of an upload session (a chunk, a status query). After a failure the session is asked how
-      much it has; the request is never sent again blindly.
+    - `session` marks a request of an upload session (a chunk, a status query). After a failure, a query asks the
+      session for the bytes it has; the request is never sent again blindly.
     - `refused` says why nothing can make a request repeatable (a batch), None otherwise.
     """
 
@@ -83,7 +83,7 @@ class TableEntry(Record):
     - `disputed` are conditions that some source accepts and others reject.
     - `documented` are the conditions on the service's own page (none: see the column), None where the page does not
       name the operation.
-    - `maybe_done` lists responses that, on a later attempt, may mean that an earlier one had worked.
+    - `maybe_done` lists responses that, on a later attempt, may mean that an earlier attempt worked.
     - `rpc` is the name in gRPC, empty where there is none.
     - `columns` has the row as its file has it.
     """

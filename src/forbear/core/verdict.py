@@ -7,14 +7,14 @@ from forbear.core.record import Record
 
 
 class Effect(Enum):
-    """Whether a failed attempt took effect on the server."""
+    """The effect of a failed attempt on the server: certainly none, or unknown."""
 
     NO = "no"
     UNKNOWN = "unknown"
 
 
 class Safety(Enum):
-    """Whether an operation may be executed twice: always, only under a condition, or never."""
+    """The safety of executing an operation twice: always safe, safe under a condition, or never safe."""
 
     ALWAYS = "always"
     CONDITIONAL = "conditional"
@@ -33,10 +33,10 @@ class Kind(Enum):
 class Verdict(Record):
     """The verdict on one failed attempt.
 
-    `kind` is the row of the decision table: NOT_EXECUTED (certainly without effect; any operation may be repeated),
-    TRANSIENT (outcome unknown; only a repeatable operation is repeated), PERMANENT (a repeat cannot help), CONFLICT
-    (only a whole read-modify-write cycle may be repeated, never the write alone). `retry_after` is the minimum wait
-    that the server asks for, in seconds: infinity for "do not retry", None if the server asks for none. `delay`
+    `kind` is the row of the decision table. NOT_EXECUTED: certainly without effect, so any operation may be repeated.
+    TRANSIENT: the outcome is unknown, so only a repeatable operation is repeated. PERMANENT: a repeat cannot help.
+    CONFLICT: only a whole read-modify-write cycle may be repeated, never the write alone. `retry_after` is the minimum
+    wait that the server asks for, in seconds: infinity for "do not retry", None if the server asks for none. `delay`
     replaces the backoff by an exact wait in seconds. `throttled` says that the server is overloaded.
     """
 
@@ -60,7 +60,7 @@ class Verdict(Record):
 
     @property
     def effect(self) -> Effect:
-        """Whether the failed attempt may have taken effect: unknown for a transient failure, no for all others."""
+        """The effect of the failed attempt on the server: unknown for a transient failure, none for all others."""
         return Effect.UNKNOWN if self.kind is Kind.TRANSIENT else Effect.NO
 
 

@@ -1,1 +1,3 @@
-"""One call through its attempts, without I/O: an HTTP request, an RPC, a Redis command. The clients drive it."""
+"""One call through its attempts, without I/O: an HTTP request, an RPC, or a Redis command. The client adapters do the
+I/O.
+"""

@@ -1,6 +1,6 @@
 """A call that a client library repeats by itself: forbear decides after each failure, and the library's loop obeys.
 
-Whoever repeats the call passes its judgement after a failure; the safety of the operation decides.
+The loop that repeats the call passes the call's judgement after each failure; the safety of the operation decides.
 """
 
 from forbear.core.decide import Reason, Stop
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Start:
-    """The moment before the first attempt: all that is recorded of a request that succeeds at once."""
+    """The state recorded before the first attempt; a request that succeeds at once needs no more."""
 
     __slots__ = ("awaits", "reports", "runtime", "time")
 
@@ -76,7 +76,7 @@ class RetriedCall:
         )
 
     def succeeded(self) -> None:
-        """Tell the policy's listener and budget that an attempt succeeded."""
+        """Notify the policy's listener and the budget that an attempt succeeded."""
         if self._run is not None:
             self._run.succeeded()
         elif self._policy.budget is not None:
@@ -97,7 +97,9 @@ class RetriedCall:
 
 
 def why_not(judgement: "Judgement", unknown: str) -> str:
-    """Return why an operation may not be executed twice, with the cure; `unknown` names an unknown operation."""
+    """Return the reason why an operation may not be executed twice, with the cure; `unknown` names an unknown
+    operation.
+    """
     if judgement.refused is not None:
         return judgement.refused
     name = judgement.operation or unknown

@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from forbear.grpc.call import RpcService
 
 BEGUN = "the responses had begun to arrive, and would arrive again"
-"""Why a broken stream of responses is not opened again."""
+"""The reason why a broken stream of responses is not opened again."""
 
 ONCE = "the requests may come only once; pass a list"
-"""Why a stream of requests that is no list is not sent again."""
+"""The reason why a stream of requests that is no list is not sent again."""
 
 
 class Rpc:

@@ -168,7 +168,7 @@ class Outline:
         return total
 
     def count_retries(self) -> int:
-        """Return the number of retries for a target that has no timeout, and record the difference."""
+        """Return the number of retries for a target that has no timeout, and record the loss of the timeout."""
         retries = MANY if self.retries is None else self.retries
         if self.timeout is not None:
             self.differs("timeout", f"timeout of {show(self.timeout)}: no limit in time, but {retries} retries")

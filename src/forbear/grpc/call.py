@@ -21,7 +21,7 @@ if TYPE_CHECKING:
             ...
 
         def call_verdict(self, judgement: Judgement, code: int, metadata: "Metadata" = ()) -> Verdict | None:
-            """Return the meaning of a call's end by its status code (a number), None for a success."""
+            """Return the verdict on the end of a call by its status code (a number), None for a success."""
             ...
 
         def verdict(
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
             headers: Mapping[str, str],
             body: Callable[[], bytes] | None = None,
         ) -> Verdict | None:
-            """Return the meaning of a response over HTTP, as `forbear.http.request.HttpService` does."""
+            """Return the verdict on a response over HTTP, as `forbear.http.request.HttpService` does."""
             ...
 
 

@@ -74,7 +74,10 @@ _SIGN = 1 << 63
 
 
 def parts(data: bytes) -> list[tuple[int, int | bytes]]:
-    """Return the fields of a message in order: the number of each, with an int or the bytes of a text or submessage."""
+    """Return the fields of a message in order, each as its number and its value.
+
+    The value is an int, or bytes for a text or a submessage.
+    """
     fields: list[tuple[int, int | bytes]] = []
     at = 0
     try:
@@ -98,7 +101,7 @@ def parts(data: bytes) -> list[tuple[int, int | bytes]]:
 
 
 def submessages(data: bytes, field: int) -> list[bytes]:
-    """Return the contents of a field of texts or messages."""
+    """Return the contents of every occurrence of a field that holds texts or messages."""
     return [value for number, value in parts(data) if number == field and isinstance(value, bytes)]
 
 

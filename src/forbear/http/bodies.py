@@ -41,8 +41,8 @@ def rewind(body: object, position: int) -> bool:
 class Recording:
     """The bytes that a one-shot stream has yielded so far, at most `limit` of them (default 8 MiB).
 
-    Only one attempt reads the stream: a new attempt cannot begin while an earlier one waits for a chunk, and once it
-    has begun, the earlier one can read no more.
+    Only one attempt reads the stream. A new attempt cannot begin while an earlier one waits for a chunk. Once the new
+    attempt has begun, the earlier one can read no more.
     """
 
     __slots__ = ("_attempts", "_chunks", "_is_read", "_limit", "_refusal", "_size")
@@ -77,7 +77,7 @@ class Recording:
             self._chunks.append(bytes(chunk))
 
     def fail(self, error: BaseException) -> None:
-        """Note that the stream raised `error` or was cancelled: the rest of the body is lost."""
+        """Record that the stream raised `error` or was cancelled: the rest of the body is lost."""
         how = "failed" if isinstance(error, Exception) else "was cancelled with the attempt that read it"
         self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
 
@@ -89,7 +89,7 @@ class Recording:
         return self._attempts, tuple(self._chunks)
 
     def _reading(self, attempt: int) -> "Self":
-        """Return a context manager for reading the next chunk; it notes if the stream fails.
+        """Return a context manager for reading the next chunk; it records a failure of the stream.
 
         Raises ValueError if a later attempt has begun, since this one would miss a chunk.
         """

@@ -1,4 +1,4 @@
-"""`Request`, the part of an HTTP request that services judge; what RFC 9110 §9.2 says of methods; `HttpService`."""
+"""`Request`, the part of an HTTP request that services judge; `HttpService`; RFC 9110's rules for methods (§9.2)."""
 
 from forbear.core.record import Record
 

@@ -51,7 +51,9 @@ def fields(event: Event) -> tuple[str, Fields]:
 
 
 def is_warning(event: Event) -> bool:
-    """Return whether an event is logged as a warning: retries and giving up are, late successes and conflicts not."""
+    """Return whether an event is logged as a warning: True for retries and giving up, False for late successes and
+    conflicts.
+    """
     return not (isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT))
 
 

@@ -51,7 +51,7 @@ class OpenTelemetry:
         self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
 
     def __call__(self, event: Event) -> None:
-        """Count an event; the last event of a run also makes its span."""
+        """Add an event to the metrics; the last event of a run also makes the run's span."""
         operation: _Attributes = {"forbear.operation": label_of(event.operation)}
         match event:
             case Failed():

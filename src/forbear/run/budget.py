@@ -25,7 +25,7 @@ if TYPE_CHECKING:
             ...
 
         def take(self, state: list[int], now: float) -> bool:
-            """Count a request to retry and return whether it is granted."""
+            """Count a request to retry and return whether the retry is granted."""
             ...
 
 

@@ -17,7 +17,9 @@ _READY, _STARTED, _ENTERED, _DONE = "ready", "started", "entered", "done"
 
 
 class _Block:
-    """The part that both forms share: hand the block's outcome to the run, and note whether another attempt follows."""
+    """The part that both forms share: report the block's outcome to the run, and record whether another attempt
+    follows.
+    """
 
     __slots__ = ("_run", "_delay", "_state")
 
@@ -109,7 +111,7 @@ class AsyncAttempts(_Block):
         return self
 
     async def _ask_budget(self) -> None:
-        """Await the budget's answer to the retry, and raise the error of the block again where it refuses."""
+        """Await the budget's decision on the retry; if it refuses, raise the error of the block again."""
         self._delay = await granted(self._delay)
         try:
             if self._delay is None:

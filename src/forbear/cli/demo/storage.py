@@ -55,9 +55,9 @@ class CountingRuntime(FastClock):
 
 
 def compare(seed: int, each: int, watch: Callable[[Snapshot], None]) -> "Iterator[tuple[str, Score, float]]":
-    """Let each contender perform `each` operations of every kind; yield its name, score and real seconds.
+    """Let each contender perform `each` operations of every kind. Yield each contender's name, score and real seconds.
 
-    `watch` is called ten times a second.
+    `watch` is called with a snapshot of the progress ten times a second.
     """
     for name in CONTENDERS:
         start = time.monotonic()

@@ -24,7 +24,7 @@ from forbear.testing.cloud.operations import SEND
 MIB = 1024 * 1024
 SIZE = 48 * MIB
 _BYTES_BEFORE_KILL = 31 * MIB + 200_000
-"""The bytes that reach the server before the kill, which so comes in the middle of a chunk."""
+"""The bytes that reach the server before the kill; the last of them are in the middle of a chunk."""
 _PIECE = 65_536
 _PATIENCE = 10.0
 _TICK = 0.001
@@ -35,8 +35,8 @@ class UploadResult:
     """The result of uploading a file of `size` bytes, as the server saw it.
 
     The server had `kept` bytes when the first process was dead. The second process began to send at byte `continued_at`
-    (None: it sent nothing). Both together sent `sent` bytes of data. The object now has so many `generations`. `equal`
-    says whether its CRC32C is that of the file. `codes` are the exit codes of the two processes.
+    (None: it sent nothing). Both together sent `sent` bytes of data. `generations` is the number of versions that the
+    object now has. `equal` is true if its CRC32C is the file's. `codes` are the exit codes of the two processes.
     """
 
     size: int
@@ -104,7 +104,7 @@ class _LimitedProxy:
         self._tasks = set[asyncio.Task[None]]()
 
     def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        """Serve a connection."""
+        """Pass a new connection's bytes between the client and the cloud, in a task of its own."""
         self._tasks.add(asyncio.ensure_future(self._serve(reader, writer)))
 
     async def lift_limit(self) -> None:

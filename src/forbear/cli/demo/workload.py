@@ -42,19 +42,19 @@ def workload(bucket: DemoBucket, seed: int, each: int) -> list[tuple[DemoOperati
 
 
 def media(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Upload an object in one request."""
+    """Return the operation that uploads an object in one request."""
     data = bucket.data(name, 8_000)
     return _media(name, data, data, condition)
 
 
 def stream(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Upload an object from a source that can be read once, such as a pipe."""
+    """Return the operation that uploads an object from a source that can be read once, such as a pipe."""
     data = bucket.data(name, 100_000)
     return _media(name, data, _one_shot(data), condition)
 
 
 def multipart(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Upload metadata and data in one request."""
+    """Return the operation that uploads metadata and data in one request."""
     data, line = bucket.data(name, 8_000), b"\r\n--demo"
     head = b"--demo\r\nContent-Type: application/json\r\n\r\n" + body({"name": name, "metadata": {"by": name}})
     content = b"".join((head, line, b"\r\nContent-Type: application/octet-stream\r\n\r\n", data, line, b"--\r\n"))
@@ -66,7 +66,7 @@ def multipart(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperati
 
 
 def resumable(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Upload an object in three chunks, each from the offset that the session reports."""
+    """Return the operation that uploads an object in three chunks, each from the offset that the session reports."""
     data = bucket.data(name, 2 * _CHUNK + 75_000)
     start = DemoRequest(name, "start", "POST", f"{UPLOAD}?uploadType=resumable&name={name}&{IF_ABSENT}")
 
@@ -86,7 +86,9 @@ def resumable(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def rivals(bucket: DemoBucket, name: str) -> tuple[DemoOperation, DemoOperation]:
-    """Overwrite an object without a condition, and let another writer overwrite it right after the first attempt."""
+    """Return two operations: a client overwrites an object without a condition, and another writer overwrites it right
+    after the client's first attempt.
+    """
     target, rival = f"{name}-shared", f"{name}-rival"
     bucket.put(target)
     data, newer = bucket.data(name, 8_000), bucket.data(rival, 8_000)
@@ -105,7 +107,7 @@ def rivals(bucket: DemoBucket, name: str) -> tuple[DemoOperation, DemoOperation]
 
 
 def download(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Read an object at once."""
+    """Return the operation that reads an object at once."""
     data = bucket.put(name, 30_000).data
 
     async def perform(send: Send) -> bytes:
@@ -115,7 +117,7 @@ def download(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def download_to_sink(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Read an object chunk by chunk into a sink, such as an open file."""
+    """Return the operation that reads an object chunk by chunk into a sink, such as an open file."""
     data = bucket.put(name, 200_000).data
 
     async def perform(send: Send) -> bytes:
@@ -127,7 +129,7 @@ def download_to_sink(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def listing(bucket: DemoBucket, name: str) -> DemoOperation:
-    """List the names of some objects, page by page."""
+    """Return the operation that lists the names of some objects, page by page."""
     names = [bucket.put(f"{name}-{number}", 10).name for number in range(2 * _PAGE + 1)]
 
     async def perform(send: Send) -> bytes:
@@ -146,7 +148,7 @@ def listing(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def metadata(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Change the metadata of an object."""
+    """Return the operation that changes the metadata of an object."""
     bucket.put(name)
     change, path = {"metadata": {"by": name}}, f"{OBJECTS}/{name}"
     proof = Proof(path, change) if condition else None
@@ -160,7 +162,7 @@ def metadata(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperatio
 
 
 def grant(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Add an entry to the access control list of an object. The API takes no condition here."""
+    """Return the operation that adds an entry to an object's access control list. The API takes no condition here."""
     bucket.put(name)
     content = body({"entity": "allUsers", "role": "READER"})
 
@@ -173,7 +175,7 @@ def grant(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def compose(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Join two objects into a new one, on condition that it is absent."""
+    """Return the operation that joins two objects into a new one, on condition that it is absent."""
     parts = [bucket.put(f"{name}-{number}") for number in range(2)]
     content = body({"sourceObjects": [{"name": part.name} for part in parts]})
     data = b"".join(part.data for part in parts)
@@ -182,7 +184,10 @@ def compose(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def append(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Append an object to another one without a condition. The other one is a source and the destination."""
+    """Return the operation that appends an object to another one without a condition.
+
+    The other object is both a source and the destination.
+    """
     whole, part = bucket.put(name), bucket.put(f"{name}-more")
     content = body({"sourceObjects": [{"name": whole.name}, {"name": part.name}]})
     request = DemoRequest(name, "write", "POST", f"{OBJECTS}/{name}/compose", content)
@@ -190,7 +195,7 @@ def append(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def copy(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Copy an object, on condition that the copy is absent."""
+    """Return the operation that copies an object, on condition that the copy is absent."""
     source = bucket.put(f"{name}-source")
     path = f"{OBJECTS}/{source.name}/copyTo/b/{BUCKET}/o/{name}?{IF_ABSENT}"
     request = DemoRequest(name, "write", "POST", path, proof=has_bytes(name, source.data))
@@ -198,20 +203,20 @@ def copy(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def rewrite(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Copy an object by rewriting it, without a condition."""
+    """Return the operation that copies an object by rewriting it, without a condition."""
     source = bucket.put(f"{name}-source")
     path = f"{OBJECTS}/{source.name}/rewriteTo/b/{BUCKET}/o/{name}"
     return writes(DemoRequest(name, "write", "POST", path), source.data, repeatable=False)
 
 
 def delete(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Delete an object, on condition that its generation is the expected one."""
+    """Return the operation that deletes an object, on condition that its generation is the expected one."""
     path, generation = f"{OBJECTS}/{name}", bucket.put(name).generation
     return _deletion(name, path, f"?ifGenerationMatch={generation}", lambda store: not exists(store, name))
 
 
 def create_bucket(_: DemoBucket, name: str) -> DemoOperation:
-    """Create a bucket. It is safe to repeat, for a name belongs to one bucket only."""
+    """Return the operation that creates a bucket. It is safe to repeat, because a name belongs to one bucket only."""
     labels = {"labels": {"by": name}}
     content, proof = body({"name": name, **labels}), Proof(f"{_BUCKETS}/{name}", labels)
     request = DemoRequest(name, "write", "POST", f"{_BUCKETS}?project=p", content, proof=proof)
@@ -219,13 +224,13 @@ def create_bucket(_: DemoBucket, name: str) -> DemoOperation:
 
 
 def delete_bucket(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Delete an empty bucket."""
+    """Return the operation that deletes an empty bucket."""
     bucket.store.create_bucket(name)
     return _deletion(name, f"{_BUCKETS}/{name}", "", lambda store: name not in store.buckets)
 
 
 def create_key(_: DemoBucket, name: str) -> DemoOperation:
-    """Create an HMAC key. Every call creates another one."""
+    """Return the operation that creates an HMAC key. Every execution creates another key."""
     email = f"{name}@p.iam.gserviceaccount.com"
     path = f"/storage/v1/projects/p/hmacKeys?serviceAccountEmail={email}"
 
@@ -236,7 +241,10 @@ def create_key(_: DemoBucket, name: str) -> DemoOperation:
 
 
 def create_notification(_: DemoBucket, name: str) -> DemoOperation:
-    """Create a notification. Every call creates another one, and then each event is delivered twice."""
+    """Return the operation that creates a notification.
+
+    Every execution creates another notification, and then each event is delivered twice.
+    """
     topic = "//pubsub.googleapis.com/projects/p/topics/t"
     content = body({"topic": topic, "payload_format": "NONE", "object_name_prefix": name})
 
@@ -248,7 +256,7 @@ def create_notification(_: DemoBucket, name: str) -> DemoOperation:
 
 
 def delete_notification(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Delete a notification."""
+    """Return the operation that deletes a notification."""
     number = str(bucket.store.next_id())
     bucket.store.bucket(BUCKET).notifications[number] = {"id": number}
     path = f"{_NOTIFICATIONS}/{number}"

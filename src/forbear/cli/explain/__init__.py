@@ -36,7 +36,7 @@ class _ExplainCommand(click.Command):
     """A command that leaves the words after curl or redis to parsers of their own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse our options, up to that word."""
+        """Parse forbear's own options, up to the word curl or redis; leave the words after it unparsed."""
         start = self._first_word(args)
         foreign = curl.is_curl(args[start:]) or args[start : start + 1] == ["redis"]
         if foreign and "--" not in args[:start]:
@@ -44,7 +44,7 @@ class _ExplainCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def _first_word(self, args: list[str]) -> int:
-        """Return the index of the first argument that is neither one of our options nor the value of one."""
+        """Return the index of the first argument that is neither an option of forbear nor the value of one."""
         with_value = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
         index = 0
         while index < len(args) and args[index].startswith("-"):
@@ -53,7 +53,7 @@ class _ExplainCommand(click.Command):
 
 
 class _ExplainOptions(TypedDict):
-    """The values of the options."""
+    """The values of the command's options."""
 
     headers: tuple[str, ...]
     data: tuple[str, ...]
@@ -84,9 +84,9 @@ class _ExplainOptions(TypedDict):
 def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
     """Say whether a request may be repeated, and why.
 
-    The request is a METHOD and a URL, or a curl command line (as words or quoted as one), or the word grpc, a method
-    and fields as NAME=VALUE, or the word redis and a command. Options of forbear come before the words curl and redis.
-    Nothing is sent, and no secret is printed.
+    The request is a METHOD and a URL, or a curl command line (as words or quoted as one). It may also be the word grpc,
+    a method and fields as NAME=VALUE, or the word redis and a command. Options of forbear come before the words curl
+    and redis. Nothing is sent, and no secret is printed.
 
     A HAR file holds many requests, which are listed worst first. `--operations` lists the known operations of a
     service, such as cloud_storage.json, iam or redis.
@@ -107,7 +107,7 @@ def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
 
 
 class _InputKind(Enum):
-    """The kinds of input: a description, and the options that go with it apart from `--json`."""
+    """A kind of input. Its value describes it, and lists the options that it accepts besides `--json`."""
 
     REQUEST = "a METHOD and a URL", "headers", "data", "data_binary", "service", "profile"
     CURL = "a curl line", "service", "profile"

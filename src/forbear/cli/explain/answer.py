@@ -72,7 +72,7 @@ class Answer:
     """The answer about one request.
 
     `title` and `request` name it, without parts that may be secret. `maybe_done` lists the responses that, on a later
-    attempt, may mean that an earlier one had worked. `remarks` are further sentences, `more` further JSON fields.
+    attempt, may mean that an earlier attempt worked. `remarks` are further sentences, `more` further JSON fields.
     """
 
     title: str

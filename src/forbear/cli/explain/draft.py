@@ -41,7 +41,7 @@ class Draft:
         self.headers.pop(name.strip().lower(), None)
 
     def data(self, text: str, *, files: bool = True, keep_line_ends: bool = False, joint: bytes = b"&") -> None:
-        """Add `text` to the body after `joint`.
+        """Append `text` to the body; `joint` separates it from what the body has already.
 
         With `files`, "@FILE" stands for the content of FILE, without its line ends unless `keep_line_ends`.
         """

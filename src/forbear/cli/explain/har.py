@@ -152,7 +152,7 @@ class JudgedRequest:
 
     @property
     def group(self) -> str:
-        """The name of its group."""
+        """The name of the group in which the request is listed."""
         judgement = self.judgement
         if judgement.repeatable:
             return "repeatable"
@@ -162,7 +162,7 @@ class JudgedRequest:
 
     @property
     def in_doubt(self) -> bool:
-        """Return whether the request may or may not have been executed."""
+        """Return whether it is unknown if the request was executed."""
         return self.recorded.status is None or (self.verdict is not None and self.verdict.effect is Effect.UNKNOWN)
 
 

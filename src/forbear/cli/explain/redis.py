@@ -1,4 +1,4 @@
-"""Redis commands: parse a command line, and say what follows each reply. Arguments are never printed."""
+"""Redis commands: parse a command line, and say what follows each error response. Arguments are never printed."""
 
 import re
 import shlex
@@ -21,7 +21,7 @@ REPLIES = (
     "READONLY", "MOVED", "ASK", "NOSCRIPT", "IOERR", "WRONGTYPE", "ERR", "OOM", "MISCONF", "NOAUTH", "NOPERM",
     "EXECABORT",
 )  # fmt: skip
-"""The codes of error replies. Most of them may answer any command, some only one."""
+"""The codes of error responses. Most of them may answer any command, some only one."""
 
 _ONLY_OF = {"NOSCRIPT": ("EVALSHA", "EVALSHA_RO"), "IOERR": ("MIGRATE",), "EXECABORT": ("EXEC",)}
 _CONFLICT = "nil, because a watched key changed"
@@ -73,7 +73,7 @@ def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]
 
 
 def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcome]:
-    """Return what follows each error reply to the first attempt, and a lost reply."""
+    """Return what follows each error response to the first attempt, and what follows a lost response."""
     outcomes = [outcome_of(NOT_SENT, NOT_EXECUTED, policy, judgement), outcome_of(LOST, TRANSIENT, policy, judgement)]
     for reply in REPLIES:
         if judgement.operation in _ONLY_OF.get(reply, (judgement.operation,)):

@@ -73,7 +73,7 @@ def print_json(name: str, entries: Sequence[TableEntry]) -> None:
 
 
 def either(conditions: Sequence[str]) -> str:
-    """Join conditions, any one of which is enough, in one text."""
+    """Join alternative conditions, any one of which is enough, in one text."""
     return ("; or " if any(", " in text or " and " in text for text in conditions) else " or ").join(conditions)
 
 

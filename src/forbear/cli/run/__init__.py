@@ -54,7 +54,7 @@ def command(
     quiet: bool,
     **options: Unpack[PolicyOptions],
 ) -> None:
-    """Run a program, and run it again if it fails in a way that may pass.
+    """Run a program, and run it again after a transient failure.
 
     At most 5 attempts, with waits of up to 1, 2, 4 and 8 s between them (full jitter), and no timeout.
 

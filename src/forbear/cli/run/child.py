@@ -13,7 +13,7 @@ from forbear.cli.run.stdin import DirectStdin, RecordedStdin
 CANNOT_RUN = 126
 NOT_FOUND = 127
 TIMED_OUT = 124
-"""The exit codes that shells and timeout(1) use."""
+"""The exit code for a program that ran into its time limit, as timeout(1) has it; the two above are those of shells."""
 
 _POLL = 0.02  # seconds between looks at processes that are not our own children
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h

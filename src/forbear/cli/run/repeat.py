@@ -113,7 +113,7 @@ def _wait(signals: Signals, delay: float, run: Run) -> int | None:
 
 
 class _Printer:
-    """Prints events of the run to stderr."""
+    """Prints the events of a run (retries, giving up) to stderr."""
 
     def __init__(self, attempts: int | None) -> None:
         self._of = "" if attempts is None else f" of {attempts}"

@@ -79,7 +79,10 @@ class RecordedStdin:
         return () if self._writer is None or self._sent == self._length else (self._writer,)
 
     def pump(self) -> None:
-        """Move data once a file of `reading` or `writing` is ready. Raises OSError if the stream is broken."""
+        """Move data between the stream, the record and the pipe.
+
+        Call it once a file of `reading` or `writing` is ready. Raises OSError if the stream is broken.
+        """
         if self._writer is None:
             return
         try:

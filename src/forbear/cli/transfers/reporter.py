@@ -122,12 +122,15 @@ def in_options(hint: str) -> str:
 
 
 def _names(error: str, name: str) -> bool:
-    """Return whether an error mentions the name of its item. A plain word may be part of the text by chance."""
+    """Return whether the text of an error mentions the item's name.
+
+    A name that is a plain word counts only where a colon follows it: the word may be part of the text by chance.
+    """
     return f" {name}: " in error or (name in error and not _WORD.fullmatch(name))
 
 
 def _tried(report: Report, error: str) -> str:
-    """Return the number of attempts, the time, and the most frequent failures unless `error` is the only one."""
+    """Return a text: the number of attempts, the time, and the most frequent failures unless `error` is the only one."""
     failures = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
     texts = [f"{text} ({count} times)" if count > 1 else text for text, count in failures]
     others = report.count - sum(count for _, count in failures)

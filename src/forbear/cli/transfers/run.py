@@ -139,7 +139,9 @@ def _leave_lost_terminals(terminals: Sequence[int]) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit at once: a thread may still wait for stdin or stdout, and a normal exit of Python would wait for it."""
+    """Exit at once: a thread may still wait for stdin or stdout, and a normal exit of Python would wait for that
+    thread.
+    """
     with suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)
@@ -221,7 +223,7 @@ def _endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContext
 
 @contextmanager
 def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Generator[str]:
-    """Run an embedded cloud with the buckets in `names`, yield its URL, and print at the end what it held."""
+    """Run an embedded cloud with the buckets in `names`, yield its URL, and print at the end what it contained."""
     from forbear.testing import cloud  # needs h11
 
     buckets = sorted({_bucket(name) for name in names if is_cloud(name)})
@@ -251,7 +253,7 @@ def _bucket(name: str) -> str:
 
 
 def _describe(bucket: str, sizes: dict[str, int]) -> None:
-    """Print what a bucket held: the number of objects, their size and the first names."""
+    """Print what a bucket contains: the number of objects, their size and the first names."""
     if not sizes:
         tell(f"{bucket} held nothing: an embedded cloud is empty when it starts")
         return

@@ -80,7 +80,7 @@ def _running_line(running: RunningItem, width: int) -> Text:
 
 
 def _retry(retry: LastRetry, now: float, width: int) -> Text:
-    """Return the line of a retry: always with the wait, then with as much of the reason and the name as fits."""
+    """Return the line about a retry: always with the wait, then with as much of the reason and the name as fits."""
     left = retry.due - now
     when = f", again in {left:.1f} s" if left > 0 else ", tried again"
     room = width - len(when)

@@ -118,7 +118,7 @@ class Statistics:
 
     @property
     def across(self) -> int:
-        """The bytes across, of finished and of running items."""
+        """The bytes transferred so far, of finished and of running items."""
         return max(self._finished + self._under_way, 0)
 
     @property
@@ -128,7 +128,7 @@ class Statistics:
 
     @property
     def share(self) -> float | None:
-        """The share of all bytes that is across, from 0 to 1; None while the total is unknown."""
+        """The share of all bytes that is transferred, from 0 to 1; None while the total is unknown."""
         size = self.size
         return min(self.across / size, 1.0) if size and self.is_planned else None
 

@@ -1,1 +1,4 @@
-"""What the adapters for httpx and httpx2 share. The two libraries have the same names, so neither is imported here."""
+"""The shared code of the adapters for httpx and httpx2.
+
+The two libraries have the same names, so neither is imported here.
+"""

@@ -42,7 +42,7 @@ Resp = TypeVar("Resp")
 
 
 class _Retrying(Generic[Transport, Req, Resp]):
-    """The options of a transport, and the transport that sends."""
+    """The base of both transports: the options, and the wrapped transport that sends each attempt."""
 
     _library: ClassVar[HttpxLibrary]
     _names: ClassVar[tuple[str, str]]
@@ -73,7 +73,7 @@ class _Retrying(Generic[Transport, Req, Resp]):
 
 
 class SyncRetrying(_Retrying[Transport, Req, Resp]):
-    """The sync transport."""
+    """The sync transport: it sends each request as often as its policy allows."""
 
     _names = ("BaseTransport", "HTTPTransport")
 
@@ -121,12 +121,12 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
         self._transport.__exit__(exc_type, exc_value, traceback)
 
     def close(self) -> None:
-        """Close the transport that sends."""
+        """Close the wrapped transport."""
         self._transport.close()
 
 
 class AsyncRetrying(_Retrying[Transport, Req, Resp]):
-    """The async transport."""
+    """The async transport: it sends each request as often as its policy allows."""
 
     _names = ("AsyncBaseTransport", "AsyncHTTPTransport")
 
@@ -174,5 +174,5 @@ class AsyncRetrying(_Retrying[Transport, Req, Resp]):
         await self._transport.__aexit__(exc_type, exc_value, traceback)
 
     async def aclose(self) -> None:
-        """Close the transport that sends."""
+        """Close the wrapped transport."""
         await self._transport.aclose()

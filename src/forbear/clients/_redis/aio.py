@@ -14,7 +14,7 @@ from forbear.run.switch import is_off
 
 
 class AsyncTransactionsMixin(LibraryTransactions):
-    """`transaction()` of asyncio clients."""
+    """Gives asyncio clients a `transaction()` that retries."""
 
     settings: RedisSettings
     _pipeline: Callable[..., Any]

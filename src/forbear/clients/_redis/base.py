@@ -89,8 +89,8 @@ S = TypeVar("S", bound=PubSubBase)
 class Setup:
     """The settings of a client for one server or a cluster.
 
-    `_once` returns the options by which the library sends everything once. A client `_interrupts` its attempts at the
-    attempt timeout, or has sockets that give up by then.
+    `_once` returns the options by which the library sends everything once. `_interrupts` is true if the client
+    interrupts an attempt at the attempt timeout; otherwise its sockets time out by then.
     """
 
     settings: RedisSettings
@@ -150,7 +150,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         )
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> P:
-        """Return a pipeline whose commands are repeated together, if all of them may be."""
+        """Return a pipeline. A failure sends all its commands again together, if all of them may be repeated."""
         return self._pipeline(self.settings, transaction, shard_hint)
 
     def _pipeline(self, settings: RedisSettings, transaction: bool, shard_hint: Any) -> P:

@@ -14,7 +14,7 @@ from forbear.run.switch import is_off
 
 
 class TransactionsMixin(LibraryTransactions):
-    """`transaction()` of sync clients."""
+    """Gives sync clients a `transaction()` that retries."""
 
     settings: RedisSettings
     _pipeline: Callable[..., Any]

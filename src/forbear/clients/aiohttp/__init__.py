@@ -19,7 +19,7 @@ from forbear.policy import Policy
 from forbear.run.switch import is_off
 
 _let_out: ContextVar[tuple[ClientRequest, Exception] | None] = ContextVar("forbear_aiohttp_let_out", default=None)
-"""The request whose error aiohttp is about to answer by sending another one like it."""
+"""A failed request and its error, from the moment when forbear gives up on it: aiohttp may send it again by itself."""
 
 
 class RetryMiddleware:
@@ -84,7 +84,7 @@ class RetryMiddleware:
 def _stop_second(request: ClientRequest) -> None:
     """Raise the previous request's error if `request` is aiohttp's own repeat of that request.
 
-    Nothing public says so. But both requests of one call share a timer, and a timer serves one call.
+    No public attribute shows such a repeat. But both requests of one call share a timer, and a timer serves one call.
     """
     last = _let_out.get()
     if last is None:

@@ -17,7 +17,7 @@ from forbear.http.bodies import position
 
 
 class Reusable:
-    """A payload that can be written again while it says so: a form, or a file, which is rewound to where it was."""
+    """A payload that can be written again: a form, or a file, which is rewound to its first position."""
 
     once = False
     failed = False
@@ -27,7 +27,7 @@ class Reusable:
         self._content: bytes | None = None
 
     def why_not_again(self) -> str | None:
-        """Return why it cannot be sent again, None if it can.
+        """Return the reason why the payload cannot be sent again, None if it can.
 
         A file may have been closed or be a pipe, and a part of a form may be readable only once.
         """
@@ -38,7 +38,7 @@ class Reusable:
         return None
 
     async def content(self) -> bytes:
-        """Return the whole body, from which a session's missing part is taken."""
+        """Return the whole body as bytes; an upload session gets the part of them that it lacks."""
         if self._content is None:
             self._content = await self.in_turn.as_bytes()
         return self._content
@@ -57,7 +57,7 @@ class InTurn(Payload):
         self._reading: asyncio.Task[None] | None = None
 
     def is_spent(self) -> bool:
-        """Return whether it cannot be read from its start again; a file that is being read is not checked."""
+        """Return whether the payload cannot be read from its start again; a file that is being read is not checked."""
         if self.consumed or not self._rewinds:
             return True
         return not self._is_read and not all(map(_rewinds, self._parts))
@@ -67,12 +67,15 @@ class InTurn(Payload):
         return self._reading is not None and not self._reading.done()
 
     async def _free(self) -> None:
-        """Wait until no attempt reads it."""
+        """Wait until no attempt reads the payload."""
         while (reading := self._reading) is not None and not reading.done():
             await asyncio.wait({reading})
 
     async def write_with_length(self, writer: Any, content_length: int | None) -> None:
-        """Write it for one attempt. If the attempt is cancelled, its thread ends by itself and sends nothing."""
+        """Write the payload for one attempt.
+
+        If the attempt is cancelled, its thread ends by itself and sends nothing.
+        """
         await self._free()
         self.is_begun = True
         gate: Any = _Gate(writer)
@@ -92,15 +95,15 @@ class InTurn(Payload):
             del reading  # or the traceback of its error would lead back to it
 
     async def write(self, writer: Any) -> None:
-        """Write it for one attempt, without a limit of length."""
+        """Write the payload for one attempt, without a limit of length."""
         await self.write_with_length(writer, None)
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return it as text."""
+        """Return the payload as text."""
         return self._payload.decode(encoding, errors)
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        """Return it as bytes."""
+        """Return the payload as bytes."""
         await self._free()
         return await self._payload.as_bytes(encoding, errors)
 
@@ -179,6 +182,6 @@ def _rewinds(part: Payload) -> bool:
 
 
 def _observe(reading: "asyncio.Task[None]") -> None:
-    """Retrieve the error of an attempt that nobody awaits, because asyncio would log it."""
+    """Retrieve the error of an abandoned attempt, because asyncio would log it otherwise."""
     if not reading.cancelled():
         reading.exception()

@@ -67,7 +67,7 @@ def _passed(error: Exception, module: str, function: str) -> bool:
 
 
 def is_sent_again(request: aiohttp.ClientRequest, error: Exception) -> bool:
-    """Return whether aiohttp sends the request again after an error, which it blames on a stale connection."""
+    """Return whether aiohttp itself repeats the request after this error, as if a stale connection caused it."""
     if isinstance(error, _UNSENT) or not isinstance(error, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError):
         return False
     body = request.body
@@ -78,7 +78,10 @@ _IN_MEMORY = (bytes, BytesPayload)
 
 
 class AiohttpPort(HttpCall):
-    """How aiohttp sends one request, varies it and sends it again. The session's own request is changed in place."""
+    """The port of aiohttp: it sends one request, varies it and sends it again.
+
+    It changes the session's own request in place.
+    """
 
     __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_outcome", "_replaced", "_request", "_url")
 
@@ -147,7 +150,9 @@ class AiohttpPort(HttpCall):
         return response.status
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
-        """Return the headers of a response, found in any case. A body that is decoded gets no ranges and no length."""
+        """Return the headers of a response; names are found in any case. If aiohttp decodes the body, the headers about
+        ranges and length are left out.
+        """
         original = response.headers
         waits = original.getall("retry-after", [])
         is_coded = bool(coding(original))
@@ -216,6 +221,6 @@ class AiohttpPort(HttpCall):
 
 
 async def _hang_up(connection: Connection | None) -> None:
-    """Close the connection of a response that the caller goes on reading, so that the response itself stays open."""
+    """Close the connection of a response, but leave the response open, because the caller goes on reading it."""
     if connection is not None:
         connection.close()

@@ -78,7 +78,7 @@ def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:
 
 
 class Continued(StreamReader):
-    """The body of a response that is continued in further ones: `reader` yields it, beginning with `first`."""
+    """The body of a response, continued by further responses: `reader` yields it, beginning with that of `first`."""
 
     __slots__ = ("_close", "_first", "_reader")
 
@@ -90,7 +90,9 @@ class Continued(StreamReader):
         self._close = close
 
     def set_exception(self, exc: BaseException, *args: Any, **kwargs: Any) -> None:
-        """End the body, as releasing the response does; the response that is being read is closed."""
+        """End the body with an error and close the response that is being read; aiohttp calls it on releasing a
+        response.
+        """
         super().set_exception(exc, *args, **kwargs)
         self._close()
 
@@ -108,7 +110,7 @@ class Continued(StreamReader):
 
 
 class _Idle(BaseProtocol):
-    """The connection of a body that is not read from one: reading cannot be paused."""
+    """A stand-in for the connection of a body that forbear feeds: its reading cannot be paused."""
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
 """Find the call of google-cloud-storage that a request belongs to, and read its `retry=` from the stack.
 
-The client keeps the `retry=` of a call in variables of the functions below and does not pass it to its session, so an
+The client keeps the `retry=` of a call in variables of the functions below and does not pass it to its session. So an
 adapter can learn it only from the stack. The stack is read; nothing is changed. Importing this module fails if a
 version of the client keeps it elsewhere: otherwise a call whose retries are off might be repeated unnoticed.
 """

@@ -1,9 +1,9 @@
 """Find the request that a call of google-cloud-storage sends or sent, and judge it and its errors.
 
 A request is taken from the arguments of the call, from the failed attempt's error, or from the function that sends an
-upload; nothing is guessed from the name of a method. A failed chunk of a resumable upload is never sent again blindly:
-its session is asked how much it has, and only the rest is sent. A function that keeps its request elsewhere is not
-continued.
+upload. Nothing is guessed from the name of a method. A failed chunk of a resumable upload is never sent again blindly:
+forbear queries the session for the bytes it has, and sends only the rest. A function that keeps its request elsewhere
+is not continued.
 """
 
 import json
@@ -107,18 +107,20 @@ class Sending:
         )
 
     def can_resume(self) -> bool:
-        """Return whether the request is a chunk that can be continued after its session was asked."""
+        """Return whether the request is a chunk that can be continued after a query of its session."""
         if self._session is None:
             chunk = Chunk.of(self.request) if hasattr(self._names["self"], "_process_resumable_response") else None
             self._session = None if chunk is None else ChunkSession(chunk)
         return self._session is not None
 
     def has_got_on(self) -> bool:
-        """Return whether the session has made progress since the last call."""
+        """Return whether the session has received more bytes since the last call."""
         return self._session is not None and self._session.has_got_on()
 
     def resume(self) -> Any:
-        """Ask the session how much it has, send the rest of the chunk, and return the response in the client's form."""
+        """Query the session for the bytes it has, send the rest of the chunk, and return the response in the client's
+        form.
+        """
         session: Any = self._session
         response = self._send(session.ask(RECOMMENDED, self.request))
         headers = {name.lower(): value for name, value in response.headers.items()}

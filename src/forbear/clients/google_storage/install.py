@@ -41,7 +41,7 @@ def install(client: C, policy: Policy | None = None) -> C:
     host, emulators included.
 
     A call is sent once if its `retry=` is None (by default or by the caller), or a ConditionalRetryPolicy whose
-    condition does not hold; its errors are those of the plain client. With any other `retry=`, `policy` decides, and
+    condition does not hold. Its errors are those of the plain client. With any other `retry=`, `policy` decides, and
     Google's loops end after their first attempt. Giving up raises a `google.api_core.exceptions.RetryError` whose
     `cause` is the original error, with a note and a report. Errors that no loop would repeat are raised unchanged.
 

@@ -96,7 +96,9 @@ class Retry(api_retry.Retry):
         return self._with(timeout=deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries other errors. Which operations may be repeated does not change."""
+        """Return a copy that retries the errors that `predicate` accepts. The operations that may be repeated stay the
+        same.
+        """
         return self._with(predicate=predicate)
 
     def with_delay(
@@ -109,7 +111,7 @@ class Retry(api_retry.Retry):
     def with_repeatable(self, repeatable: bool) -> Self:
         """Return a copy for which every call may be repeated, whatever the table says: you know that it does no harm.
 
-        Chunks of a resumable upload are continued in any case, after their session was asked how much it has.
+        Chunks of a resumable upload are continued in any case, after a query for the bytes that the session has.
         """
         check.flag("repeatable", repeatable)
         changed = self._with()
@@ -211,7 +213,7 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
         return self._with(self.retry_policy.with_timeout(deadline))
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries other errors."""
+        """Return a copy that retries the errors that `predicate` accepts."""
         return self._with(self.retry_policy.with_predicate(predicate))
 
     def with_delay(

@@ -1,6 +1,6 @@
-"""The interceptor for sync channels, and what both kinds of interceptor read of a call's details.
+"""The interceptor for sync channels, and functions with which both kinds of interceptor read a call's details.
 
-A call is sent again only while the caller has received nothing of it, and only if its requests can be had again: a
+A call is sent again only while the caller has received nothing of it, and only if its requests can be read again: a
 message, or a list of messages. An iterator of messages can be read only once, so its call is sent once.
 """
 
@@ -76,20 +76,20 @@ class RetryInterceptor(
     def intercept_unary_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:
-        """Send a message for a message."""
+        """Send one request message and return one response message, with retries."""
         return self._send(continuation, client_call_details, request, lambda: request)
 
     def intercept_unary_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:
-        """Send a message for a stream."""
+        """Send one request message and return a stream of responses, with retries until the first response arrives."""
         rpc = self._rpcs[name_of(client_call_details)]
         return _Responses(rpc, continuation, client_call_details, request, lambda: request)
 
     def intercept_stream_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
-        """Send a stream for a message."""
+        """Send a stream of requests and return one response message, with retries if the stream is a list or tuple."""
         if not comes_again(request_iterator):
             return self._send_once(continuation, client_call_details, request_iterator)
         return self._send(continuation, client_call_details, first_of(request_iterator), lambda: iter(request_iterator))
@@ -97,7 +97,7 @@ class RetryInterceptor(
     def intercept_stream_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
-        """Send a stream for a stream."""
+        """Send a stream of requests and return a stream of responses; the rules of both streams apply to retries."""
         rpc = self._rpcs[name_of(client_call_details)]
         if not comes_again(request_iterator):
             return _Responses(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
@@ -133,7 +133,8 @@ class RetryInterceptor(
 
 
 class _Responses:
-    """A stream of responses that is opened again until its first response arrives; the rest is that of the call.
+    """A stream of responses that is opened again until its first response arrives; later responses come from the call
+    unchanged.
 
     `stuck` says why it cannot be opened again.
     """
@@ -181,7 +182,7 @@ class _Responses:
                 return response
 
     def cancel(self) -> Any:
-        """Cancel the call, and any that would follow it."""
+        """Cancel the call, and prevent further attempts."""
         self._cancelled.set()
         return self._call.cancel()
 

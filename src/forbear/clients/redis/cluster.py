@@ -74,7 +74,7 @@ class AsyncRedisCluster(  # type: ignore[misc]
 
 
 def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any], object]) -> P:
-    """Return the pipeline, which executes from now on by `strategy`."""
+    """Set `strategy` as the way in which the pipeline executes, and return the pipeline."""
     changed: Any = pipe
     changed.state = PipelineState(settings, WatchError)
     changed._execution_strategy = strategy(pipe)

@@ -65,7 +65,7 @@ _LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 
 class RequestsPort(HttpCall):
-    """How requests sends one request, varies it and sends it again."""
+    """The port of requests: it sends one request, varies it and sends it again."""
 
     __slots__ = ("_request", "_send", "_timeout")
 

@@ -105,7 +105,7 @@ class AsyncReader(Generic[R]):
             await self._close()
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
-        """Raise the client's error for a continued body of the wrong length; None is its end."""
+        """Raise the client's error if a continued body ends with the wrong length."""
         wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
         if wrong is not None:
             raise self._port.broken(wrong)
@@ -157,7 +157,7 @@ class AsyncReader(Generic[R]):
 
 
 class _Nothing:
-    """An empty body. It is no generator, because trio warns of one that is not read to its end."""
+    """An empty body. It is not a generator, because trio warns of a generator that is not read to its end."""
 
     def __aiter__(self) -> Self:
         return self
@@ -167,7 +167,7 @@ class _Nothing:
 
 
 async def _leave(chunks: AsyncIterator[bytes]) -> None:
-    """Close an async generator before its end; trio warns of one that is not closed."""
+    """Close an async generator before its end; trio warns of one that stays open."""
     if isinstance(chunks, AsyncGeneratorType) and chunks.ag_frame is not None:  # None once it is exhausted
         with suppress(RuntimeError):  # another task is reading it, and will find the response closed
             await chunks.aclose()

@@ -87,7 +87,8 @@ class HttpCall(ABC):
     def _open(self) -> Exchange:
         """Return the exchange of the request, and set its body and its token.
 
-        Here alone is decided whether a request needs a token, which one, and whether that makes it repeatable.
+        Only this method decides whether a request needs an idempotency token, which one, and whether that makes it
+        repeatable.
         """
         options, method, headers = self._options, self._method, self._headers()
         host, target = self._target()

@@ -1,8 +1,8 @@
 """Continue the body of a GET that broke, or start over; two different responses are never mixed.
 
-If the response has a validator, the rest is requested with `Range`. If that is impossible, or brings another object,
-the download starts over: the whole is requested again, and the bytes that were handed out are skipped. They must be the
-same, by their validator or by their hash.
+If the response has a validator, the rest is requested with `Range`. If that is impossible, or the response is about
+another object, the download starts over. It requests the whole object again and skips the bytes that the caller has
+already. Those bytes must be the same, by their validator or by their hash.
 """
 
 from hashlib import sha256
@@ -31,10 +31,10 @@ KEPT = 1024 * 1024
 
 
 class HandedOut:
-    """The bytes of a body that were handed out: their number, and proof that other bytes are the same.
+    """The bytes of a body that the caller has received: their number, and proof that other bytes are the same.
 
-    `status` and `headers` (lower-case names) are those of the response. Of a long body only a hash is kept, and nothing
-    if the validator of the response is the proof.
+    `status` and `headers` (lower-case names) are the response's. Of a long body only a hash is kept, and nothing if the
+    validator of the response is the proof.
     """
 
     __slots__ = ("count", "_hash", "_headers", "_kept", "_status")
@@ -47,7 +47,7 @@ class HandedOut:
         self._hash: _Hash | None = None
 
     def add(self, chunk: bytes) -> None:
-        """Add the next bytes."""
+        """Add bytes that the caller receives next."""
         self.count += len(chunk)
         if self._kept is not None:
             self._kept.append(chunk)
@@ -106,7 +106,7 @@ class Download:
         self._why_not: str | None = None  # why nothing can
 
     def finished(self) -> None:
-        """Tell the policy's listener and budget that the body is complete."""
+        """Notify the policy's listener and the budget that the body is complete."""
         self._run.succeeded()
 
     def broken(self, error: Exception, verdict: "Verdict") -> float | None:
@@ -187,7 +187,7 @@ class Download:
         return chunk[shared:]
 
     def measure(self, received: int, *, ended: bool) -> str | None:
-        """Return why `received` bytes contradict the length in the last response, None if they agree."""
+        """Return the reason why `received` bytes contradict the length in the last response, None if they agree."""
         if self._end is None or received == self._end or (received < self._end and not ended):
             return None
         if received < self._end:

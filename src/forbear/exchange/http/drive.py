@@ -96,7 +96,7 @@ class Reader(Generic[R]):
         self._close()
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
-        """Raise the client's error for a continued body of the wrong length; None is its end."""
+        """Raise the client's error if a continued body ends with the wrong length."""
         wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
         if wrong is not None:
             raise self._port.broken(wrong)

@@ -40,7 +40,7 @@ class Exchange:
     collector.
 
     A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
-    made progress: the time that its bytes take says nothing about the outage.
+    received more bytes. The time that sending takes says nothing about the outage.
     """
 
     __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_keyed",
@@ -180,17 +180,17 @@ class Exchange:
 
     @property
     def unsafe(self) -> str:
-        """Why the request may not be executed twice, and the cure if there is one."""
+        """The reason why the request may not be executed twice, and the cure if there is one."""
         return why_not(self.judgement, "the request")
 
     @property
     def stuck(self) -> str | None:
-        """Why the request's own body cannot be sent again, None if it can."""
+        """The reason why the request's own body cannot be sent again, None if it can."""
         return self._body.why_not_again()
 
     @property
     def operation(self) -> str:
-        """The name for reports and events."""
+        """The name of the operation, for reports and events."""
         request = self.request
         return (
             self.policy.name

@@ -1,9 +1,9 @@
 """The contract of an HTTP adapter: how one client sends one request, and how it reads the response.
 
 `Port` is for sync clients and `AsyncPort` for async ones. A new adapter derives its port from `HttpCall`
-(`exchange/http/call.py`), which does what all have in common, and adds what is specific to its client: the request's
-target, headers and body, `first`, `send`, `chunks`, `settle`, `close`, `verdict` and `broken`. It calls `drive` with
-the port for every request. forbear.clients.requests is a model.
+(`exchange/http/call.py`), which does what all have in common. It adds the request's target, headers and body, and
+`first`, `send`, `chunks`, `settle`, `close`, `verdict` and `broken`. It calls `drive` with the port for every request.
+forbear.clients.requests is a model.
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping
@@ -19,7 +19,7 @@ R_contra = TypeVar("R_contra", contravariant=True)
 
 
 class _Request(Protocol[R_contra]):
-    """What sync and async ports share."""
+    """The members that sync and async ports share."""
 
     @property
     def start(self) -> Start:
@@ -54,7 +54,7 @@ class _Request(Protocol[R_contra]):
 
 
 class Sender(_Request[R], Protocol[R]):
-    """How a sync client sends one request."""
+    """The part of a sync port that sends one request."""
 
     def first(self) -> R:
         """Send the caller's request unchanged."""
@@ -74,7 +74,7 @@ class Sender(_Request[R], Protocol[R]):
 
 
 class Port(Sender[R], Protocol[R]):
-    """How a sync client sends one request and reads the body of its response."""
+    """A sync port: it sends one request and reads the body of its response."""
 
     def chunks(self, response: R) -> Iterator[bytes]:
         """Return the body of a response as it arrives, without decoding it."""
@@ -86,7 +86,7 @@ class Port(Sender[R], Protocol[R]):
 
 
 class AsyncSender(_Request[R], Protocol[R]):
-    """How an async client sends one request."""
+    """The part of an async port that sends one request."""
 
     async def first(self) -> R:
         """Send the caller's request unchanged."""
@@ -106,7 +106,7 @@ class AsyncSender(_Request[R], Protocol[R]):
 
 
 class AsyncPort(AsyncSender[R], Protocol[R]):
-    """How an async client sends one request and reads the body of its response."""
+    """An async port: it sends one request and reads the body of its response."""
 
     def chunks(self, response: R) -> AsyncIterator[bytes]:
         """Return the body of a response as it arrives, without decoding it."""

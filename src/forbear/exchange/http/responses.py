@@ -30,8 +30,8 @@ def is_bodiless(method: str, status: int) -> bool:
 def is_read_at_once(method: str, status: int, headers: "Mapping[str, str]") -> bool:
     """Return whether a response is a short success of a write.
 
-    If its body breaks, it breaks while it is read at once. The body of a read is continued instead. Names of headers
-    are found in any case.
+    If such a body breaks, it breaks before the caller gets the response. The body of a read is continued instead. Names
+    of headers are found in any case.
     """
     if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers or is_bodiless(method, status):
         return False

@@ -1,6 +1,6 @@
 """Continue a chunk of a resumable upload whose outcome is unknown.
 
-Ask the session how much it has, then send only the rest.
+Query the session for the bytes it has, then send only the rest.
 
 Source: the resumable upload protocol of Cloud Storage.
 """
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Chunk:
-    """One chunk: the bytes from `start` up to `end`, out of `total` ("*" if that is unknown).
+    """One chunk of an upload: the bytes from `start` up to `end`, out of `total` ("*" if that is unknown).
 
     `end` is None for a whole object of unknown length.
     """
@@ -42,14 +42,14 @@ class Chunk:
         return cls(part.first, part.last + 1, "*" if part.total is None else str(part.total))
 
     def question(self) -> Send:
-        """Return the request that asks the session how much it has."""
+        """Return the status query: the request that asks the session how many bytes it has."""
         return Send({"content-range": f"bytes */{self.total}", "content-length": "0"}, skip=None)
 
     def rest(self, status: int, headers: "Mapping[str, str]") -> Send | None:
-        """Return what to send after the answer to the question, None if the caller gets that answer.
+        """Return the request to send after the response to the status query, None if the caller gets that response.
 
-        The caller gets it when the upload is complete, when the session has all of this chunk, and when the session
-        lacks earlier bytes, which only the caller can send again.
+        The caller gets it when the upload is complete, or when the session has all of this chunk. The caller also gets
+        it when the session lacks earlier bytes, which only the caller can send again.
         """
         if status != 308:
             return None
@@ -69,7 +69,7 @@ def _stored(named: str) -> int:
 
 
 class ChunkSession:
-    """The session of a chunk; `asking` is the judgement on the question that was sent, None if none was."""
+    """The session of a chunk; `asking` is the judgement on the last status query, None if none was sent."""
 
     __slots__ = ("asking", "_chunk", "_got_on", "_stored")
 
@@ -80,13 +80,13 @@ class ChunkSession:
         self._got_on = False
 
     def ask(self, service: "HttpService", request: "Request") -> "Send":
-        """Return the question how much the session has, after `request` or an earlier question failed."""
+        """Return the status query to send after `request` or an earlier status query failed."""
         question = self._chunk.question()
         self.asking = service.classify(request.replace(headers={**request.headers, **question.headers}, body=b""))
         return question
 
     def answered(self, status: int, headers: "Mapping[str, str]") -> "Send | None":
-        """Return what to send after a response, None if the caller gets the response."""
+        """Return the request to send after a response, None if the caller gets the response."""
         rest = None if self.asking is None else self._chunk.rest(status, headers)
         if rest is not None:
             stored = rest.skip or 0
@@ -96,6 +96,6 @@ class ChunkSession:
         return rest
 
     def has_got_on(self) -> bool:
-        """Return whether the session has made progress since the last call."""
+        """Return whether the session has received more bytes since the last call."""
         got_on, self._got_on = self._got_on, False
         return got_on

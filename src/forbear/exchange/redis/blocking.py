@@ -49,9 +49,9 @@ def _timeout(command: Sequence[Argument]) -> tuple[int, float]:
 
 @contextmanager
 def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """Let an open connection wait for the response as much longer as the server may block the command.
+    """Let an open connection wait longer for a response, by the seconds that the server may block the command.
 
-    A client that gave up earlier would lose what the server takes from a list for it.
+    A client that gave up earlier would lose the element that the server takes from a list for it.
     """
     seconds = blocked_for(command)
     if seconds == 0 or getattr(connection, "_sock", None) is None:
@@ -69,7 +69,7 @@ def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[No
 
 @contextmanager
 def alonger_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """Do the same for a connection of asyncio, which keeps its timeout itself."""
+    """The asyncio form of `longer_timeout`; an asyncio connection keeps its timeout itself."""
     seconds = blocked_for(command)
     own = connection.socket_timeout
     connection.socket_timeout = None if seconds is None or own is None else own + seconds

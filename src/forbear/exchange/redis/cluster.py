@@ -1,7 +1,7 @@
 """Commands and pipelines on a cluster, sync and asyncio: send again only the commands that failed, each by itself.
 
-The libraries send again whatever of a pipeline was lost or redirected, INCR too. Here the table decides which commands
-may follow, and each of them then goes its own way through the cluster.
+The libraries send every lost or redirected command of a pipeline again, even INCR. Here the table decides which
+commands may be sent again, and each of them is then sent through the cluster by itself.
 """
 
 from collections import Counter
@@ -29,7 +29,7 @@ _WORTH_RETRYING = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
 class _Nodes(list[object]):
-    """The nodes that the attempt under way has gone to; a `with` block is one attempt."""
+    """The nodes to which the current attempt has sent commands; a `with` block is one attempt."""
 
     def __enter__(self) -> None:
         self.clear()
@@ -43,14 +43,14 @@ _nodes: ContextVar[_Nodes | None] = ContextVar("forbear_nodes", default=None)
 
 
 def visited(node: object) -> None:
-    """Record that the attempt under way goes to `node`: what one node refused another may have executed."""
+    """Record that the current attempt sends to `node`: one node may execute a command that another node refused."""
     nodes = _nodes.get()
     if nodes is not None:
         nodes.append(node)
 
 
 def send(settings: RedisSettings, attempt: Callable[[], T], command: Command) -> T:
-    """Send one command to as many nodes as it is for, as often as the policy allows, and return the response."""
+    """Send one command to all nodes it is meant for, as often as the policy allows, and return the response."""
     nodes = _Nodes()
 
     def once() -> T:
@@ -61,7 +61,7 @@ def send(settings: RedisSettings, attempt: Callable[[], T], command: Command) ->
 
 
 async def asend(settings: RedisSettings, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
-    """Do the same for asyncio."""
+    """The asyncio form of `send`."""
     nodes = _Nodes()
 
     async def once() -> T:
@@ -87,7 +87,8 @@ def execute(
     *,
     raise_on_error: bool,
 ) -> list[Any]:
-    """Send the commands of a pipeline to their nodes and return the responses, in which errors stay unless raised.
+    """Send the commands of a pipeline to their nodes and return the responses; errors stay among them unless they are
+    to be raised.
 
     `send_all(stack, ...)` is the library's own sending, without redirections; `send_one(*args, **options)` sends one
     command through the cluster.
@@ -117,7 +118,7 @@ async def aexecute(
     *,
     raise_on_error: bool,
 ) -> list[Any]:
-    """Do the same for asyncio; `client` is forbear's, so its `execute_command` decides by the table itself."""
+    """The asyncio form of `execute`; `client` is forbear's, so its `execute_command` decides by the table itself."""
     stack: list[Any] = []
 
     async def attempt() -> None:
@@ -158,7 +159,7 @@ def repair(settings: RedisSettings, stack: Sequence[Queued], send_again: Callabl
 async def arepair(
     settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], Awaitable[object]]
 ) -> None:
-    """Do the same for asyncio."""
+    """The asyncio form of `repair`."""
     plan = _plan(settings, stack, awaits=True)
     if plan is None:
         return None
@@ -206,7 +207,7 @@ def _plan(
 
 
 def _annotate(stack: Sequence[Queued], run: CommandRun) -> None:
-    """Let every error tell why nothing is sent again: the first is raised, whichever was decisive."""
+    """Add a note to every error that says why nothing is sent again, because the first error is raised in any case."""
     for queued in stack:
         error = queued.result
         if run.report is not None and isinstance(error, Exception) and report(error) is None:

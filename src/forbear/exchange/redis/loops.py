@@ -34,7 +34,7 @@ def send(
     """Call `attempt(*args, **options)` as often as the policy allows and return what it returns.
 
     `describe(sent)` returns the description of what is sent; it is called only after an attempt has failed. The
-    arguments of the attempt come separately, since a partial for each command would cost time.
+    arguments of the attempt are separate parameters, because making a partial for each command would cost time.
     """
     policy = settings.policy
     if policy is None:
@@ -71,7 +71,7 @@ async def asend(
     options: Mapping[str, Any] = _NONE,
     blocked_for: Callable[[S], float | None] = lambda _: 0.0,
 ) -> T:
-    """Do the same for asyncio, each attempt within the attempt timeout.
+    """The asyncio form of `send`; each attempt is limited by the attempt timeout.
 
     `blocked_for(sent)` returns the seconds that the server may block the command, which are added to the attempt
     timeout; None for no limit.
@@ -133,7 +133,7 @@ def listen(settings: RedisSettings, attempt: Callable[[], T]) -> T:
 
 
 async def alisten(settings: RedisSettings, attempt: Callable[[], Awaitable[T]]) -> T:
-    """Do the same for asyncio."""
+    """The asyncio form of `listen`."""
     policy, run = settings.policy, None
     while True:
         try:
@@ -198,8 +198,8 @@ class CommandRun:
     def policy_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the policy's verdict on an error, which overrules `verdict` unless that is a conflict.
 
-        The service's own policy leaves `verdict` as it is. Any policy may call an error transient of which the client
-        proves that nothing was executed; the proof stays.
+        The service's own policy leaves `verdict` as it is. If the client proves that nothing was executed and the
+        policy calls the error transient, the verdict stays NOT_EXECUTED.
         """
         if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
             return verdict
@@ -226,7 +226,7 @@ class CommandRun:
         )
 
     def succeeded(self) -> None:
-        """Tell the budget and the listener of a success."""
+        """Notify the budget and the listener of a success."""
         self._run.succeeded()
 
     def returned(self, value: object) -> float | None:

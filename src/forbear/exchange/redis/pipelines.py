@@ -1,4 +1,4 @@
-"""Pipelines, sync and asyncio: send what they have queued, or a command at once, as often as it may be sent."""
+"""Pipelines, sync and asyncio: send the queued commands, or one command at once, as often as the policy allows."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ from forbear.services.redis.words import Command
 class PipelineState:
     """The state that forbear keeps for one pipeline; `conflict` is the library's WatchError.
 
-    `loop` is the loop under WATCH that the caller may run with the pipeline. `cycle` is the cycle under way while
-    forbear itself repeats a transaction, None otherwise.
+    `loop` is the loop under WATCH that the caller may run with the pipeline. `cycle` is the current cycle while forbear
+    itself repeats a transaction, None otherwise.
     """
 
     __slots__ = ("loop", "settings", "cycle")
@@ -29,7 +29,7 @@ class PipelineState:
         self.cycle: TransactionCycle | None = None
 
     def queued(self, describe: Callable[[], Work], attempt: Callable[[], Any], *, watched: bool) -> "PipelineRequest":
-        """Return the request for what the pipeline has queued."""
+        """Return the request that sends the commands queued in the pipeline."""
         if self.cycle is not None:
             self.cycle.queued = describe
         return PipelineRequest(self, describe, attempt, watched, ends=True)
@@ -56,14 +56,14 @@ class PipelineRequest:
     ends: bool
 
     def send(self) -> Any:
-        """Send it as often as the policy allows and return the responses."""
+        """Send the request as often as the policy allows and return the responses."""
         with recording_failure(self.state.cycle):
             if self.watched:
                 return self._step().send(self.attempt)
             return loops.send(self.state.settings, call, self.describe, self.attempt)
 
     async def asend(self) -> Any:
-        """Do the same for asyncio."""
+        """The asyncio form of `send`."""
         with recording_failure(self.state.cycle):
             if self.watched:
                 return await self._step().asend(self.attempt)
@@ -85,7 +85,7 @@ class Pipe(Protocol):
 
 
 def queued(pipe: Pipe, attempt: Callable[[], Any], *, atomic: bool) -> PipelineRequest:
-    """Return the request for what `pipe` has queued, between MULTI and EXEC if `atomic`."""
+    """Return the request that sends the commands queued in `pipe`, between MULTI and EXEC if `atomic`."""
     queue = _Queue(pipe, atomic=atomic)
     return pipe.state.queued(queue.describe, partial(queue.send, pipe, attempt), watched=pipe.watching)
 
@@ -120,7 +120,10 @@ class _Queue:
 
 
 def unwatch(connection: Any) -> None:
-    """Lift a WATCH; if that fails, close the connection, which lifts it, too. None and closed ones stay as they are."""
+    """Lift a connection's WATCH; if that fails, close the connection, which lifts it, too.
+
+    Does nothing for None and for a closed connection.
+    """
     if not is_open(connection):
         return  # it would be opened again only for this
     try:
@@ -133,7 +136,7 @@ def unwatch(connection: Any) -> None:
 
 
 async def aunwatch(connection: Any) -> None:
-    """Do the same for asyncio."""
+    """The asyncio form of `unwatch`."""
     if not is_open(connection):
         return
     try:
@@ -146,6 +149,6 @@ async def aunwatch(connection: Any) -> None:
 
 
 def is_open(connection: Any) -> bool:
-    """Return whether a connection is open, and so may still hold a WATCH; None is none."""
+    """Return whether a connection is open, and so may still hold a WATCH; False for None."""
     is_connected: object = getattr(connection, "is_connected", None)  # the sync one of valkey-py lacks it
     return is_connected if isinstance(is_connected, bool) else getattr(connection, "_sock", None) is not None

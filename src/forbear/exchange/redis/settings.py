@@ -38,9 +38,9 @@ class RedisSettings:
 
     @property
     def may_repeat(self) -> bool:
-        """Return whether the policy permits repeating what the tables call repeatable.
+        """Return whether the policy permits repeating the commands that the tables call repeatable.
 
-        `repeatable` of the service's own policy speaks of decorated functions only.
+        In the service's own policy `repeatable` applies to decorated functions only.
         """
         return self.policy is not None and (self.tables or self.policy.repeatable)
 

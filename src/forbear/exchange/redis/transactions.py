@@ -45,7 +45,7 @@ class TransactionCycle:
 
 @contextmanager
 def recording_failure(cycle: TransactionCycle | None) -> Generator[None]:
-    """Record in the cycle that what the block sends has failed; None records nothing."""
+    """Record in the cycle, if the block raises, that something it sent has failed; without a cycle do nothing."""
     try:
         yield
     except Exception:
@@ -92,7 +92,7 @@ async def atransact(
     watches: tuple[Any, ...],
     **options: Any,
 ) -> Any:
-    """Do the same for asyncio; `func` may be async or not."""
+    """The asyncio form of `transact`; `func` may be async or not."""
     run = TransactionRun(settings, policy, awaits=True, **options)
     while True:
         run.cycle = pipe.state.cycle = TransactionCycle()
@@ -139,7 +139,7 @@ class TransactionRun:
         self._delay = watch_delay or None
 
     def succeeded(self, value: Any, executed: Any) -> Any:
-        """Tell the budget and the listener of a success, and return what the caller wants of the two values."""
+        """Notify the budget and the listener of a success; return the caller's choice of the function's or EXEC's value."""
         self._run.succeeded()
         return value if self._value_from_callable else executed
 
@@ -155,7 +155,7 @@ class TransactionRun:
         return self._run.after(self._of_cycle(verdict), error, work)
 
     def _of_cycle(self, verdict: Verdict) -> Verdict:
-        """Return the verdict on the whole cycle, which may be repeated after a conflict."""
+        """Return the verdict on the whole cycle: after a conflict it may be repeated."""
         if verdict.kind is Kind.CONFLICT:
             return verdict.replace(kind=Kind.NOT_EXECUTED, delay=self._delay)
         if verdict.kind is Kind.NOT_EXECUTED and not self.cycle.harmless:

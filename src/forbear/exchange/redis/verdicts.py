@@ -5,7 +5,7 @@ arose, and whether the client can follow the response. One of several commands m
 refused, and a script may answer with any error after it wrote.
 
 The libraries raise the same errors while they connect and while they wait for a response. Only while they connect is it
-certain that no command was sent. The traceback tells the two apart, by the functions of the library in it. If a newer
+certain that no command was sent. The library's functions in the traceback show which of the two it was. If a newer
 version has renamed a function, a command counts as sent.
 
 The libraries also clean up after a failure, and that may fail, too: a second error then hides the first. `decisive`
@@ -47,7 +47,7 @@ def phase_of(error: BaseException) -> Phase:
 
 
 def decisive(error: BaseException) -> BaseException:
-    """Return the error that tells what happened to the command: `error`, or one that it hides.
+    """Return the error that shows what happened to the command: `error`, or one that it hides.
 
     An error of connecting or cleaning up hides the failure of a command that was sent before.
     """
@@ -129,7 +129,7 @@ _RAISED_AT_ONCE = ("BusyLoadingError", "ClusterDownError", "MasterDownError")
 
 
 def verdict_of(error: BaseException, work: Work) -> Verdict:
-    """Return the verdict on `work` after an error, by what happened to the commands that were sent.
+    """Return the verdict on `work` after an error, by the fate of the commands that were sent.
 
     Where the client failed again while it cleaned up, the first failure counts.
     """

@@ -45,7 +45,7 @@ class WatchLoop:
 
 
 class WatchStep:
-    """One step of a cycle: a command that is sent at once, or MULTI to EXEC, with which the cycle `ends`.
+    """One step of a cycle: a command that is sent at once, or MULTI to EXEC, which `ends` the cycle.
 
     `describe` returns the description of what is sent. `loop` is None where forbear runs the cycles itself; a step then
     raises the failure of the command, never a WatchError in its place.
@@ -66,7 +66,7 @@ class WatchStep:
         self._awaits = False
 
     def send(self, attempt: Callable[[], T]) -> T:
-        """Make the attempt once."""
+        """Make the step's attempt; a step is sent only once."""
         raised = None
         try:
             try:
@@ -86,7 +86,7 @@ class WatchStep:
             del raised  # or this frame and the error would keep each other alive
 
     async def asend(self, attempt: Callable[[], Awaitable[T]]) -> T:
-        """Make the attempt once for asyncio, within the attempt timeout."""
+        """The asyncio form of `send`, limited by the attempt timeout."""
         self._awaits, raised = True, None
         try:
             try:
@@ -112,7 +112,7 @@ class WatchStep:
         return nullcontext() if limit is None else self.runtime.within(limit)
 
     def _succeeded(self, value: object) -> None:
-        """Tell the budget and the listener of a success, after EXEC also of the cycles that failed before it."""
+        """Notify the budget and the listener of a success, after EXEC also of the cycles that failed before it."""
         run = self._take_run() if self._ends else None
         if self._policy is None:
             return

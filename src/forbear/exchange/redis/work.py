@@ -51,7 +51,7 @@ class Work:
     """The description of what every attempt of one run sends.
 
     `operation` names it in reports and events, `repeatable` says whether it may be executed twice and `unsafe` why not.
-    `texts` are parts of error responses (in lower case) by which a later attempt shows that an earlier one had worked.
+    `texts` are parts of error responses (in lower case) by which a later attempt shows that an earlier attempt worked.
     If the work is `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
     attempt follows a redirection. `watched` work must not be sent again without the WATCH before it. `nodes` are the
     nodes of a cluster that it was sent to so far. `scripted` work contains a script, whose error responses prove
@@ -69,7 +69,7 @@ class Work:
     scripted: bool = False
 
     def is_maybe_done(self, text: str) -> bool:
-        """Return whether an error response to a later attempt may mean that an earlier one had worked."""
+        """Return whether an error response to a later attempt may mean that an earlier attempt worked."""
         lowered = text.lower()
         return any(part in lowered for part in self.texts)
 

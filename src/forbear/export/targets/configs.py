@@ -13,7 +13,7 @@ from forbear.policy import Policy
 def envoy(policy: Policy) -> Exported[str]:
     """Return a `retry_policy` and a `timeout` for a route action of Envoy, as JSON, which is also YAML.
 
-    A proxy sees methods and paths, but no operations. Only methods that are always safe to repeat are repeated.
+    A proxy sees methods and paths, but no operations. So only methods that are always safe to repeat are repeated.
     """
     outline = Outline(policy)
     waits = outline.waits

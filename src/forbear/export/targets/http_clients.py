@@ -15,7 +15,7 @@ _QUOTA = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
 
 
 def urllib3(policy: Policy) -> "Exported[Retry]":
-    """Return a `urllib3.util.Retry`, which sees the method and the status of a request only.
+    """Return a `urllib3.util.Retry`, which sees only the method and the status of a request.
 
     After the last attempt the caller gets the response unchanged, without an exception.
     """
