@@ -173,9 +173,7 @@ class Policy(Record):
         return self.replace(backoff=backoff)
 
     def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Policy":
-        """Return a copy that retries the returned values that `on_result` refuses, as for `forbear.retry`; None for no
-        values.
-        """
+        """Return a copy with another judge of returned values: `on_result` as for `forbear.retry`, None for none."""
         return self.replace(on_result=on_result)
 
     def with_on_event(self, on_event: "Callable[[Event], object] | None") -> "Policy":

@@ -58,8 +58,8 @@ def update(
 
     `policy` says which errors of `read` and `write` are transient, how long to wait and when to stop; an attempt is one
     cycle. The default policy retries ConnectionError and TimeoutError for 60 seconds, with full jitter under 1, 2, 4 …
-    64 s. Errors of `modify` and `mine` are raised. If `read` and `write` have retries of their own, an error on which
-    those reached a limit is raised, but the cycle handles a conflict, and a write that they found unsafe to repeat.
+    64 s. Errors of `modify` and `mine` are raised. `read` and `write` may have retries of their own. An error on which
+    those reached a limit is raised. The cycle handles a conflict, and a write that they found unsafe to repeat.
 
     Returns the stored value: the result of `write`, the value passed to it if the result is None, or the value read if
     that has the change. On giving up, the last error is raised with a report. Raises TypeError for invalid arguments,
@@ -93,7 +93,7 @@ async def aupdate(
     mine: "Callable[[V], bool] | None" = None,
     policy: Policy = _DEFAULT,
 ) -> "V":
-    """Do the same as `update` with async `read` and `write`, in asyncio and trio.
+    """Change a stored value as `update` does, with async `read` and `write`, in asyncio and trio.
 
     The policy may have an attempt timeout, which limits each `read` and each `write`.
     """

@@ -32,7 +32,7 @@ def test_numbers(value: object, integer: bool, positive: bool) -> None:
 )  # fmt: skip
 def test_texts(value: object, given: bool, uuid: bool) -> None:
     """A text that is empty is not there."""
-    assert conditions.is_given(value) is given
+    assert conditions.is_not_empty(value) is given
     assert conditions.is_uuid(value) is uuid
 
 

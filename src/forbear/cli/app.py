@@ -39,8 +39,9 @@ _EPILOG = f"{EXIT_CODES} `run` passes on those of its program."
 
 
 class App(click.Group):
-    """The click group of all commands. It reports every expected error in one or two lines and exits with the error's
-    code.
+    """The click group of all commands.
+
+    It reports every expected error in one or two lines and exits with the error's code.
     """
 
     def list_commands(self, ctx: click.Context) -> list[str]:

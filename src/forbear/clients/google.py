@@ -68,8 +68,9 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         return self.with_timeout(deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries the errors that `predicate` accepts. The requests that may be repeated stay the
-        same.
+        """Return a copy that retries the errors that `predicate` accepts.
+
+        It does not change which requests may be repeated.
         """
         return self._with(on=predicate, service=None, repeatable=True)
 

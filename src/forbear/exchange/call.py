@@ -97,9 +97,7 @@ class RetriedCall:
 
 
 def why_not(judgement: "Judgement", unknown: str) -> str:
-    """Return the reason why an operation may not be executed twice, with the cure; `unknown` names an unknown
-    operation.
-    """
+    """Return why an operation may not be executed twice, with the cure; `unknown` is the name of an unknown one."""
     if judgement.refused is not None:
         return judgement.refused
     name = judgement.operation or unknown

@@ -51,9 +51,7 @@ def fields(event: Event) -> tuple[str, Fields]:
 
 
 def is_warning(event: Event) -> bool:
-    """Return whether an event is logged as a warning: True for retries and giving up, False for late successes and
-    conflicts.
-    """
+    """Return whether an event is logged as a warning: a retry or giving up, not a late success or a conflict."""
     return not (isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT))
 
 

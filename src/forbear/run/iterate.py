@@ -17,9 +17,7 @@ _READY, _STARTED, _ENTERED, _DONE = "ready", "started", "entered", "done"
 
 
 class _Block:
-    """The part that both forms share: report the block's outcome to the run, and record whether another attempt
-    follows.
-    """
+    """The base of both forms: it reports the block's outcome to the run and records whether an attempt follows."""
 
     __slots__ = ("_run", "_delay", "_state")
 

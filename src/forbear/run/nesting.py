@@ -56,7 +56,10 @@ class RunOrigin:
 
 
 def gave_up(report: "Report", outcome: object) -> None:
-    """Note the newest report of this thread or task; a plain value that was refused cannot carry its report."""
+    """Record the newest report of this thread or task.
+
+    A returned value that was refused cannot carry its report itself.
+    """
     _newest.set((report, id(outcome)))
 
 

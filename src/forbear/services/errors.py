@@ -137,7 +137,7 @@ def _get(thing: object, name: str) -> Any:
 
 def _is_message(value: Any) -> bool:
     """Return whether a value is an email.message.Message, the standard library's type for headers."""
-    module: Any = sys.modules.get("email.message")  # not cheap to import; before that, nobody has one
+    module: Any = sys.modules.get("email.message")  # expensive to import, and no value has this type before
     return module is not None and isinstance(value, module.Message)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class _Home(NamedTuple):
-    """Where a service is found: the APIs in Google's host names, the packages of its RPCs, a test of host and path."""
+    """The requests of a service: by APIs in Google's host names, by RPC packages, or by a test of host and path."""
 
     apis: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()

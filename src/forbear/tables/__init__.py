@@ -1,1 +1,1 @@
-"""The engine: rows of CSV tables become judgements. It knows no service."""
+"""Turn the rows of CSV tables into judgements on requests and calls. This room knows no service."""

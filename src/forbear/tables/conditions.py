@@ -58,7 +58,7 @@ def is_uuid(value: object) -> bool:
     return isinstance(value, str) and preconditions.is_uuid(value)
 
 
-def is_given(value: object) -> bool:
+def is_not_empty(value: object) -> bool:
     """Return whether a value is a text or bytes that are not empty."""
     return isinstance(value, str | bytes) and len(value) > 0
 
@@ -69,7 +69,7 @@ RULES: dict[str, ValueTest] = {
     **dict.fromkeys(("if_generation_match", "if_metageneration_match", "if_source_generation_match"), is_integer),
     **dict.fromkeys(("generation", "VersionId"), is_positive),
     **dict.fromkeys(("requestId", "request_id"), is_uuid),
-    **dict.fromkeys(("etag", "backup_id", "upload_id"), is_given),
+    **dict.fromkeys(("etag", "backup_id", "upload_id"), is_not_empty),
 }
 """The tests by name: a query parameter, a header, the last part of a field's path, or an element of XML."""
 

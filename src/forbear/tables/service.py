@@ -34,8 +34,8 @@ _COMPILED: dict[str, Mapping[str, Api]] = {}
 class TableService(Record):
     """The knowledge of one service; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504).
 
-    A subclass says its `name` in judgements and reports, the `folder` of its tables, and in `files` the names of the
-    tables (without `.csv`) of each API, by the API's name in the host name.
+    A subclass sets `name`, the name in judgements and reports, and the `folder` of its tables. `files` maps the name of
+    each API in host names to the names of its tables, without `.csv`.
     """
 
     __slots__ = ("statuses",)
@@ -54,7 +54,7 @@ class TableService(Record):
 
     @property
     def token_header(self) -> None:
-        """These APIs have no header by which they drop duplicates."""
+        """None: these APIs have no header by which they drop duplicates."""
 
     @classmethod
     def rows_of(cls, file: str) -> tuple[Row, ...]:

@@ -9,7 +9,7 @@ path, RPC, command). An empty cell means "none"; in `documented` it means that t
 - `disputed_if`: further conditions that some source accepts and others reject. They count only if a user opts in.
 - `documented`: what the service's own page says: always, never or the conditions.
 - `maybe_done`: responses (HTTP statuses, or names of gRPC codes), joined by "|", that on a later attempt may mean that
-  an earlier one had worked.
+  an earlier attempt worked.
 - `source`: the origin of the row; JUDGEMENT marks our own.
 - `effect`: what a duplicate does. An operation that is always safe, has the effect "none" and no `maybe_done` is a
   read.
@@ -116,7 +116,7 @@ def _documented(text: str) -> Rule | None:
 
 
 def entries(rows: Iterable[Row], where: tuple[str, ...]) -> tuple[TableEntry, ...]:
-    """Return the entries of rows whose service's own columns are named `where`."""
+    """Return the rows of a table as entries; `where` names the service's own columns."""
     return tuple(_entry(row, dict(zip(where, row.where, strict=True))) for row in rows)
 
 

@@ -33,7 +33,7 @@ class Proxy:
         self.port = 0
         """The port that the proxy listens on, within the `with` block."""
         self.cuts: Counter[str] = Counter()
-        """The numbers of lost "requests" and "replies", by these names."""
+        """The number of lost messages under two keys: `"requests"` for requests, `"replies"` for responses."""
         self._target = target
         self._cut = cut
         self._connections = set[asyncio.Task[None]]()

@@ -35,7 +35,7 @@ class Script:
         self.left = list(outcomes)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Play the next outcome."""
+        """Return or raise the next outcome of the list."""
         outcome = self._next(args, kwargs)
         if self.takes:
             clock().sleep(self.takes)
@@ -52,7 +52,7 @@ class AsyncScript(Script):
     """A script as a coroutine function; if a callable outcome returns an awaitable, it is awaited."""
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
-        """Play the next outcome."""
+        """Return or raise the next outcome of the list."""
         outcome = self._next(args, kwargs)
         if self.takes:
             await clock().asleep(self.takes)

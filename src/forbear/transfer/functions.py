@@ -84,12 +84,12 @@ def cp(
 async def acp(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]
 ) -> Summary:
-    """Do what `cp` does, over an open Storage and without blocking."""
+    """The async form of `cp`: copy files, folders and objects over an open Storage, without blocking."""
     return await run_cp(storage, CpArguments.of(sources, target, **options))
 
 
 async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
-    """Copy as checked arguments say."""
+    """Copy what the checked arguments of `cp` name, and return the summary."""
     progress = Progress(arguments.on_event, warnings=set())
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
@@ -142,12 +142,12 @@ def rsync(
 
 @_with_keywords(RsyncOptions)
 async def arsync(storage: Storage, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Summary:
-    """Do what `rsync` does, over an open Storage and without blocking."""
+    """The async form of `rsync`: make two folders the same over an open Storage, without blocking."""
     return await run_rsync(storage, RsyncArguments.of(source, target, **options))
 
 
 async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
-    """Make two folders the same as checked arguments say."""
+    """Make two folders the same, by the checked arguments of `rsync`, and return the summary."""
     plan = RsyncPlan(storage, arguments)
     progress = Progress(arguments.on_event, warnings=set())
     with ExitStack() as stack:
@@ -203,7 +203,7 @@ def plan(
 async def aplan(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[PlanOptions]
 ) -> list[Item]:
-    """Return what `plan` returns, over an open Storage and without blocking."""
+    """The async form of `plan`: return the items of a copy, over an open Storage, without blocking."""
     check_keywords("aplan", PlanOptions, options)
     return await _planned(storage, CpArguments.of(sources, target, **options))
 

@@ -71,10 +71,10 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The outcome of one item: the `bytes` across and the `seconds` it took, from the epoch second `began` on.
+    """The outcome of one item: the `bytes` transferred and the `seconds` it took, from the epoch second `began` on.
 
     `generation` and `crc32c` are those of the object that was written or read. If the item failed, `error` says why,
-    `hint` what to do about it, and `report` what was tried. If it was skipped, `error` is the reason.
+    `hint` the cure, and `report` the attempts. If it was skipped, `error` is the reason.
     """
 
     item: Item
@@ -92,7 +92,7 @@ class Outcome:
 
 @dataclass(slots=True)
 class Summary:
-    """The sums over all items: their number by status, `bytes` across, `retries`, `seconds` from first to last.
+    """The sums over all items: their number by status, `bytes` transferred, `retries`, `seconds` from first to last.
 
     `deleted` counts those of the `done` items that were deletions.
     """

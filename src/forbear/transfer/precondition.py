@@ -1,4 +1,4 @@
-"""Which version of the target a write may replace, what a refusal (412) means, and whether the result is right.
+"""Decide which version of the target a write may replace, what a refusal (412) means, and whether the result is right.
 
 `upload` and `copy` write with a generation precondition, so that a request that was repeated takes effect once at most.
 """
@@ -67,7 +67,7 @@ class Precondition:
             self.restore(there.generation)
 
     def accepted(self) -> None:
-        """Note that the server has accepted the precondition, so that the generation is no guess any more."""
+        """Record that the server has accepted the precondition, so that the generation is no guess any more."""
         self._is_known = True
 
     def restore(self, generation: int) -> None:
@@ -76,7 +76,7 @@ class Precondition:
         self._is_known = True
 
     def made_new(self) -> None:
-        """Note that the write has succeeded: if the target did not exist before, later uploads may guess so."""
+        """Record that the write has succeeded: if the target did not exist before, later uploads may guess so."""
         if self.generation == 0:
             self._storage.expectation.met(there=False)
 

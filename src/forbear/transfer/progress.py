@@ -38,7 +38,7 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """`bytes` more bytes of an item are across; a negative number takes back bytes that must be sent again."""
+    """`bytes` more bytes of an item are transferred; a negative number takes back bytes that must be sent again."""
 
     item: Item | None
     bytes: int
@@ -94,7 +94,7 @@ class Progress:
             self.on_event(event)
 
     def start(self, item: Item) -> None:
-        """Start an item: all that follows is about it."""
+        """Start an item: all events that follow are about it."""
         self.item = item
         self.retries = 0
         self.emit(Started(item))
@@ -105,7 +105,7 @@ class Progress:
             self.emit(Sized(self.item, size))
 
     def moved(self, count: int) -> None:
-        """Send that `count` more bytes are across, or that as many must be sent again if `count` is negative."""
+        """Send that `count` more bytes are transferred, or that as many must be sent again if `count` is negative."""
         if self.on_event is not None:
             self.on_event(Moved(self.item, count))
 

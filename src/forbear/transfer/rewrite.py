@@ -156,7 +156,7 @@ class _Rewrite:
         self._source = version
 
     async def _rewrite(self) -> Object:
-        """Call the service until it is done; return the object that it says it made."""
+        """Call the service until the copy is complete; return the object that the service reports."""
         source, target = self._source, self._condition.target
         path, operation = source.url.rewrite_path(target), f"copy {source.url} to {target}"
         while True:

@@ -16,7 +16,7 @@ import httpx
 from forbear.cli.demo.checker import Tally, WriteResult, tally
 from forbear.cli.demo.contenders import repeat_on_any_error
 from forbear.cli.demo.faults import RandomLosses
-from forbear.cli.demo.storage import FACTOR, PATIENCE
+from forbear.cli.demo.storage import FACTOR, SERVER_TIMEOUT
 from forbear.clients.httpx import AsyncRetryTransport
 from forbear.core.report import report
 from forbear.run.runtime import FastClock, current
@@ -134,7 +134,7 @@ async def _write_all(name: str, url: str, rounds: int) -> list[tuple[str, WriteR
             results.append((member, await _result(grant(PolicyClient(client, barrier), member))))
 
     async with (
-        httpx.AsyncClient(base_url=url, transport=make_transport(), timeout=PATIENCE, trust_env=False) as client,
+        httpx.AsyncClient(base_url=url, transport=make_transport(), timeout=SERVER_TIMEOUT, trust_env=False) as client,
         asyncio.TaskGroup() as writers,
     ):
         for writer in range(WRITERS):

@@ -21,7 +21,7 @@ from forbear.testing.cloud import Cloud
 FACTOR = 60
 """The factor by which time is compressed: a minute takes a second."""
 
-PATIENCE = 30.0
+SERVER_TIMEOUT = 30.0
 """A client's timeout for the server, in real seconds: far more than a slow machine takes."""
 
 _WORKERS = 12
@@ -75,7 +75,9 @@ async def _perform_all(
     groups = workload(DemoBucket(cloud.store, seed), seed, each)
     watching = asyncio.create_task(_watch(name, cloud, runtime, watch))
     transport = make_transport(Network(cloud.url))
-    async with httpx.AsyncClient(base_url=cloud.url, transport=transport, timeout=PATIENCE, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=cloud.url, transport=transport, timeout=SERVER_TIMEOUT, trust_env=False
+    ) as client:
 
         async def send(request: DemoRequest) -> httpx.Response:
             cloud.fault(*random_faults(seed, request))

@@ -26,7 +26,7 @@ SIZE = 48 * MIB
 _BYTES_BEFORE_KILL = 31 * MIB + 200_000
 """The bytes that reach the server before the kill; the last of them are in the middle of a chunk."""
 _PIECE = 65_536
-_PATIENCE = 10.0
+_LONGEST_WAIT = 10.0
 _TICK = 0.001
 
 
@@ -152,6 +152,6 @@ def _start(chunk: LoggedRequest) -> int:
 
 def _wait_for_broken_chunk(cloud: Cloud) -> None:
     """Wait until the cloud has seen the end of the broken chunk, for 10 s at most."""
-    pause, end = threading.Event(), time.monotonic() + _PATIENCE
+    pause, end = threading.Event(), time.monotonic() + _LONGEST_WAIT
     while time.monotonic() < end and not any(chunk.status is None for chunk in _chunks(cloud)):
         pause.wait(_TICK)

@@ -86,8 +86,9 @@ def resumable(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def rivals(bucket: DemoBucket, name: str) -> tuple[DemoOperation, DemoOperation]:
-    """Return two operations: a client overwrites an object without a condition, and another writer overwrites it right
-    after the client's first attempt.
+    """Return two operations of two clients that overwrite the same object without a condition.
+
+    The second client writes right after the first client's first attempt.
     """
     target, rival = f"{name}-shared", f"{name}-rival"
     bucket.put(target)

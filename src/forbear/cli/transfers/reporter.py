@@ -130,7 +130,7 @@ def _names(error: str, name: str) -> bool:
 
 
 def _tried(report: Report, error: str) -> str:
-    """Return a text: the number of attempts, the time, and the most frequent failures unless `error` is the only one."""
+    """Return a text: the number of attempts, the time, the most frequent failures unless `error` is the only one."""
     failures = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
     texts = [f"{text} ({count} times)" if count > 1 else text for text, count in failures]
     others = report.count - sum(count for _, count in failures)

@@ -139,9 +139,7 @@ def _leave_lost_terminals(terminals: Sequence[int]) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit at once: a thread may still wait for stdin or stdout, and a normal exit of Python would wait for that
-    thread.
-    """
+    """Exit at once: a normal exit of Python would wait for a thread that still waits for stdin or stdout."""
     with suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)

@@ -150,8 +150,9 @@ class AiohttpPort(HttpCall):
         return response.status
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
-        """Return the headers of a response; names are found in any case. If aiohttp decodes the body, the headers about
-        ranges and length are left out.
+        """Return the headers of a response; names are found in any case.
+
+        If aiohttp decodes the body, the headers about ranges and length are left out.
         """
         original = response.headers
         waits = original.getall("retry-after", [])

@@ -90,8 +90,9 @@ class Continued(StreamReader):
         self._close = close
 
     def set_exception(self, exc: BaseException, *args: Any, **kwargs: Any) -> None:
-        """End the body with an error and close the response that is being read; aiohttp calls it on releasing a
-        response.
+        """End the body with an error and close the response that is being read.
+
+        aiohttp calls it when a response is released.
         """
         super().set_exception(exc, *args, **kwargs)
         self._close()

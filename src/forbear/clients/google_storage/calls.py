@@ -118,8 +118,9 @@ class Sending:
         return self._session is not None and self._session.has_got_on()
 
     def resume(self) -> Any:
-        """Query the session for the bytes it has, send the rest of the chunk, and return the response in the client's
-        form.
+        """Query the session for the bytes it has, send the rest of the chunk, and return the final response.
+
+        The response has the client's own type.
         """
         session: Any = self._session
         response = self._send(session.ask(RECOMMENDED, self.request))

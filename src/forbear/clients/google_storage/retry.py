@@ -96,8 +96,9 @@ class Retry(api_retry.Retry):
         return self._with(timeout=deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries the errors that `predicate` accepts. The operations that may be repeated stay the
-        same.
+        """Return a copy that retries the errors that `predicate` accepts.
+
+        It does not change which operations may be repeated.
         """
         return self._with(predicate=predicate)
 

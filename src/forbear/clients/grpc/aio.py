@@ -84,8 +84,9 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # ty
 
 
 class _AsyncResponses:
-    """A stream of responses that is opened again until its first response arrives; later responses come from the call
-    unchanged.
+    """A stream of responses that is opened again until its first response arrives.
+
+    Later responses come from the call unchanged.
     """
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:

@@ -133,10 +133,9 @@ class RetryInterceptor(
 
 
 class _Responses:
-    """A stream of responses that is opened again until its first response arrives; later responses come from the call
-    unchanged.
+    """A stream of responses that is opened again until its first response arrives.
 
-    `stuck` says why it cannot be opened again.
+    Later responses come from the call unchanged. `stuck` says why it cannot be opened again.
     """
 
     def __init__(

@@ -180,8 +180,9 @@ class _Skipping:
 
 
 class _Async:
-    """A sync stream for an async client. It is not a generator, because trio warns of a generator that is not read to
-    its end.
+    """A sync stream for an async client.
+
+    It is not a generator, because trio warns of a generator that is not read to its end.
     """
 
     def __init__(self, chunks: Iterator[bytes]) -> None:

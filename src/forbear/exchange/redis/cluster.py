@@ -87,8 +87,9 @@ def execute(
     *,
     raise_on_error: bool,
 ) -> list[Any]:
-    """Send the commands of a pipeline to their nodes and return the responses; errors stay among them unless they are
-    to be raised.
+    """Send the commands of a pipeline to their nodes and return the responses.
+
+    With `raise_on_error` the first error is raised; otherwise errors stay among the responses.
 
     `send_all(stack, ...)` is the library's own sending, without redirections; `send_one(*args, **options)` sends one
     command through the cluster.

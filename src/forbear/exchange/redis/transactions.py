@@ -139,7 +139,7 @@ class TransactionRun:
         self._delay = watch_delay or None
 
     def succeeded(self, value: Any, executed: Any) -> Any:
-        """Notify the budget and the listener of a success; return the caller's choice of the function's or EXEC's value."""
+        """Notify the budget and the listener of a success; return the function's value or EXEC's, as chosen."""
         self._run.succeeded()
         return value if self._value_from_callable else executed
 

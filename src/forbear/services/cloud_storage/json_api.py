@@ -145,7 +145,7 @@ class Uploads:
 
 
 def is_chunk(judgement: Judgement) -> bool:
-    """Return whether a judgement is that of a request which sends data to a session."""
+    """Return whether a judgement is about a request that sends data to a session."""
     return judgement.session and judgement.safety is Safety.NEVER
 
 

@@ -16,12 +16,12 @@ _PYTHON_CLIENT = CloudStorage(documented=True, statuses=frozenset({429, 500, 502
 
 @cache
 def documented() -> Policy:
-    """Follow the retry page of Cloud Storage to the letter.
+    """Return a policy that follows the retry page of Cloud Storage to the letter.
 
-    Warning: the page counts an entity tag as a condition of updates to buckets, objects, IAM policies and HMAC keys, so
-    this profile repeats them if they have an `If-Match` header. No document says that the service enforces the header
-    on writes. If it does not, a lost response leads to a second execution. Send `ifMetagenerationMatch`, or the etag in
-    the body of a policy or a key, or use `policy`, which does not count the header.
+    Warning: the page counts an entity tag as a condition of updates to buckets, objects, IAM policies and HMAC keys. So
+    this profile repeats these updates if they have an `If-Match` header. No document says that the service enforces the
+    header on writes. If it does not, a lost response leads to a second execution. Send `ifMetagenerationMatch`, or the
+    etag in the body of a policy or a key, or use `policy`, which does not count the header.
 
     Waits are `min(2**n + up to 1 s, 64 s)`, for ten minutes in all, without a limit on attempts. Transient are 408, 429
     (except for data sent in a resumable session), every 5xx, socket timeouts and TCP disconnects. Only operations that
@@ -32,7 +32,7 @@ def documented() -> Policy:
 
 @cache
 def documented_2020() -> Policy:
-    """Follow the older page on truncated exponential backoff: 429 and every 5xx, and a maximum number of retries.
+    """Return a policy that follows the older page on backoff: it retries 429 and every 5xx, a limited number of times.
 
     The page offers a cap of 32 or 64 s (here 64, as on today's page) and gives no figure for the number of retries:
     here 10, or 11 attempts. It does not say which operations may be repeated, so the rules of today's page apply.
@@ -45,7 +45,7 @@ def documented_2020() -> Policy:
 
 @cache
 def python_client() -> Policy:
-    """Use the Python client's defaults on the retry page: waits of 1, 2, 4 … 60 s, for 120 s in all.
+    """Return a policy with the Python client's defaults on the retry page: waits of 1, 2, 4 … 60 s, for 120 s in all.
 
     Transient are 429, 500, 502, 503, 504 and 508; the client itself has 408 where the page says 508. The page does not
     mention jitter; the client has full jitter.
@@ -56,7 +56,7 @@ def python_client() -> Policy:
 
 @cache
 def gsutil() -> Policy:
-    """Use the defaults of gsutil as the retry page has them: full jitter under 1, 2, 4 … 60 s, 23 retries.
+    """Return a policy with gsutil's defaults on the retry page: full jitter under 1, 2, 4 … 60 s, 23 retries.
 
     gsutil's code caps waits at 32 s and makes 23 attempts on the JSON API. `gsutil_policy` reads the user's own
     settings.
@@ -71,7 +71,7 @@ def gsutil_waits(maximum: float) -> Exponential:
 
 @cache
 def policy() -> Policy:
-    """Use the recommended policy for Cloud Storage.
+    """Return the recommended policy for Cloud Storage.
 
     It differs from `documented` as follows:
 
@@ -80,10 +80,10 @@ def policy() -> Policy:
       is shorter than documented.
     - 501, 505 and other rare 5xx are permanent, as in most shipped clients: a retry does not make the server able.
     - 429 on data sent in a resumable session is transient. A chunk is never sent again blindly; shipped clients wait,
-      ask the session for its state and continue from there.
+      query the session for its state and continue from there.
     - The start of a resumable session is always repeated: it commits nothing.
-    - An If-Match header does not make an update safe. The page names ETags as a condition, but the server is said to
-      obey them on reads only. Use ifMetagenerationMatch, or `CloudStorage(disputed=True)`.
+    - An If-Match header does not make an update safe. The page names ETags as a condition, but other sources say that
+      the server obeys them on reads only. Use ifMetagenerationMatch, or `CloudStorage(disputed=True)`.
     - Operations that the page does not name (folders, moves, restores) follow the table, instead of being refused.
     """
     return _policy(RECOMMENDED, _TEN_MINUTES, Exponential(initial=2, multiplier=2, maximum=64, jitter="equal"))

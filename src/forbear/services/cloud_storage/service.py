@@ -46,7 +46,7 @@ class CloudStorage(Record):
       count where the page says so, the start of a resumable session needs the condition of the upload, and every 5xx is
       transient.
     - `disputed` adds conditions that some source accepts and others reject: an If-Match header on updates, which the
-      server may ignore; the header on metageneration for ACLs of the XML API; an etag inside a bucket or object of the
+      server may ignore; the metageneration header for ACLs of the XML API; an etag inside a bucket or object of the
       gRPC API.
     - `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504; with `documented` 408, 429 and every
       5xx).

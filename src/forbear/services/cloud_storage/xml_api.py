@@ -82,13 +82,13 @@ class XmlApi:
             return None  # a form in the body may name another action than the query does
         if resource == "object" and preconditions.values(query, _SESSION):
             return self._session.judge(request, query)
-        subresources = self._asked(query) if query else frozenset[str]()
+        subresources = self._subresources(query) if query else frozenset[str]()
         if subresources is None:
             return None
         operation = self._operations.get((request.method, resource, subresources, _kind(request)))
         return None if operation is None else operation.judge(request, query)
 
-    def _asked(self, query: str) -> frozenset[str] | None:
+    def _subresources(self, query: str) -> frozenset[str] | None:
         """Return the subresources in a query, None if a parameter is unknown or has two values."""
         values: dict[str, str] = {}
         subresources: set[str] = set()

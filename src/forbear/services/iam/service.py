@@ -83,7 +83,7 @@ _LIMITS = Limits(attempts=None, timeout=300)
 
 @cache
 def documented() -> Policy:
-    """Follow the retry page of IAM to the letter.
+    """Return a policy that follows the retry page of IAM to the letter.
 
     Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64), for five minutes in all as in its example,
     without a limit on attempts. Transient are 500, 502, 503 and 504. 404 is optional on the page:
@@ -100,7 +100,7 @@ def documented() -> Policy:
 
 @cache
 def policy() -> Policy:
-    """Use the recommended policy for IAM.
+    """Return the recommended policy for IAM.
 
     It differs from `documented` as follows:
 

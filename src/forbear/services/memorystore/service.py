@@ -34,10 +34,10 @@ DOCUMENTED = Memorystore(statuses=DOCUMENTED_STATUSES)
 
 @cache
 def documented() -> Policy:
-    """Follow the page on exponential backoff of Memorystore for Redis to the letter.
+    """Return a policy that follows the page on exponential backoff of Memorystore for Redis to the letter.
 
     Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64). The page asks for a maximum number of retries
-    and gives no figure: here 10, or 11 attempts, which takes a little over five minutes and is well past the cap.
+    and gives no figure. Here it is 10, or 11 attempts, which takes a little over five minutes and is well past the cap.
     Transient are 429 and every 5xx. The page names no operation, so the table decides here, too.
 
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
@@ -50,7 +50,7 @@ def documented() -> Policy:
 
 @cache
 def policy() -> Policy:
-    """Use the recommended policy for the admin APIs of Memorystore.
+    """Return the recommended policy for the admin APIs of Memorystore.
 
     It differs from `documented` as follows:
 

@@ -4,7 +4,7 @@ Two writes may each be repeatable and yet not be together: COPY a b REPLACE and 
 So a write whose outcome depends on existing data must not share a key with another write of the batch. Every word that
 could be a key counts as one, which may be too careful. A time to live may start anew, as it does with SET and EX.
 
-All this holds for commands that fit the types of their keys: a command that is refused the first time for the type of
+All this holds for commands that fit the types of their keys. A command that is refused the first time for the type of
 its key may be accepted the second time.
 """
 
@@ -103,7 +103,7 @@ def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[
 
 
 def _depends(judgement: CommandJudgement, command: Command) -> str:
-    """Return what the outcome of a command depends on; a condition among its arguments counts, too."""
+    """Return the kind of data that the outcome of a command depends on; a condition among its arguments counts, too."""
     if judgement.depends == "nothing" and any(map(_is_condition, command[2:])):
         return "keys"
     return judgement.depends

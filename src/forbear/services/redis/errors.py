@@ -64,7 +64,7 @@ def needs_reconnect(text: str) -> bool:
 
 _LIBRARIES = ("redis", "valkey")
 
-# The libraries cut these codes off a reply and say them by a class; newer ones keep them as `status_code`, too.
+# The libraries remove these codes from an error response and raise a class for each; newer ones keep `status_code`, too.
 _CODES: Mapping[str, str] = {
     "AskError": "ASK",
     "BusyLoadingError": "LOADING",
@@ -168,7 +168,7 @@ def _was_not_connected(text: str) -> bool:
 
 @cache
 def policy() -> Policy:
-    """Use the recommended policy for the data commands of Redis and Valkey.
+    """Return the recommended policy for the data commands of Redis and Valkey.
 
     At most 10 retries within 10 s, each after a random part of 0.02, 0.04, 0.08 … 1 s. There is no page to follow.
     redis-py 8.1 waits by the same figures, because a data command takes a fraction of a millisecond and its caller

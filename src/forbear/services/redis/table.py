@@ -5,10 +5,10 @@
 - `safety`: always, conditional or never. It is about the resulting data, not about the response.
 - `safe_if`: the conditions that make a conditional command safe. "|" joins alternatives, "&" joins terms that must all
   hold. A term is `arg:` and a rule of `forbear.services.redis.arguments`, or `caller:` and a promise.
-- `reply`: the response to a later attempt if an earlier one had worked: same, may differ, lost, or `error:` and texts
+- `reply`: the response to a later attempt if an earlier attempt worked: same, may differ, lost, or `error:` and texts
   joined by ";". Empty only for a command that is never repeated.
-- `depends`: what the outcome of a write depends on, which decides whether it may be repeated together with other
-  writes. Nothing: it sets its target regardless. Existence: of its target, under its first argument. Key: on the
+- `depends`: the data that the outcome of a write depends on, which decides whether it may be repeated together with
+  other writes. Nothing: it sets its target regardless. Existence: of its target, under its first argument. Key: on the
   content of that key. Keys: on any keys among its arguments. Server: on more than its arguments name. Empty for a
   command that is no write or is never repeated.
 - `memorystore`: blocked, if Memorystore for Redis does not offer the command.
@@ -50,11 +50,11 @@ class CommandJudgement(Judgement):
 
     - `connection` marks a command that changes only the state of its connection. It must be sent again on a new
       connection before the command that needs it.
-    - `response` is the answer to a later attempt where an earlier one had worked: "same", "may differ" or "lost" (the
-      value went with the first response), "" for a command that is never repeated. `errors` lists texts of error
-      responses (in lower case) that may then mean that an earlier attempt had worked.
-    - `depends` says what the outcome of a write depends on: "nothing", "existence", "key", "keys" or "server", "" for
-      anything but a write.
+    - `response` describes the response to a later attempt where an earlier one worked: "same", "may differ" or "lost"
+      (only the first response had the value). It is "" for a command that is never repeated. `errors` lists texts of
+      error responses (in lower case) that may then mean that an earlier attempt worked.
+    - `depends` names the data that the outcome of a write depends on: "nothing", "existence", "key", "keys" or
+      "server", "" for anything but a write.
     - `refused` says why a command must not be repeated together with the others of its batch.
     - `scripted` marks a command that runs the caller's code, or that is unknown. Its error response may come after a
       write, with any code, so it proves nothing.
@@ -85,7 +85,7 @@ class CommandJudgement(Judgement):
         self._set(connection=connection, response=response, errors=errors, depends=depends, scripted=scripted)
 
     def is_maybe_done(self, error: str) -> bool:
-        """Return whether an error response to a later attempt may mean that an earlier one had worked."""
+        """Return whether an error response to a later attempt may mean that an earlier attempt worked."""
         text = error.lower()
         return any(part in text for part in self.errors)
 

@@ -31,11 +31,14 @@ DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
 
 @cache
 def documented() -> Policy:
-    """Follow the retry page of IAM to the letter, as `iam.documented` does: the page covers these methods."""
+    """Return a policy that follows the retry page of IAM to the letter, as `iam.documented` does.
+
+    The page covers these methods, too.
+    """
     return iam.documented.replace(on=ErrorVerdicts(DOCUMENTED), service=DOCUMENTED)
 
 
 @cache
 def policy() -> Policy:
-    """Use the recommended policy of IAM, which has the same page and the same reasons."""
+    """Return the recommended policy, which is that of IAM, for the same page and reasons apply."""
     return iam.policy.replace(on=ErrorVerdicts(RECOMMENDED), service=RECOMMENDED)

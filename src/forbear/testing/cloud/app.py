@@ -1,4 +1,4 @@
-"""Answer requests: inject the fault that each one draws, have its handler called, and log it."""
+"""Answer requests: choose a fault for each request, inject it, call the request's handler, and log the request."""
 
 from forbear.testing.cloud import admin
 from forbear.testing.cloud.api import resumable
@@ -18,7 +18,7 @@ _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 class CloudApp:
-    """The service behind the connections; `state` is all that it remembers."""
+    """The service behind the connections; `state` holds everything that it remembers."""
 
     def __init__(self, state: CloudState) -> None:
         self._state = state

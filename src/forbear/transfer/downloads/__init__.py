@@ -1,1 +1,1 @@
-"""Downloads: from objects to files and streams. They know no uploads and no plans."""
+"""Downloads: from objects to files and streams. No module here imports uploads or plans."""

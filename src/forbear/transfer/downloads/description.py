@@ -1,4 +1,4 @@
-"""Parse the headers of a response that brings bytes of an object: which object, which of its bytes, how encoded.
+"""Parse the headers of a download's response: which object it is, which of its bytes the body has, and their encoding.
 
 Pure functions of status and headers. They raise WrongResponse for a response whose bytes must not be used.
 """
@@ -21,7 +21,7 @@ _MAX_EXPANSION = 1032
 
 
 class WrongEncoding(WrongResponse):
-    """A response whose bytes were compressed on the way, though the object is not stored like that."""
+    """A response whose bytes were compressed on the way, although the stored object is not compressed."""
 
 
 class Contradiction(WrongResponse):
@@ -30,10 +30,10 @@ class Contradiction(WrongResponse):
 
 @dataclass(frozen=True, slots=True)
 class BodyDescription:
-    """Which bytes a response body has: from `first` up to `end` (not included; None if the response does not say).
+    """The range of bytes in a response body: from `first` up to `end` (not included; None if it is not stated).
 
-    If they are `decoded`, the server has decoded the stored gzip. Then their checksum is not known, and their number
-    only if the response states it.
+    If the bytes are `decoded`, the server has decoded the stored gzip. Then their checksum is not known, and their
+    number only if the response states it.
     """
 
     first: int

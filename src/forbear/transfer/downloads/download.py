@@ -80,7 +80,7 @@ class _Download:
         self._operation = f"download {self._url}"
 
     async def run(self) -> Object:
-        """Download the object, and start again with the new version if the one that is read is gone."""
+        """Download the object; if the version being read is gone, start again with the new version."""
         retries = Retries(self._storage.policy, self._operation)
         while True:
             try:
@@ -92,7 +92,7 @@ class _Download:
                 return replace(version, crc32c=None) if decoded else version
 
     async def _find_replacement(self, error: HttpError | Contradiction) -> Exception:
-        """Set the version to the one that is there now, and return the failure to report for the attempt before.
+        """Set the version to the object's present one, and return the error to report for the failed attempt.
 
         Raise `error` if there is no version, or if `source` names another generation.
         """

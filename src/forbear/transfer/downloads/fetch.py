@@ -20,7 +20,7 @@ from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response, WireError
 
 FAILURES = (WireError, OSError, HttpError, Stalled, WrongResponse)
-"""The errors of one attempt, which another attempt may not meet."""
+"""Errors of one attempt that another attempt may not meet."""
 
 _MAX_IGNORED_RANGES = 2
 

@@ -1,6 +1,6 @@
 """Sinks write and hash the bytes of an object: into a file, into part of a file, or into a stream; and decode gzip.
 
-A sink does not request the bytes. `fetch` does, and writes them to the sink.
+The module `fetch` requests the bytes and writes them to the sink.
 """
 
 import os

@@ -67,7 +67,8 @@ class Slices:
     """The slices of one object, written to one file; a context manager that saves their progress.
 
     With `at_once`, all slices are fetched side by side. Otherwise one connection fetches them one after the other, and
-    the others join only if it is slow: if it is fast, the bottleneck is elsewhere, and more of them would not help.
+    further connections join only if it is slow. If it is fast, the bottleneck is elsewhere, and more connections would
+    not help.
 
     The progress is saved every 8 MiB and when the download fails. A saved layout never claims bytes that are not in the
     file. After the process died, all written bytes count; after the machine crashed, only those that were synced to
@@ -200,7 +201,7 @@ class Slices:
                 self._save(layout, layout, lasting=True)
 
     def _after_sync(self, _: object) -> None:
-        """Save the present progress again: the sync has replaced it by that of its beginning."""
+        """Save the present progress again, because the layout saved by the sync dates from the start of the sync."""
         if not self._closed:
             self._save_progress()
 

@@ -145,8 +145,8 @@ class PartFile:
     """The private file beside a target that takes the bytes of a download until they are published.
 
     The context manager deletes the file at exit, unless it was published or `keep` is true. A resumable part file is
-    locked. The lock of the download's state would not do: another user or another machine may keep states elsewhere,
-    and two downloads that write to one file would each take it for right.
+    locked. The lock of the download's state would not be enough. Another user or another machine may keep states
+    elsewhere, and two downloads that write to one file would each take it for right.
     """
 
     def __init__(self, target: TargetPath, name: str, *, keep: bool = False) -> None:

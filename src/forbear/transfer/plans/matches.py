@@ -39,7 +39,7 @@ class Match:
 
 
 async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
-    """Yield what a source names; if it matches nothing, yield a Match with a problem."""
+    """Yield the files, objects and folders that a source names; if it matches nothing, yield a Match with a problem."""
     url = Url.parse(source) if is_cloud(source) else None
     nothing = True
     async for match in batched(_here(source, recursive)) if url is None else _in_cloud(storage, url, recursive):
@@ -68,7 +68,7 @@ def _here(source: str, recursive: bool) -> Iterator[Match]:
 
 
 def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
-    """Yield what a path names; nothing if it was removed meanwhile."""
+    """Yield the file or folder that a path names; nothing if it was removed meanwhile."""
     if os.path.lexists(path):
         name = os.path.basename(path.rstrip(os.sep))
         if os.path.isfile(path):
@@ -156,7 +156,10 @@ async def _in_cloud(storage: Storage, url: Url, recursive: bool) -> AsyncGenerat
 async def _expand_cloud(
     storage: Storage, bucket: str, start: str, parts: list[str], recursive: bool
 ) -> AsyncGenerator[Match]:
-    """Yield what matches below `start`, which is empty or ends with a slash. No listing goes deeper than necessary."""
+    """Yield the objects and folders that match below `start`, which is empty or ends with a slash.
+
+    No listing goes deeper than necessary.
+    """
     first, rest = parts[0], parts[1:]
     if "**" in first:
         pattern = "/".join(parts)

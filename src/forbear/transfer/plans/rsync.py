@@ -117,7 +117,7 @@ class RsyncPlan:
             yield entry.name, entry
 
     def _note_extra(self, name: str, target: FileOrObject | None) -> None:
-        """Note a deletion, unless it lies below a source path that could not be listed."""
+        """Record a deletion, unless it lies below a source path that could not be listed."""
         if not self._arguments.delete or (isinstance(target, Entry) and target.note):
             return
         unseen = _above(name, self._unseen)

@@ -60,7 +60,7 @@ class RequestBody:
         return self._size
 
     def why_not_again(self) -> str | None:
-        """Return why the body cannot be sent again, None if it can."""
+        """Return the reason why the body cannot be sent again, None if it can."""
         return None if self._repeatable and not self.failed else _SPENT
 
     def pieces(self) -> Iterator[bytes]:
@@ -86,7 +86,7 @@ class RequestBody:
 
 
 def _nothing() -> None:
-    """Do nothing."""
+    """Do nothing: the default callback of a body."""
 
 
 def seconds_of(policy: Policy) -> float:

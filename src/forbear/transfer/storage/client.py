@@ -290,7 +290,7 @@ class Expectation:
         self._lookups = 1
 
     def asks(self) -> bool:
-        """Return whether an upload that begins now looks up its target."""
+        """Return whether an upload that begins now looks up its target first."""
         first, self._first = self._first, False
         return self._is_allowed and self._lookups > 0 and not first
 

@@ -1,1 +1,1 @@
-"""Uploads: from files and streams to objects. They know no downloads and no plans."""
+"""Uploads: from files and streams to objects. No module here imports downloads or plans."""

@@ -1,6 +1,6 @@
 """Send a source through resumable upload sessions, step by step as `session.SessionState` says.
 
-This is where an upload continues, after a lost connection or with the session of another process: a query asks the
+This is where an upload continues, after a lost connection or with the session of another process. A query asks the
 server how many bytes it has, and the next chunk begins there.
 """
 
@@ -68,7 +68,10 @@ class ResumableUpload:
         self._refusals = 0
 
     async def run(self) -> Object:
-        """Upload all bytes, and return the object. On failure, cancel a session that nobody can continue."""
+        """Upload all bytes and return the object.
+
+        On failure, cancel the session if no later process can continue it.
+        """
         try:
             made = await self._run()
         except Exception as error:
@@ -174,7 +177,7 @@ class ResumableUpload:
     async def _put(
         self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None
     ) -> tuple[Response, Object | TransferError]:
-        """Send a chunk or query; return the response, and the object that was made or what is wrong otherwise."""
+        """Send a chunk or query; return the response, and the object that the server made or else the error."""
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status not in (200, 201, 308):
                 return response, await self._storage.error_for(self._operation, response)

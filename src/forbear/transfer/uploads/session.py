@@ -1,7 +1,8 @@
-"""The client's side of a resumable upload session, as a state machine: it says what to send after each response.
+"""The client's side of a resumable upload session, as a state machine: it decides what to send after each response.
 
-It does no I/O; `resumable` sends what it says. After a failure with an unknown outcome it asks how many bytes the
-server has, and never sends data again blindly. A new session begins only when the old one is gone or has wrong bytes.
+It does no I/O; the module `resumable` does. After a failure with an unknown outcome the next step is a query for the
+bytes that the server has; data is never sent again blindly. A new session begins only when the old one is gone or has
+wrong bytes.
 """
 
 import re
@@ -63,16 +64,16 @@ class SessionState:
         self._setbacks = 0
 
     def started(self) -> None:
-        """Note that a new session has begun; it has no bytes."""
+        """Record that a new session has begun; it has no bytes."""
         self.step, self.stored, self._sent, self.refused = Step.SEND, 0, 0, False
 
     def sending(self, end: int) -> None:
-        """Note that the bytes from `stored` up to `end` are about to be sent."""
+        """Record that the bytes from `stored` up to `end` are about to be sent."""
         self._sent = max(self._sent or 0, end)
         self._sends_last = end == self.size
 
     def interrupted(self) -> None:
-        """Note that a chunk or query had no usable response: the server may have received it."""
+        """Record that a chunk or query had no usable response: the server may have received it."""
         self.step = Step.ASK
         self.in_doubt = self.in_doubt or self._sends_last
 
@@ -82,7 +83,7 @@ class SessionState:
         return self._set_back(Reaction.CONTINUE)
 
     def responded(self, status: int, headers: Mapping[str, str], *, transient: bool) -> Reaction:
-        """Note the response to a chunk or query, and return how to react.
+        """Record the response to a chunk or query, and return the client's reaction.
 
         `transient` tells whether a status without a meaning in the protocol of sessions is worth another attempt.
         """
@@ -107,7 +108,7 @@ class SessionState:
                 return Reaction.FAIL
 
     def _incomplete(self, range_header: str | None) -> Reaction:
-        """Note a 308 response, whose Range header (none for no bytes) says which bytes the server has."""
+        """Record a 308 response, whose Range header (none for no bytes) says which bytes the server has."""
         match = None if range_header is None else _RANGE.fullmatch(range_header.strip())
         if range_header is not None and match is None:
             self.interrupted()

@@ -52,7 +52,7 @@ class FileSource:
 
     @property
     def identity(self) -> list[int]:
-        """Return size, modification time in nanoseconds and inode, by which versions of the file are told apart."""
+        """Return size, modification time in nanoseconds and inode, which together identify the version of the file."""
         return [self.stat.st_size, self.stat.st_mtime_ns, self.stat.st_ino]
 
     def read(self) -> bytes:

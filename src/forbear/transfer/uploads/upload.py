@@ -28,7 +28,7 @@ from forbear.transfer.wire.response import WireError
 CHUNK_SIZE = 64 * 1024 * 1024
 """The default size of chunks in bytes."""
 
-_BOUNDARY = secrets.token_hex(16)  # nobody else knows it, so it does not occur in any data
+_BOUNDARY = secrets.token_hex(16)  # a secret, so it does not occur in any data
 _MULTIPART = {"Content-Type": f"multipart/related; boundary={_BOUNDARY}"}
 _MAX_REFUSALS = 3
 _BINARY = "application/octet-stream"

@@ -226,7 +226,7 @@ def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str])
 
 
 def _why(error: OSError) -> str:
-    """Return the system's text for an error; asyncio replaces it by a text with addresses."""
+    """Return the system's text for an error; asyncio replaces that text by one with addresses."""
     known = error.errno if isinstance(error.errno, int) and not isinstance(error, socket.gaierror | ssl.SSLError) else 0
     return os.strerror(known) if known > 0 else error.strerror or str(error)
 

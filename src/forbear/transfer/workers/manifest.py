@@ -1,4 +1,4 @@
-"""A manifest: a CSV file with a line for each outcome, from which a rerun skips what was done.
+"""A manifest: a CSV file with a line for each outcome; a rerun skips the items that it records as done.
 
 The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A run
 skips the pairs of source and target that the manifest has as OK or skip, even if they have changed since. It appends

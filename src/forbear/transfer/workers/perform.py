@@ -103,7 +103,7 @@ async def perform(
 
 
 async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object | None:
-    """Return the object that was written or read, None if the item moves no data."""
+    """Perform the item's action; return the object that was written or read, None if the item moves no data."""
     if item.action is Action.COPY:
         return await _copy(storage, item, folders, state)
     await (_delete(storage, item) if item.action is Action.DELETE else _touch(storage, item))
@@ -132,7 +132,7 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
 
 
 def _version(source: Url, listed: Object | None) -> Url | Object:
-    """Return what to read: the generation that the user named, or else the listed object, which saves a request."""
+    """Return the version to read: the generation that the user named, else the listed object, which saves a request."""
     return source if listed is None or source.generation is not None else listed
 
 

@@ -175,7 +175,7 @@ class Limiter:
             await self._grown.wait()
 
     def lift(self) -> None:
-        """Admit everyone who waits."""
+        """Admit all waiting workers."""
         self.lifted = True
         self._wake()
 

@@ -24,7 +24,10 @@ def wait_before(fault: Fault | None) -> float:
 
 
 def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
-    """Handle the call, or not, as the fault says, and return the response with the damage done to it."""
+    """Perform the fault's action on a call and return the resulting response and how to deliver it.
+
+    The fault decides whether `handle` is called, so that the request takes effect.
+    """
     action = fault.action
     match action:
         case actions.RespondWith() | actions.Reset() | actions.Close():

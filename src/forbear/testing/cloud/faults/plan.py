@@ -18,8 +18,8 @@ class RandomFaults:
 
     The choice depends on the seed, the method and target of the request, and how many requests for the same target came
     before. It does not depend on how requests for different targets interleave. One logical request fails at most
-    `limit` times in a row: requests with the same method and target, and the same idempotency token or client
-    invocation id if they have one.
+    `limit` times in a row. Requests are one logical request if they have the same method and target, and the same
+    idempotency token or client invocation id, if any.
     """
 
     def __init__(self, seed: int, chances: tuple[tuple[float, Fault], ...], limit: int, match: FaultMatch) -> None:

@@ -42,9 +42,9 @@ _SLOWEST = 65_536
 class Incoming:
     """The requests of one connection; `interrupted` is called with each request whose body breaks off.
 
-    Three attributes describe the latest request: `head_only` is true if its response has no body, `takes_chunks` if the
-    client understands a chunked response, and `lasting` if the connection may serve another request. `waiting_since` is
-    when the wait for the next request began.
+    Three attributes describe the latest request. `head_only` is true if its response has no body, and `takes_chunks` if
+    the client understands a chunked response. `lasting` is true if the connection may serve another request.
+    `waiting_since` is when the wait for the next request began.
     """
 
     def __init__(

@@ -55,7 +55,7 @@ class MemoryLimit:
         self._used += size
 
     def changed(self) -> None:
-        """Note that what is stored may have changed: the exact size is computed anew when the limit is next reached."""
+        """Record that the stored data may have changed: its size is computed anew when the limit is next reached."""
         self._changed = True
 
 

@@ -70,13 +70,13 @@ class SocketStream(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Note that the client sends no more, and keep the connection open for the response."""
+        """Record that the client sends no more, and keep the connection open for the response."""
         self._ended = True
         _wake(self._reader)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Note that the connection is closed, and wake everybody who waits for it."""
+        """Record that the connection is closed, and wake all tasks that wait for it."""
         self._ended = True
         self._error = exc or ConnectionResetError("the connection is closed")
         for waiting in (self._reader, self._writer, self._lost):
@@ -139,7 +139,7 @@ class SocketStream(asyncio.BufferedProtocol):
             self._held += len(data)
 
     async def write(self, data: Piece) -> None:
-        """Send `data`, and wait at most 300 s until the system has accepted it; OSError if the connection broke."""
+        """Send `data`: wait at most 300 s until the system has accepted all of it; OSError if the connection broke."""
         if self._error is not None:
             raise self._error
         self._transport.write(data)

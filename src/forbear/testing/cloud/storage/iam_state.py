@@ -71,7 +71,7 @@ class IamState:
         self.policies: dict[str, IamPolicy] = {}
         """Policies by project."""
         self.unseen: dict[str, int] = {}
-        """How many further reads of a new resource fail with 404, by its name."""
+        """The number of further reads of a new resource that fail with 404, by its name."""
         self._next_id = next_id
 
     def clear(self) -> None:

@@ -22,7 +22,8 @@ _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{1,18})")
 def start(call: ApiCall) -> HttpResponse:
     """Begin an upload, and respond with its id.
 
-    If the response is lost, nobody knows the id, and at the service the upload costs money until it is aborted.
+    If the response is lost, the client never learns the id, and at the real service the upload costs money until it is
+    aborted.
     """
     target = headers.target(call.request.headers, find_bucket(call), call.names["object"])
     upload_id = f"multipart-{call.store.next_id()}"
