@@ -9,9 +9,9 @@ worst that is true of it:
 - failed: the client got an error, even if the operation had its effect;
 - completed: the client got a success, and the effect is there once, or the right bytes were read.
 
-In the IAM and Redis parts many writers change one thing, so changes are counted: those requested, those that the server
-has in the end, and those that are too many. Other counts are the changes that are lost although their writers got a
-success, and those that the writers know as failed or as unknown.
+In the IAM and Redis parts many writers change one thing, so changes are counted. The counts are: changes requested,
+changes that the server has in the end, and changes that are too many. Others are changes that are lost although their
+writers got a success, and changes that the writers know as failed or as unknown.
 
 In the upload part a process is killed and the same command runs again. Its results come from the server's request log.
 """

@@ -64,7 +64,7 @@ def needs_reconnect(text: str) -> bool:
 
 _LIBRARIES = ("redis", "valkey")
 
-# The libraries remove these codes from an error response and raise a class for each; newer ones keep `status_code`, too.
+# The libraries remove these codes from an error response and raise a class for each; newer ones keep the code, too.
 _CODES: Mapping[str, str] = {
     "AskError": "ASK",
     "BusyLoadingError": "LOADING",
