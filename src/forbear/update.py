@@ -198,7 +198,7 @@ class _UpdateCycle:
             return self._write_failed(error, verdict, inner)
         in_doubt = self.run.in_doubt
         delay = self._after(error, verdict, inner, repeatable=True)
-        self.run.in_doubt = in_doubt  # a read applies nothing
+        self.run.in_doubt = in_doubt  # a read changes nothing
         return delay
 
     def _write_failed(self, error: Exception, verdict: "Verdict", inner: "Report | None") -> float | None:
@@ -223,7 +223,7 @@ class _UpdateCycle:
         blocked = None
         if inner is not None and _tried_enough(inner) and not self._policy.retry_exhausted:
             if not self.run.in_doubt:
-                return None  # the inner report is enough
+                return None  # the inner run's report is enough
             blocked = Stop(inner.reason, f"{inner.operation} gave up: {inner.text}")
             verdict, repeatable = TRANSIENT, True
         return self.run.after(

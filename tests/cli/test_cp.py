@@ -51,7 +51,7 @@ def test_quiet(invoke: Invoke) -> None:
     assert invoke("cp", "-q", "photos/1.jpg", "gs://bkt/").output == ""
     failed = invoke("cp", "-q", "photos/9.jpg", "gs://bkt/")
     assert failed.exit_code == 1
-    assert failed.stderr == "error: there is nothing that photos/9.jpg names\nhint: check the name\n"
+    assert failed.stderr == "error: photos/9.jpg does not exist\nhint: check the name\n"
 
 
 def test_json(invoke: Invoke, cloud: Cloud) -> None:
@@ -150,7 +150,7 @@ def test_exclude(invoke: Invoke, cloud: Cloud) -> None:
         ),
         (("photos/1.jpg", "gs://none/"), ["404 Not Found", "hint: check the names of the bucket and the object"]),
         (("photos", "gs://bkt/"), ["error: photos: it is a folder", "hint: copy folders with `--recursive`"]),
-        (("gs://bkt/*.none", "."), ["error: there is nothing that gs://bkt/*.none names", "hint: quote the pattern"]),
+        (("gs://bkt/*.none", "."), ["error: nothing matches gs://bkt/*.none", "hint: quote the pattern"]),
     ],
 )
 def test_what_is_not_there(args: tuple[str, ...], lines: list[str], invoke: Invoke) -> None:
@@ -227,7 +227,7 @@ class TestEmbedded:
         assert (done.exit_code, done.stdout) == (0, "")
         _, *rest = done.stderr.splitlines()
         held = [f"  photos/{number}.jpg  7 B" for number in (1, 2, 3)]
-        assert rest == ["gs://demo held 3 objects, 21 B:", *held]
+        assert rest == ["gs://demo contained 3 objects, 21 B:", *held]
 
     def test_faults(self, invoke: Invoke, folder: Path) -> None:
         """With `--faults` some requests fail and are retried, and everything is copied nevertheless."""
@@ -249,4 +249,4 @@ class TestEmbedded:
         """Who copies from it first is told why there is nothing."""
         done = invoke("cp", "--embedded", "gs://demo/x", "x")
         assert done.exit_code == 1
-        assert "gs://demo held nothing: an embedded cloud is empty when it starts\n" in done.stderr
+        assert "gs://demo contained nothing: an embedded cloud is empty when it starts\n" in done.stderr

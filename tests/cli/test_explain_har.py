@@ -122,7 +122,7 @@ def test_what_a_body_lacks_makes_nothing_safe(invoke: Invoke, saved: Any) -> Non
     status = entry("PUT", f"{UPLOAD}&upload_id=x", 503, Content_Range="bytes */9")
     found = {one["entry"]: one for one in explained(invoke, saved(broken, unknown, status))["requests"]}
     assert [found[number]["repeatable"] for number in (1, 2, 3)] == [False, False, True]
-    assert found[2]["why"] == "a part of an upload: ask the session how much it has, and send the rest"
+    assert found[2]["why"] == "part of an upload: query the session, and send the rest"
 
 
 def test_headers_and_replies_are_read(invoke: Invoke, saved: Any) -> None:

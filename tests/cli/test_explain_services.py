@@ -120,7 +120,7 @@ def test_what_replies_of_redis_mean(invoke: Invoke) -> None:
     assert why["EXECABORT"] == "the error is permanent"
     assert "read-modify-write" in why["nil, because a watched key changed"]
     assert why["READONLY"] == "it was not executed; on a new connection"
-    assert why["MOVED"] == "it was not executed; at once, on the node that the reply names"
+    assert why["MOVED"] == "it was not executed; at once, on the node that the response names"
 
 
 @pytest.mark.parametrize("command", [["GET", "k"], ["INCR", "k"], ["SET", "k", "v", "NX"], ["MIGRATE", "h"], ["FOO"]])
@@ -170,7 +170,7 @@ def test_the_text_for_calls_and_commands(invoke: Invoke) -> None:
     assert "gRPC google.storage.v2.Storage/DeleteObject\n" in text
     assert "conditions  if_generation_match or generation (met: none)\n" in text
     assert "duplicate   deletes a newer object, or hides one more version\n" in text
-    assert "NOT_FOUND, FAILED_PRECONDITION on a later attempt may mean that an earlier one had worked\n" in text
+    assert "NOT_FOUND, FAILED_PRECONDITION on a later attempt may mean that an earlier attempt worked\n" in text
     text = invoke("explain", "redis", "AUTH", "x").stdout
     assert text.startswith("AUTH (1 argument)\n")
     assert "source      our judgement\n" in text

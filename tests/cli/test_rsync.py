@@ -54,7 +54,7 @@ def test_a_dry_run(invoke: Invoke, cloud: Cloud, folder: Path) -> None:
         f"copy {Path('here', 'deep', 'c')} -> gs://bkt/there/deep/c",
         "delete gs://bkt/there/extra",
     ]
-    assert done.stderr == "this was a dry run: nothing was done\n"
+    assert done.stderr == "dry run: nothing was changed\n"
     as_json = invoke("rsync", "-r", "-d", "-n", "--json", "here", "gs://bkt/there")
     *items, summary = map(json.loads, as_json.stdout.splitlines())
     assert [(item["action"], item["status"]) for item in items] == [("copy", "skipped")] * 3 + [("delete", "skipped")]
@@ -112,4 +112,4 @@ def test_embedded(invoke: Invoke) -> None:
     """It can be tried without an account, too."""
     done = invoke("rsync", "-r", "--embedded", "here", "gs://demo/there")
     assert done.exit_code == 0
-    assert "gs://demo held 3 objects, 23 B:\n" in done.stderr
+    assert "gs://demo contained 3 objects, 23 B:\n" in done.stderr

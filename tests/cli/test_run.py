@@ -37,7 +37,7 @@ def test_the_last_exit_code_is_passed_on(finish: Finish) -> None:
     assert done.returncode == 13
     note = done.stderr.splitlines()[-1]
     assert note.startswith("forbear: gave up after 3 attempts in ")
-    assert note.endswith("s: limit of 3 attempts reached; the last one: exit code 13")
+    assert note.endswith("s: limit of 3 attempts reached; last failure: exit code 13")
 
 
 def test_quiet_says_nothing(finish: Finish) -> None:
@@ -292,7 +292,7 @@ def test_durations_of_any_size(finish: Finish, options: tuple[str, ...]) -> None
     assert done.returncode == 1
     *_, last = done.stderr.splitlines()
     assert last.startswith("forbear: gave up after ")
-    assert last.endswith("; the last one: exit code 1")
+    assert last.endswith("; last failure: exit code 1")
 
 
 def test_a_wait_of_ages_is_not_begun(finish: Finish) -> None:

@@ -14,7 +14,7 @@ _GENERATED = _ROOT / "docs" / "reference"  # from the tables, whose texts are co
 
 
 def test_the_documentation_and_the_source_keep_the_hard_rules() -> None:
-    """No page and no module breaks a hard rule; `python tools/plain_english.py FILE` lists the candidates of all rules."""
+    """No page and no module breaks a hard rule; `tools/plain_english.py` lists all candidates."""
     assert [line for line in broken(_PLAIN) if not line.startswith(str(_GENERATED))] == []
 
 

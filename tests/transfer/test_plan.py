@@ -58,8 +58,8 @@ def pairs(cloud: Cloud, sources: str | Sequence[str], target: str, **asked: bool
         ("*", "gs://bkt", [
             "a.txt -> gs://bkt/a.txt", "b.txt -> gs://bkt/b.txt", "dir: it is a folder", "other: it is a folder",
         ]),
-        ("nix", "gs://bkt", ["nix: there is nothing that nix names"]),
-        ("nix*", "gs://bkt", ["nix*: there is nothing that nix* names"]),
+        ("nix", "gs://bkt", ["nix: nix does not exist"]),
+        ("nix*", "gs://bkt", ["nix*: nothing matches nix*"]),
         ("-", "gs://bkt/x", ["- -> gs://bkt/x"]),
         ("gs://bkt/a.txt", "new", ["gs://bkt/a.txt -> new"]),
         ("gs://bkt/a.txt", "dir", ["gs://bkt/a.txt -> dir/a.txt"]),
@@ -106,7 +106,7 @@ def test_files_go_where_cp_puts_them(
         ]),
         ("gs://bkt/dir/sub/", "dir", ["gs://bkt/dir/sub/b -> dir/sub/b", "gs://bkt/dir/sub/c.txt -> dir/sub/c.txt"]),
         ("gs://bkt/solo", "new", ["gs://bkt/solo -> new"]),
-        ("gs://bkt/nix", "new", ["gs://bkt/nix: there is nothing that gs://bkt/nix names"]),
+        ("gs://bkt/nix", "new", ["gs://bkt/nix: gs://bkt/nix does not exist"]),
         ("gs://bkt/d*", "new/", [
             "gs://bkt/dir/a -> new/dir/a", "gs://bkt/dir/sub/b -> new/dir/sub/b",
             "gs://bkt/dir/sub/c.txt -> new/dir/sub/c.txt",

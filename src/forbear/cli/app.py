@@ -93,7 +93,7 @@ class App(click.Group):
             report(f"this needs {package}, which is not installed", f'pip install "forbear[{EXTRAS[package]}]"')
             sys.exit(2)
         except OSError as error:
-            if not isinstance(error, BrokenPipeError):  # a broken pipe means that the reader has seen enough
+            if not isinstance(error, BrokenPipeError):  # a broken pipe: the reader needs no more data
                 report(": ".join(filter(None, (error.strerror or str(error), error.filename))))
             sys.stdout = None  # or Python would try to flush it again at exit
             sys.exit(1)

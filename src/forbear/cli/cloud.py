@@ -72,7 +72,7 @@ def command(
             running.fault(cloud.random_faults(faults))
         click.echo(running.url)
         tell(f"point clients at it: export STORAGE_EMULATOR_HOST={running.url}")
-        tell("for tests only: it checks no credentials, never expose it")
+        tell("for tests only: it checks no credentials; never expose it")
         tell("stop it with Ctrl-C")
 
     try:

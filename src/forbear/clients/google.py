@@ -51,7 +51,7 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
 
     def __init__(self, rpc: Rpc) -> None:
         backoff = rpc.policy.backoff
-        shown: dict[str, Any] = {}  # for who reads Google's attributes
+        shown: dict[str, Any] = {}  # for code that reads Google's attributes
         if isinstance(backoff, Exponential):
             shown = {"initial": backoff.initial, "maximum": backoff.maximum, "multiplier": backoff.multiplier}
         super().__init__(timeout=rpc.policy.limits.timeout, **shown)

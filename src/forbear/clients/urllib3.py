@@ -101,7 +101,7 @@ class Retry(urllib3.Retry):
         """Return the object for the next attempt. Raises MaxRetryError, or `error`, if there is none."""
         if response is not None and response.get_redirect_location():
             onward = super().increment(method, url, response, error, _pool, _stacktrace)
-            onward._exchange = None  # elsewhere it is another request
+            onward._exchange = None  # a redirected request is another request
             return onward
         onward = self.new(history=(*self.history, RequestHistory(method, url, error, _status(response), None)))
         delay = None if is_off() else onward._after(str(method), str(url), response, error, _pool)
@@ -169,7 +169,7 @@ class Retry(urllib3.Retry):
             try:
                 raise error
             finally:
-                del error  # or its traceback would lead back to it
+                del error  # otherwise the error's traceback would refer to the error itself
         last = MaxRetryError(pool, url, error)
         if report is not None:
             attach(last, report)

@@ -1,7 +1,7 @@
 """Retries inside valkey-py, as subclasses of its clients: sync and asyncio, standalone, Sentinel and cluster."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# valkey-py says the types of only some of what it does.
+# valkey-py declares only some of its types.
 
 try:
     import valkey
@@ -175,6 +175,6 @@ class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # ty
         if transaction or shard_hint:
             refuse: Callable[..., Any] = super().pipeline
             refuse(transaction, shard_hint)
-        make: Any = AsyncClusterPipeline  # which lacks a part of a protocol, for all that type checkers see
+        make: Any = AsyncClusterPipeline  # to type checkers it lacks a part of a protocol
         pipe: AsyncClusterPipeline = make(self)
         return pipe

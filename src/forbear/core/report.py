@@ -180,7 +180,7 @@ def report(outcome: object) -> Report | None:
 def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
     """Yield the reports of an outcome and of all that it holds, each with the exception or response that carries it."""
     waiting = [outcome]
-    for _ in range(_MOST_CARRIERS):  # groups and causes may be many, and even go in circles
+    for _ in range(_MOST_CARRIERS):  # groups and causes may be many, and may contain cycles
         if not waiting:
             return
         carrier = waiting.pop(0)

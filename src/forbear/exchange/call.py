@@ -25,7 +25,7 @@ class Start:
         self.awaits = awaits  # as for `Run`
         self.runtime = runtime = current_runtime()
         self.time = runtime.monotonic()
-        self.reports: int = reports_made[0]  # a later one on an error is that of an inner retry
+        self.reports: int = reports_made[0]  # a report made later comes from an inner retry
 
 
 class RetriedCall:

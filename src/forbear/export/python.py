@@ -98,7 +98,7 @@ def warn_about_safety(outline: Outline) -> None:
     """Record the loss of safety for targets that repeat a function, whose operation they cannot see."""
     policy = outline.policy
     if policy.service is None and policy.on is not verdict_of_exception:
-        outline.says("safety")  # the target repeats what the policy would repeat
+        outline.says("safety")  # the target repeats the same calls as the policy
     elif policy.repeatable:
         outline.warns("safety", "every call is repeated, so use it only for operations that are safe to execute twice")
     else:

@@ -84,7 +84,7 @@ def has_field(body: bytes | None, path: str, text: str | None = None) -> bool:
     *outer, name = path.split(".")
     if body is None or len(body) > MAX_BODY or f'"{name}"'.encode() not in body:
         return False
-    import json  # on a rare path, and not cheap to import
+    import json  # on a rare path, and expensive to import
 
     try:
         value: object = json.loads(body)
@@ -104,6 +104,6 @@ def lacks_field(body: bytes | None, name: bytes, alias: bytes) -> bool:
 
 
 def _decode(text: str) -> str:
-    from urllib.parse import unquote  # on a rare path, and not cheap to import
+    from urllib.parse import unquote  # on a rare path, and expensive to import
 
     return unquote(text)

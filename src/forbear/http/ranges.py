@@ -159,7 +159,7 @@ def verify(
     counts: it may say that there are no more bytes. Raises Unresumable with the reason if the response does not
     continue the download; do not use its body then.
     """
-    if status == 416 and expected.last is None and not expected.encoding:  # its size may be that of the object uncoded
+    if status == 416 and expected.last is None and not expected.encoding:  # its size may be the uncoded object's
         return _verify_end(expected, received, headers, named=named)
     if status == 200 and not _is_part(headers):
         raise Unresumable("the server sent the whole object instead of the rest: it changed, or ranges are not served")

@@ -74,7 +74,7 @@ def parse_retry_after(value: str, date: str | None = None, now: float | None = N
 
 def reason(status: int) -> str:
     """Return a status with its reason phrase, "503 Service Unavailable"; the number alone if it has none."""
-    from http import HTTPStatus  # on a rare path, and not cheap to import
+    from http import HTTPStatus  # on a rare path, and expensive to import
 
     try:
         return f"{status} {HTTPStatus(status).phrase}"
@@ -91,7 +91,7 @@ def _epoch(text: str) -> float | None:
     """Parse an HTTP-date as epoch seconds; None for any other text."""
     if not text or len(text) > _LONGEST_DATE or text.isdigit():
         return None
-    from datetime import UTC  # on a rare path, and not cheap to import
+    from datetime import UTC  # on a rare path, and expensive to import
     from email.utils import parsedate_to_datetime
 
     try:

@@ -46,7 +46,7 @@ def _line(event: Scheduled | Recovered | GaveUp) -> str:
         line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
     else:
         report = event.report
-        line = f"{report.note.removeprefix('forbear: ')}; the last one: {_failure(report.attempts[-1])}"
+        line = f"{report.note.removeprefix('forbear: ')}; last failure: {_failure(report.attempts[-1])}"
     return " ".join(f"{printable(event.operation)}: {line}".split())
 
 

@@ -250,7 +250,7 @@ class Run:
             listeners.notify(self.listeners, failed, scheduled)
             self._keep(kept)
         else:
-            name = intern(name) if type(name) is str else name  # that of a built-in class is made anew each time
+            name = intern(name) if type(name) is str else name  # a built-in class makes its name anew each time
             self._keep((number, name, text[:_LONGEST_TEXT], elapsed, delay))
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True

@@ -40,7 +40,7 @@ def headers_of(error: object) -> dict[str, str]:
 def body_of(error: object) -> bytes:
     """Return the body of an error's response, empty if it was not read."""
     for place in (_get(error, "response"), error):
-        content = _get(place, "content")  # raises where it is a stream that was not read
+        content = _get(place, "content")  # raises if it is a stream that was not read
         if isinstance(content, bytes):
             return content
     return b""
@@ -192,7 +192,7 @@ class ErrorVerdicts(Record):
 
 def transport(error: BaseException) -> Verdict:
     """Return the verdict on an error that has no response."""
-    import socket  # not cheap to import, and needed only after a failure
+    import socket  # expensive to import, and needed only after a failure
     import ssl
 
     chain = list(causes(error))

@@ -18,7 +18,7 @@ from forbear.tables import responses
 
 _NAME = "rfc9110"
 _READ = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, mutation=False)
-# A 412 comes only where a precondition was sent, and then it may be one's own first attempt that broke it.
+# A 412 answers only a request with a precondition, which the caller's own first attempt may have broken.
 _PUT = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, maybe_done=(412,))
 _DELETE = Judgement(_NAME, None, Safety.ALWAYS, repeatable=True, maybe_done=(404, 410, 412))
 _NEVER = Judgement(_NAME, None, Safety.NEVER)

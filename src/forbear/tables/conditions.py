@@ -138,7 +138,7 @@ def _all(tests: list[FieldTest]) -> FieldTest:
     def hold(message: object) -> bool:
         try:
             return all(test(message) for test in tests)
-        except Exception:  # a stranger's own attributes may raise anything; what cannot be read is not known to hold
+        except Exception:  # attributes of an unknown object may raise anything; such a condition does not count
             return False
 
     return hold
@@ -225,7 +225,7 @@ class _Entries:
     def text(self, data: str) -> None:
         if self._is_inside():
             self.texts[-1][-1] += data
-            if len(self.texts[-1][-1]) > _LONGEST_TEXT:  # added up in small pieces it would cost the square
+            if len(self.texts[-1][-1]) > _LONGEST_TEXT:  # adding small pieces one by one would take quadratic time
                 raise _Refused
 
     def refuse(self, *_: Any) -> None:

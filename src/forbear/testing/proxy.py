@@ -86,7 +86,7 @@ class Proxy:
             requests = self._forward(exchange, reader, onward, is_response=False)
             responses = self._forward(exchange, upstream, writer, is_response=True)
             for direction in asyncio.as_completed([requests, responses]):
-                await direction  # when one direction ends, so does the other
+                await direction  # when one direction ends, end the other
                 break
         except OSError:
             pass  # the server or the client closed the connection

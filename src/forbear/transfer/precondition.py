@@ -35,7 +35,7 @@ class Precondition:
         self.target = target
         self.required = required
         self.generation = required or 0
-        self._is_known = required is not None  # else the generation is a guess
+        self._is_known = required is not None  # otherwise the generation is a guess
         self._storage = storage
         self._rounds = 0
         self._retries = Retries(storage.policy, "storage.objects.insert")

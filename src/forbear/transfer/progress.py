@@ -161,7 +161,7 @@ def warner() -> Callable[[str], object]:
     warned, loop = current_progress.get().warned, asyncio.get_running_loop()
 
     def warn(text: str) -> None:
-        with suppress(RuntimeError):  # the loop may be closed by now
+        with suppress(RuntimeError):  # the loop may be closed already
             loop.call_soon_threadsafe(warned, text)
 
     return warn

@@ -37,7 +37,7 @@ async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
 async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
     """Call a function that may block for long in a thread. When cancelled, it does not wait for the function."""
     outcome: Future[_T] = Future()
-    outcome.set_running_or_notify_cancel()  # a cancelled caller leaves it as it is
+    outcome.set_running_or_notify_cancel()  # a cancelled caller does not stop the function
 
     def run() -> None:
         try:

@@ -187,5 +187,5 @@ def test_a_function_of_ones_own_shows_no_chunk() -> None:
     with virtual_time(), pytest.raises(requests.ConnectionError) as caught:
         ours.DEFAULT_RETRY(send)()
     assert len(calls) == 1
-    assert "its session was asked" in caught.value.__notes__[0]
+    assert "a query of its session" in caught.value.__notes__[0]
     assert isinstance(ours.DEFAULT_RETRY, StockRetry)

@@ -46,16 +46,16 @@ def why_retried(verdict: Verdict, judgement: Judgement) -> str:
     """Explain why a failure with this verdict is retried."""
     wait = wait_text(verdict)
     if verdict.kind is Kind.NOT_EXECUTED:
-        return f"it was not executed{'; at once, on the node that the reply names' if verdict.delay == 0 else wait}"
+        return f"it was not executed{'; at once, on the node that the response names' if verdict.delay == 0 else wait}"
     if judgement.met is not None:
-        return f"it may pass, and the condition keeps a repeat from doing harm{wait}"
-    return f"it may pass, and a repeat does no harm{wait}"
+        return f"transient, and the condition makes a repeat safe{wait}"
+    return f"transient, and a repeat is harmless{wait}"
 
 
 def wait_text(verdict: Verdict) -> str:
     """Describe the wait that the server asks for, as the end of a sentence."""
     seconds = verdict.retry_after
-    return "" if seconds is None else f", after {seconds:g} s or more as the server asks"
+    return "" if seconds is None else f", after at least {seconds:g} s, as the server asks"
 
 
 def _why_unsafe(judgement: Judgement) -> str:
@@ -126,7 +126,7 @@ class Answer:
         show_table(table)
         if self.maybe_done:
             responses = ", ".join(map(str, self.maybe_done))
-            out.print(f"{responses} on a later attempt may mean that an earlier one had worked", markup=False)
+            out.print(f"{responses} on a later attempt may mean that an earlier attempt worked", markup=False)
         for remark in self.remarks:
             out.print(printable(remark), markup=False)
         out.print(self._schedule(), markup=False)

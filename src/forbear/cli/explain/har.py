@@ -139,7 +139,7 @@ _GROUPS = {
 }
 """The groups, worst first, each with a description and a style."""
 
-_WIDE = 70  # longer requests push the next column to the right
+_WIDE = 70  # longer requests move the next column to the right
 
 
 @dataclass(frozen=True)
@@ -222,11 +222,11 @@ def _why(judgement: Judgement) -> str:
     if judgement.refused is not None:
         return judgement.refused
     if judgement.session and not judgement.repeatable:
-        return "a part of an upload: ask the session how much it has, and send the rest"
+        return "part of an upload: query the session, and send the rest"
     if judgement.met is not None:
         return f"safe with {judgement.met}"
     if judgement.repeatable:
-        return "a repeat does no harm" if judgement.mutation else "it changes nothing"
+        return "a repeat is harmless" if judgement.mutation else "it changes nothing"
     if judgement.conditions:
         return f"only with {either(judgement.conditions)}"
     return "a repeat could do harm"

@@ -27,9 +27,9 @@ _ONLY_OF = {"NOSCRIPT": ("EVALSHA", "EVALSHA_RO"), "IOERR": ("MIGRATE",), "EXECA
 _CONFLICT = "nil, because a watched key changed"
 
 _REPEATED_REPLIES = {
-    "same": "a later attempt gets the same reply as the first one",
-    "may differ": "a later attempt may get a different reply if an earlier one had worked",
-    "lost": "a later attempt cannot bring back the value in a lost first reply",
+    "same": "a later attempt gets the same response as the first one",
+    "may differ": "a later attempt may get a different response if an earlier attempt worked",
+    "lost": "a later attempt cannot bring back the value in a lost first response",
 }
 
 

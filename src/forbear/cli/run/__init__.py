@@ -64,7 +64,7 @@ def command(
     limits, backoff = apply_options(Limits(timeout=None), Exponential(), options)
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")
-    from forbear.cli.run.repeat import TRANSIENT, repeat  # needs such a system
+    from forbear.cli.run.repeat import TRANSIENT, repeat  # needs a POSIX system
 
     code = repeat(
         command,

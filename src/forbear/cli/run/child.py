@@ -80,7 +80,7 @@ class Child:
                     self._stdin.pump()
                 self._enforce()
         finally:
-            if self._code is None:  # its stdin is broken: the program must not take this for the end of its input
+            if self._code is None:  # stdin is broken: the program must not mistake this for the end of its input
                 self._send(signal.SIGKILL)
             self._stdin.stop()
             self._terminal.close()
@@ -132,7 +132,7 @@ class Child:
 
     def _stopped(self, signum: int) -> None:
         if signum == signal.SIGSTOP:
-            return  # not from the terminal: whoever sent it will send SIGCONT
+            return  # not from the terminal: the sender of the signal will also send SIGCONT
         if signum == signal.SIGTSTP or not self._terminal.lend(self._group):
             self._terminal.suspend()
         self._send(signal.SIGCONT)

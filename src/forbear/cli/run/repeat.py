@@ -125,6 +125,6 @@ class _Printer:
         elif isinstance(event, Scheduled):
             tell(f"forbear: {self._failure}; attempt {event.attempt}{self._of} in {show(event.delay)}")
         elif isinstance(event, GaveUp):
-            tell(f"{event.report.note}; the last one: {self._failure}")
+            tell(f"{event.report.note}; last failure: {self._failure}")
         else:
             tell(f"forbear: attempt {event.attempt} worked")

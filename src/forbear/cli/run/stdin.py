@@ -44,7 +44,7 @@ class RecordedStdin:
     """
 
     def __init__(self, source: int) -> None:
-        import tempfile  # not needed for most runs, and not cheap to import
+        import tempfile  # not needed for most runs, and expensive to import
 
         self._source = source
         self._ended = False

@@ -82,7 +82,7 @@ class Reporter:
         if self._as_json:
             click.echo(json.dumps(_summary_record(summary)))
         if not self._quiet and not self._unread:
-            tell("this was a dry run: nothing was done" if self._dry_run else _total(summary))
+            tell("dry run: nothing was changed" if self._dry_run else _total(summary))
 
 
 def _total(summary: Summary) -> str:

@@ -253,9 +253,9 @@ def _bucket(name: str) -> str:
 def _describe(bucket: str, sizes: dict[str, int]) -> None:
     """Print what a bucket contains: the number of objects, their size and the first names."""
     if not sizes:
-        tell(f"{bucket} held nothing: an embedded cloud is empty when it starts")
+        tell(f"{bucket} contained nothing: an embedded cloud is empty when it starts")
         return
-    tell(f"{bucket} held {of_count(len(sizes), 'object')}, {of_bytes(sum(sizes.values()))}:")
+    tell(f"{bucket} contained {of_count(len(sizes), 'object')}, {of_bytes(sum(sizes.values()))}:")
     for name in list(sizes)[:_SHOWN]:
         tell(f"  {name}  {of_bytes(sizes[name])}")
     if len(sizes) > _SHOWN:

@@ -23,8 +23,8 @@ class _Port(HttpCall):
         self._library = library
         self._send = send
         self._request = request
-        self._url = request.url  # the caller's: a transport may change that of the request while it sends
-        self.outcome: FirstResult[Any] | None = None  # of the first attempt, where it has been made already
+        self._url = request.url  # the caller's headers: a transport may change the request's while it sends
+        self.outcome: FirstResult[Any] | None = None  # the result of the first attempt, if it was made already
         super().__init__(options, request.method, plain=type(request.stream) is library.ByteStream)
 
     def _target(self) -> tuple[str, str]:
@@ -93,7 +93,7 @@ class HttpxPort(_Port):
     def send(self, send: Send, limit: float | None) -> Any:
         """Send a variation of the request, or the request itself if nothing is varied."""
         response = self._send(self._next(send, limit))
-        response.request = self._request  # as the client does, but in time for `on_result`
+        response.request = self._request  # the client does the same, but too late for `on_result`
         return response
 
     def chunks(self, response: Any) -> Iterator[bytes]:
@@ -127,7 +127,7 @@ class AsyncHttpxPort(_Port):
     async def send(self, send: Send, limit: float | None) -> Any:
         """Send a variation of the request, or the request itself if nothing is varied."""
         response = await self._send(self._next(send, limit))
-        response.request = self._request  # as the client does, but in time for `on_result`
+        response.request = self._request  # the client does the same, but too late for `on_result`
         return response
 
     def chunks(self, response: Any) -> AsyncIterator[bytes]:

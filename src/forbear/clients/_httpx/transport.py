@@ -88,7 +88,7 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
         if options is None:
             return send(request)
         port = HttpxPort(options, self._library, send, request)
-        if port.is_plain and request.method == "GET":  # most requests are, and nearly all of them succeed at once
+        if port.is_plain and request.method == "GET":  # most requests are plain, and nearly all of them succeed at once
             try:
                 response = send(request)
             except Exception as error:

@@ -31,7 +31,7 @@ class ClusterMixin(ClusterBase):
             try:
                 return send(*args, **kwargs)
             except self._lost:
-                self.replace_default_node()  # it may be what is down
+                self.replace_default_node()  # this very node may be down
                 raise
 
         return cluster.send(self.settings, attempt, args)
@@ -54,7 +54,7 @@ class AsyncClusterMixin(ClusterBase):
             try:
                 return await send(*args, **kwargs)
             except self._lost:
-                self.replace_default_node()  # it may be what is down
+                self.replace_default_node()  # this very node may be down
                 raise
 
         return await cluster.asend(self.settings, attempt, args)

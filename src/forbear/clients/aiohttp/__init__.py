@@ -58,13 +58,13 @@ class RetryMiddleware:
         if _let_out.get() is not None:
             _stop_second(request)
         start, outcome = Start(awaits=True), None
-        if self._is_plain and request.method == "GET" and not request.body:  # most are, and nearly all succeed at once
+        if self._is_plain and request.method == "GET" and not request.body:  # most requests; nearly all succeed at once
             try:
                 response = await handler(request)
             except Exception as error:
                 outcome = FirstResult[ClientResponse](error)
             else:
-                if response.status < 400 and response.content.is_eof():  # what is here in whole does not break
+                if response.status < 400 and response.content.is_eof():  # a body that is complete cannot break
                     return response
                 outcome = FirstResult(response)
         port = AiohttpPort(self._options, handler, request, start, outcome)
@@ -95,4 +95,4 @@ def _stop_second(request: ClientRequest) -> None:
         try:
             raise error
         finally:
-            del last, error  # or its traceback would lead back to it
+            del last, error  # otherwise the error's traceback would refer to the error itself

@@ -92,7 +92,7 @@ class InTurn(Payload):
         try:
             reading.result()
         finally:
-            del reading  # or the traceback of its error would lead back to it
+            del reading  # otherwise the error's traceback would refer to the attempt
 
     async def write(self, writer: Any) -> None:
         """Write the payload for one attempt, without a limit of length."""

@@ -95,7 +95,7 @@ class AiohttpPort(HttpCall):
         start: Start,
         outcome: FirstResult[ClientResponse] | None,
     ) -> None:
-        self._outcome = outcome  # of the first attempt, where it has been made already
+        self._outcome = outcome  # the result of the first attempt, if it was made already
         self._handler = handler
         self._request = request
         super().__init__(options, request.method, plain=isinstance(request.body, _IN_MEMORY), start=start)
@@ -164,7 +164,7 @@ class AiohttpPort(HttpCall):
             headers["accept-ranges"] = "none"
             headers.pop("content-length", None)
         if waits:
-            headers["retry-after"] = ", ".join(waits)  # as other clients join what came twice
+            headers["retry-after"] = ", ".join(waits)  # other clients join repeated headers like this
         return headers
 
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
@@ -212,7 +212,7 @@ class AiohttpPort(HttpCall):
         headers.update(send.headers)
         request.headers = headers
         request.chunked = self._chunked if send.skip == 0 else None
-        if request._continue is not None:  # that of the attempt before was answered, or cancelled with it
+        if request._continue is not None:  # the previous attempt's was answered, or cancelled with that attempt
             request._continue = None
             request.update_expect_continue()
         request.url = self._url

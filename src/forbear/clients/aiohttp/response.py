@@ -69,7 +69,7 @@ def tell(response: ClientResponse, report: Report) -> None:
 def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:
     response = weak()
     if response is None:
-        return  # who asks holds it
+        return  # the caller of this method holds the response
     try:
         type(response).raise_for_status(response)
     except ClientResponseError as error:
@@ -103,7 +103,7 @@ class Continued(StreamReader):
         except StopAsyncIteration:
             self.feed_eof()
         except BaseException:
-            if not self._first.is_open:  # else somebody has stopped waiting, and may come back
+            if not self._first.is_open:  # otherwise a reader has stopped waiting, and may continue later
                 self.set_exception(ClientPayloadError("the body has broken off before"))
             raise
         else:

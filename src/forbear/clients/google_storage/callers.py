@@ -51,12 +51,12 @@ class Caller:
         ended: RetryError | None = None
         frame: FrameType | None = sys._getframe(1)
         while frame is not None:
-            code = frame.f_code  # compared by identity, for to hash one takes long
+            code = frame.f_code  # compared by identity, because hashing a code object is slow
             if code is _CALL or code is _MEDIA:
                 self.sends_once = not frame.f_locals[_CALL_RETRY if code is _CALL else _MEDIA_RETRY]
                 self.ended = ended
                 return
-            if code is _LOOP:  # of the call, or around the caller's own use of the session, which is none of ours
+            if code is _LOOP:  # the call's own, or one around the caller's use of the session, which does not matter
                 errors = frame.f_locals[_LOOP_ERRORS]
                 ended = errors[-1] if errors and isinstance(errors[-1], RetryError) else None
             frame = frame.f_back

@@ -27,7 +27,7 @@ VERDICTS = ErrorVerdicts(RECOMMENDED)
 
 _READ = Judgement(RECOMMENDED.name, None, Safety.ALWAYS, repeatable=True, mutation=False)
 _UNKNOWN = Judgement(RECOMMENDED.name, None, Safety.NEVER)
-_CHUNK = "a chunk may have arrived and must not be sent again before its session was asked how much it has"
+_CHUNK = "a chunk may have arrived and must not be sent again before a query of its session"
 
 
 def verdict_of(error: Exception) -> Verdict:
@@ -80,7 +80,7 @@ def _read(request: Any) -> Request:
     return request_of_upload(request.method, request.url, request.headers, content)
 
 
-_HASH = "x-goog-hash"  # of the whole object, which a question does not complete
+_HASH = "x-goog-hash"  # the hash of the whole object, which a status query does not complete
 
 
 def sending_of(function: Callable[..., Any]) -> "Sending | None":

@@ -114,7 +114,7 @@ class _Adapter(RetryAdapter):
         try:
             response = super().send(request, stream, timeout, verify, cert, proxies)
             if response.status_code in TRANSIENT_STATUSES:
-                raise _of(response)  # here, for its body is read, which may break, too
+                raise _of(response)  # within this block, because reading the body may fail, too
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:
             raise _given_up(error, report(error)) from error
         return _Reply.of(response)
@@ -133,7 +133,7 @@ class _Reply(requests.Response):
     @classmethod
     def of(cls, response: requests.Response) -> "_Reply":
         """Return a copy of a response of requests in this class."""
-        mine = cls.__new__(cls)  # what its constructor would make is all replaced
+        mine = cls.__new__(cls)  # everything that its constructor would set is replaced
         vars(mine).update(vars(response))
         return mine
 

@@ -77,7 +77,7 @@ class Retry(api_retry.Retry):
         limits = Limits(attempts=None, timeout=self.timeout, unlimited=self.timeout is None)
         backoff = Exponential(initial=initial, multiplier=multiplier, maximum=maximum, jitter="full")
         self._policy = Policy(VERDICTS, limits, backoff, repeatable=False, service=RECOMMENDED)
-        self._repeatable = False  # unless the caller knows better than the table
+        self._repeatable = False  # unless the caller vouches for the operation
 
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
         """Decorate a function of the client that sends one request."""
@@ -152,7 +152,7 @@ class Retry(api_retry.Retry):
                     request = known if known is not None or sending is None else sending.request
                     judgement = self._judgement(error, request, func)
                     if judgement.session and sending is not None and not judgement.repeatable and sending.can_resume():
-                        # A chunk has the whole patience from its first failure on, and whenever its session got on.
+                        # A chunk gets the full limits at its first failure, and again after progress of its session.
                         if chunk is None or chunk.has_got_on():
                             judged = RetriedCall(self._policy, Start())
                         chunk, judgement = sending, judgement.replace(repeatable=True)
@@ -201,7 +201,7 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
         if not self.conditional_predicate(*[kwargs[name] for name in self.required_kwargs]):
             return None
         policy: Any = self.retry_policy
-        if isinstance(policy, Retry) and "path" in kwargs:  # uploads and downloads show a part of the query only
+        if isinstance(policy, Retry) and "path" in kwargs:  # uploads and downloads show only a part of the query
             return policy.get_retry_policy_if_conditions_met(**kwargs)
         return policy
 

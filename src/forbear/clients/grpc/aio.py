@@ -14,7 +14,7 @@ from forbear.run.state import granted
 
 Continuation = Callable[[Any, Any], Awaitable[Any]]
 
-_AIO: Any = grpc.aio  # more than its types know
+_AIO: Any = grpc.aio  # more than its types declare
 
 
 def aio_interceptors(policy: Policy | None = None, *, safe: Collection[str] = ()) -> list[grpc.aio.ClientInterceptor]:
@@ -25,7 +25,7 @@ def aio_interceptors(policy: Policy | None = None, *, safe: Collection[str] = ()
     """
     rpcs = Rpcs(policy, safe)
     four = [_UnaryUnary(rpcs), _UnaryStream(rpcs), _StreamUnary(rpcs), _StreamStream(rpcs)]
-    return cast("list[grpc.aio.ClientInterceptor]", four)  # types for gRPC know only half of what they are
+    return cast("list[grpc.aio.ClientInterceptor]", four)  # the types for gRPC declare only a part of their members
 
 
 class _Interceptor:

@@ -125,7 +125,7 @@ class RetryInterceptor(
         rpc = self._rpcs[name_of(details)]
         judged = rpc.begin(details.timeout)
         call = continuation(details, iter(requests))
-        if call.done() and not call.cancelled():  # a future may have to be there before its requests are
+        if call.done() and not call.cancelled():  # a caller may need the future before it has the requests
             error = call.exception()
             if error is not None:
                 rpc.failed(judged, error, None, ONCE)

@@ -1,7 +1,7 @@
 """Retries inside redis-py, as subclasses of its clients: sync and asyncio, standalone, Sentinel and cluster."""
 
 # pyright: reportUnknownMemberType=false
-# redis-py says the types of only some of what it does.
+# redis-py declares only some of its types.
 
 try:
     import redis

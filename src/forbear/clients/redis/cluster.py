@@ -1,7 +1,7 @@
 """Retries inside the cluster clients of redis-py, sync and asyncio, and in their pipelines and transactions."""
 
 # pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false, reportUnknownVariableType=false
-# redis-py says the types of only some of what it does.
+# redis-py declares only some of its types.
 
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial

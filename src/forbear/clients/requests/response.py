@@ -42,7 +42,7 @@ def settled(response: requests.Response) -> None:
 def read(port: Port[requests.Response], response: requests.Response) -> None:
     """Read the whole body of a response that needs no decoding, and continue it where it breaks."""
     known: Any = response
-    if known._content_consumed:  # by the caller's own `on_result`
+    if known._content_consumed:  # read by the caller's own `on_result`
         return
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
     try:
@@ -55,7 +55,7 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
 
 def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
     """Return the response with a body that is continued where it breaks."""
-    mine = _Response.__new__(_Response)  # all that a new one has is overwritten
+    mine = _Response.__new__(_Response)  # every attribute of a new one is overwritten
     vars(mine).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
     is_chunked = "transfer-encoding" in response.headers
@@ -93,7 +93,7 @@ class _Raw(urllib3.HTTPResponse):
             reason=first.reason,
             preload_content=False,
             decode_content=first.decode_content,
-            original_response=getattr(first, "_original_response", None),  # where requests finds the cookies
+            original_response=getattr(first, "_original_response", None),  # requests reads the cookies from it
             msg=getattr(first, "msg", None),
             request_url=first.geturl(),
         )
@@ -138,7 +138,7 @@ class _File:
         while not self._ended and (amt is None or len(self._buffer) < amt):
             self._pull()
         if self._broken is not None and (amt is None or (self._is_chunked and len(self._buffer) < amt)):
-            self._buffer.clear()  # a caller would take them for what was asked for
+            self._buffer.clear()  # a caller would mistake them for the bytes it requested
         return self._take(amt)
 
     def read1(self, amt: int | None = None) -> bytes:
@@ -152,7 +152,7 @@ class _File:
             self._buffer += next(self._source)
         except StopIteration:
             self._ended = True
-        except RequestException as error:  # who reads `raw` expects urllib3's, and requests makes its own of that
+        except RequestException as error:  # readers of `raw` expect urllib3's error; requests converts that one
             self._ended, self._broken = True, error.args[0]
             known = report(error)
             if known is not None:
@@ -164,7 +164,7 @@ class _File:
             try:
                 raise broken
             finally:
-                del broken  # or its traceback would lead back to it
+                del broken  # otherwise the error's traceback would refer to the error itself
         piece = bytes(self._buffer[:amt])
         del self._buffer[:amt]
         return piece

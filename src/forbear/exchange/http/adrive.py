@@ -39,7 +39,7 @@ async def drive(port: AsyncSender[R]) -> R:
                 return response
             try:
                 delay = await granted(port.exchange.answered(status, port.headers(response), response))
-            except BaseException:  # from the caller's own `on_result`
+            except BaseException:  # raised by the caller's own `on_result`
                 await port.close(response)
                 raise
             if delay is None:
@@ -129,7 +129,7 @@ class AsyncReader(Generic[R]):
                 delay = await granted(download.failed(error, refusal, TRANSIENT))
             except Exception as again:
                 delay = await granted(download.failed(error, again, port.verdict(again)))
-        await self.aclose()  # a body that is too long would go on
+        await self.aclose()  # a body that is too long would continue
         self._download = None  # reading on after the error must not look like success
         return None
 
@@ -169,5 +169,5 @@ class _Nothing:
 async def _leave(chunks: AsyncIterator[bytes]) -> None:
     """Close an async generator before its end; trio warns of one that stays open."""
     if isinstance(chunks, AsyncGeneratorType) and chunks.ag_frame is not None:  # None once it is exhausted
-        with suppress(RuntimeError):  # another task is reading it, and will find the response closed
+        with suppress(RuntimeError):  # another task is reading it, and will see that the response is closed
             await chunks.aclose()

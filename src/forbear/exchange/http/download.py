@@ -96,14 +96,14 @@ class Download:
         self._headers = headers
         self._handed_out = handed_out
         self._received = 0
-        self._part: ranges.DownloadRange | None = None  # what `send` asks for the rest of, None if for the whole
-        self._named = False  # `send` has the server compare the ETag or the generation
+        self._part: ranges.DownloadRange | None = None  # the range that `send` continues; None: it requests the whole
+        self._named = False  # True if `send` makes the server compare the ETag or the generation
         self._left = 0  # bytes of the response to be skipped
-        self._sum: _Hash | None = None  # of the bytes that were skipped
-        self._end: int | None = None  # how long the body is, by the response that it is continued in
+        self._sum: _Hash | None = None  # the hash of the skipped bytes
+        self._end: int | None = None  # the body's length, as the continuing response states it
         self._run = self._begin()
-        self._why_over: str | None = None  # why the rest cannot be asked for
-        self._why_not: str | None = None  # why nothing can
+        self._why_over: str | None = None  # why the rest cannot be requested
+        self._why_not: str | None = None  # why neither the rest nor the whole can be requested
 
     def finished(self) -> None:
         """Notify the policy's listener and the budget that the body is complete."""

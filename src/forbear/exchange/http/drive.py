@@ -33,7 +33,7 @@ def drive(port: Sender[R]) -> R:
                 return response
             try:
                 delay = port.exchange.answered(status, port.headers(response), response)
-            except BaseException:  # from the caller's own `on_result`
+            except BaseException:  # raised by the caller's own `on_result`
                 port.close(response)
                 raise
             if delay is None:
@@ -120,7 +120,7 @@ class Reader(Generic[R]):
                 delay = download.failed(error, refusal, TRANSIENT)
             except Exception as again:
                 delay = download.failed(error, again, port.verdict(again))
-        self.close()  # a body that is too long would go on
+        self.close()  # a body that is too long would continue
         self._download = None  # reading on after the error must not look like success
         return None
 

@@ -69,7 +69,7 @@ class Exchange:
         self._request: Request | None = None
         self._run: Run | None = None
         self._judgement: Judgement | None = None
-        self._session: ChunkSession | None = None  # of a chunk that must not be sent again blindly
+        self._session: ChunkSession | None = None  # the session of a chunk that must not be sent again blindly
 
     @property
     def report(self) -> "Report | None":
@@ -110,7 +110,7 @@ class Exchange:
         if policy.judges_values and (verdict is None or verdict.kind is Kind.PERMANENT):
             verdict = policy.judge_value(response) or verdict
         if verdict is not None:
-            if verdict.retry_after is None:  # as `on_result` has it
+            if verdict.retry_after is None:  # as `on_result` judged it
                 verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
             return self._after(verdict, None, f"HTTP {status}", reason(status), status, response)
         if self._run is not None:
@@ -126,7 +126,7 @@ class Exchange:
             return
         judgement = self.judgement
         if judgement.safety is Safety.ALWAYS and judgement.repeatable and self._may_repeat:
-            return  # who sends it once more does no harm
+            return  # sending the request again is harmless
         if self._run is None:
             self._run = self._begun(self._started)
         self._run.in_doubt = True
@@ -219,13 +219,13 @@ class Exchange:
         if self._run is None or (session is not None and session.has_got_on()):
             started = self._started if session is None else self.runtime.monotonic()
             self._run = self._begun(started)
-        # The session may have all of a chunk that cannot be sent again; but the caller's own error must not get lost.
+        # The session may have the whole chunk. But the caller's own error must not get lost.
         stuck = self._body.why_not_again() if session is None or self._body.failed else None
         repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
         if done is not None:
             self._run.in_doubt = maybe_done = True
             if judgement.safety is not Safety.ALWAYS and not self._keyed:
-                repeatable = False  # its condition cannot hold once more
+                repeatable = False  # its condition cannot hold a second time
                 unsafe = self._broke_after(done)
         delay = self._run.after(
             verdict,

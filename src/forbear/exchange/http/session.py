@@ -91,7 +91,7 @@ class ChunkSession:
         if rest is not None:
             stored = rest.skip or 0
             self._got_on = stored > self._stored
-            self._stored = max(stored, self._stored)  # a session that forgets and regains bytes does not get on
+            self._stored = max(stored, self._stored)  # a session that loses and regains bytes makes no progress
             self.asking = None
         return rest
 

@@ -19,7 +19,7 @@ _TIMEOUTS: dict[bytes, tuple[int, float]] = {
     b"WAIT": (-1, 1000),
     b"WAITAOF": (-1, 1000),
 }
-_LONGEST = 1e9  # seconds; more than sockets take, so no limit
+_LONGEST = 1e9  # seconds; more than sockets accept, so it counts as no limit
 _STREAMS = (b"XREAD", b"XREADGROUP")  # their timeout follows the option BLOCK, in milliseconds
 
 NAMES = frozenset(name.decode() for name in (*_TIMEOUTS, *_STREAMS))

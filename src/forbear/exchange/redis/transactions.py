@@ -148,7 +148,7 @@ class TransactionRun:
         if not self.cycle.failed:
             return self._run.after(PERMANENT, error)  # the caller's function failed by itself
         queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued()
-        # A loss before EXEC leaves nothing behind but what was sent at once.
+        # Before EXEC, only the commands that were sent at once can have taken effect.
         repeatable = self.cycle.harmless and (self.cycle.queued is None or queued.repeatable)
         work = replace(queued, repeatable=repeatable, watched=False)
         verdict = self._run.policy_verdict(error, verdict_of(error, work))

@@ -120,7 +120,7 @@ def _frames(error: BaseException) -> Iterator[FrameType]:
         traceback = traceback.tb_next
 
 
-# The client cannot follow these: they ask it to go elsewhere, or to load a script that only its caller has.
+# The client cannot obey these: they name another node, or require a script that only its caller has.
 _FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")
 # The text of the error that replaces READONLY where Sentinel manages the connection.
 _DEMOTED = "The previous master is now a slave"

@@ -83,7 +83,7 @@ class WatchStep:
             self.runtime.sleep(delay)
             raise self._loop.begin_again(self._run) from raised
         finally:
-            del raised  # or this frame and the error would keep each other alive
+            del raised  # otherwise this frame and the error would keep each other alive
 
     async def asend(self, attempt: Callable[[], Awaitable[T]]) -> T:
         """The asyncio form of `send`, limited by the attempt timeout."""
@@ -127,7 +127,7 @@ class WatchStep:
     def _failed(self, error: Exception) -> tuple[Exception, float | None]:
         """Return the exception to raise, and the seconds to wait if the caller's loop may begin again instead."""
         if str(error) == BEGIN_AGAIN:
-            return error, None  # of a step within this one, as where scripts are loaded first
+            return error, None  # the error of a step within this one, such as loading scripts first
         failure = failure_of(error)
         work = replace(self._describe(), watched=False)
         earlier = self._take_run()

@@ -38,7 +38,7 @@ def _paths() -> list[Path]:
             value = os.environ[variable]
             listed = value.split(os.pathsep) if variable == "BOTO_PATH" else [value]
             return [_named(variable, path) for path in listed if path]
-    return [path for path in map(_expanded, _DEFAULTS) if path]  # who has no home has no file there
+    return [path for path in map(_expanded, _DEFAULTS) if path]  # a user without a home folder has no file there
 
 
 def _named(variable: str, name: str) -> Path:
@@ -58,7 +58,7 @@ def _expanded(name: str) -> Path | None:
 def _read(path: Path) -> RawConfigParser:
     settings = RawConfigParser(strict=False)
     fault = _fault(settings, path)
-    if fault:  # raised here and not where it was found, for those errors hold what the file does
+    if fault:  # raised here, because the original errors contain the file's text
         raise ValueError(f"{path}{fault}")
     return settings
 

@@ -91,7 +91,7 @@ class JsonApi:
 
 INSERT = "storage.objects.insert"
 
-# The upload protocol of other Google APIs, steered by other names; nothing of it is known here.
+# The upload protocol of other Google APIs, which uses other names; Cloud Storage does not document it.
 _FOREIGN_HEADERS = ("x-goog-upload-protocol", "x-goog-upload-command")
 _FOREIGN_PARAMETER = "upload_protocol"
 
@@ -102,7 +102,7 @@ class SessionRequests:
     __slots__ = ("_cancel", "_chunk", "_status")
 
     def __init__(self, service: str, *, chunk: str = INSERT, status: str = INSERT, cancel: str = INSERT) -> None:
-        # Sent again blindly, a chunk may meet a session that has moved on: ask first, then continue.
+        # The session may have received the chunk already: query it first, then continue.
         self._chunk = Judgement(service, chunk, Safety.NEVER, session=True)
         self._status = Judgement(service, status, Safety.ALWAYS, repeatable=True, mutation=False, session=True)
         self._cancel = Judgement(

@@ -26,7 +26,7 @@ _SESSION = "upload_id"
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]")
 _DOTS = frozenset({".", ".."})
 
-# What selects, orders, signs, pays or (x-id, of the SDKs of S3) labels, and does not change which operation it is.
+# Parameters that do not change the operation: they select, order, sign, pay or (x-id, of the S3 SDKs) label.
 _NEUTRAL = frozenset({
     "generation", "prefix", "delimiter", "marker", "max-keys", "versions", "list-type", "continuation-token",
     "start-after", "encoding-type", "fetch-owner", "generation-marker", "key-marker", "upload-id-marker", "max-uploads",
@@ -82,13 +82,13 @@ class XmlApi:
             return None  # a form in the body may name another action than the query does
         if resource == "object" and preconditions.values(query, _SESSION):
             return self._session.judge(request, query)
-        subresources = self._subresources(query) if query else frozenset[str]()
+        subresources = self._named_subresources(query) if query else frozenset[str]()
         if subresources is None:
             return None
         operation = self._operations.get((request.method, resource, subresources, _kind(request)))
         return None if operation is None else operation.judge(request, query)
 
-    def _subresources(self, query: str) -> frozenset[str] | None:
+    def _named_subresources(self, query: str) -> frozenset[str] | None:
         """Return the subresources in a query, None if a parameter is unknown or has two values."""
         values: dict[str, str] = {}
         subresources: set[str] = set()

@@ -14,7 +14,7 @@ Read = Callable[[Command], OptionValues]
 
 _EXPIRY = "EX=1 PX=1 EXAT=1 PXAT=1"
 
-# Where the options of each command stand. They are here by name so that they can be held against a server's own list.
+# The positions of each command's options, by name, so that tests can compare them with a server's own list.
 OPTIONS: Mapping[str, Options] = {
     "BITFIELD": Options("GET=2+ SET=3+ INCRBY=3+ OVERFLOW=1+"),
     "CLIENT KILL": Options(

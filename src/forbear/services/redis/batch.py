@@ -18,7 +18,7 @@ from forbear.services.redis.words import Argument, Command, is_word, keyword, oc
 
 _ENTANGLED = "its outcome depends on what another command sent with it changes"
 
-# With these a write depends on what it finds after all. A value that looks like one makes it seem so, no more.
+# With these a write depends on existing data. A value that looks like one only makes the judgement too careful.
 _CONDITIONS = frozenset(
     {b"NX", b"XX", b"GT", b"LT", b"FNX", b"FXX", b"IFEQ", b"IFNE", b"IFDEQ", b"IFDNE", b"NOMKSTREAM"}
 )

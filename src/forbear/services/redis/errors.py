@@ -25,7 +25,7 @@ _BY_CODE: Mapping[str, Verdict] = {
     "ASK": _AT_ONCE,  # to the node it names, after ASKING
     "BUSY": NOT_EXECUTED,  # a script runs
     "CLUSTERDOWN": NOT_EXECUTED,
-    "IOERR": TRANSIENT,  # of MIGRATE: the other server may have done its part
+    "IOERR": TRANSIENT,  # of MIGRATE: the other server may have executed its part
     "LOADING": NOT_EXECUTED,
     "MASTERDOWN": NOT_EXECUTED,
     "MOVED": _AT_ONCE,  # to the node it names
@@ -92,9 +92,9 @@ _VERDICTS: Mapping[str, Verdict] = {
 }
 
 _IN_PIPELINE = " of pipeline caused error: "
-_ARGUMENTS_OF_ERROR = ("('", '("')  # which asyncio clients put there instead of the text
+_ARGUMENTS_OF_ERROR = ("('", '("')  # asyncio clients raise it instead of the text
 _NO_CONNECTION = "No connection available."  # of a pool that waits
-# With the number of an error, or the text that asyncio has where each address of a name refused.
+# With an error number, or asyncio's text for a host name all of whose addresses refused.
 _NOT_CONNECTED = re.compile(r"Error (\S+ |Multiple exceptions: \[Errno .* )?connecting to ")
 _FULL = "max number of clients"
 _NO_CLUSTER = ("Redis Cluster cannot be connected", "Valkey Cluster cannot be connected")

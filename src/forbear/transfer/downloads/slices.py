@@ -189,7 +189,7 @@ class Slices:
             self._syncing.add_done_callback(self._after_sync)
 
     def _save_progress(self) -> None:
-        with suppress(TransferError):  # a later process would only have more to fetch
+        with suppress(TransferError):  # the only effect is that a later process fetches more
             self._save(self._layout, self._synced, lasting=False)
 
     def _sync(self, layout: Layout) -> None:

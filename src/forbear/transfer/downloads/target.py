@@ -197,7 +197,7 @@ class PartFile:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if sys.platform == "win32":  # there, an open file can be neither deleted nor renamed
+        if sys.platform == "win32":  # on Windows, an open file can be neither deleted nor renamed
             self._close()
         if not self._published and not self.keep:
             with suppress(OSError):
@@ -236,7 +236,7 @@ class PartFile:
         except (OSError, OverflowError) as error:
             raise unwritable(target.path, error) from error
         self._published = True
-        self._close()  # not before: the lock must hold until the file has its name
+        self._close()  # not earlier: the lock must last until the file has its name
 
     def _close(self) -> None:
         descriptor, self.descriptor = self.descriptor, -1

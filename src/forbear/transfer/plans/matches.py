@@ -46,8 +46,11 @@ async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGen
         nothing = False
         yield match
     if nothing:
-        hint = "quote the pattern if the shell may have read it" if is_wild(source) else "check the name"
-        yield Match(source, source, problem=f"there is nothing that {source} names", hint=hint)
+        if is_wild(source):
+            problem, hint = f"nothing matches {source}", "quote the pattern if the shell may have read it"
+        else:
+            problem, hint = f"{source} does not exist", "check the name"
+        yield Match(source, source, problem=problem, hint=hint)
 
 
 def _here(source: str, recursive: bool) -> Iterator[Match]:

@@ -67,7 +67,7 @@ class GoogleTokens(Tokens):
         self._credentials = credentials
         self._seconds = seconds_of(policy)
         policy = policy.with_on(_is_transient).with_repeatable(True).with_name("refresh the credentials")
-        self._policy = policy.with_attempt_timeout(None)  # each refresh has its own, of `seconds`
+        self._policy = policy.with_attempt_timeout(None)  # each refresh has its own timeout of `seconds`
         self._lock = asyncio.Lock()
 
     async def headers(self) -> Mapping[str, str]:
@@ -171,7 +171,7 @@ def token_session() -> Any:
     It follows no redirect, sends requests for this machine through no proxy, and reads at most 1 MiB: a longer response
     raises RequestException.
     """
-    import requests  # not cheap to import, and a few requests an hour need it
+    import requests  # expensive to import, and only a few requests an hour need it
 
     class TokenSession(requests.Session):
         def request(self, method: Any, url: Any, *positional: Any, **options: Any) -> requests.Response:

@@ -96,7 +96,7 @@ def proxy(endpoint: str) -> str | None:
         return None
     if sys.platform == "linux" and not any(name.lower().endswith("_proxy") for name in os.environ):
         return None
-    from urllib.request import getproxies, proxy_bypass  # not cheap to import, and few machines have a proxy
+    from urllib.request import getproxies, proxy_bypass  # expensive to import, and few machines have a proxy
 
     address = None if proxy_bypass(host) else getproxies().get(url.scheme)
     return address if address is None or "://" in address else f"http://{address}"

@@ -299,7 +299,7 @@ class Connection(asyncio.Protocol):
         if not self._busy or (self._response is not None and not self._response.is_awaited):
             return
         unsent = self.transport.get_write_buffer_size()
-        if unsent < self._unsent:  # bytes still leave, if slowly
+        if unsent < self._unsent:  # bytes are still sent, if slowly
             self.expect(self._otherwise)
         elif self._loop.time() < self._deadline:
             self._timer = self._loop.call_at(self._deadline, self._check)

@@ -121,7 +121,7 @@ class Pool:
                 connection = await self._open_to(at)
                 if at is not origin and origin.scheme == "https":
                     await self._tunnel(connection, at, origin)
-            if self.closed:  # meanwhile
+            if self.closed:  # closed in the meantime
                 raise RuntimeError(_CLOSED)
         except BaseException as error:
             if connection is not None:
