@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
 
 _DEFAULT_BACKOFF = Exponential()
-_JUDGE = "judge by what the error or the value says already"
+_JUDGE = "judge by the error or the value alone"
 _TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 
 
@@ -293,4 +293,4 @@ def _verdict(parameter: str, answer: "Answer") -> Verdict:
         return answer
     if isinstance(answer, float | int):
         return Verdict(Kind.TRANSIENT, delay=answer)
-    raise TypeError(f"`{parameter}` must answer with a bool, a number of seconds or a Verdict, got {answer!r}")
+    raise TypeError(f"`{parameter}` must return a bool, a number of seconds or a Verdict, got {answer!r}")

@@ -32,7 +32,7 @@ _TRIED_ENOUGH = (Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUD
 _LEFT_OPEN = (Reason.UNSAFE, Reason.BODY)
 """Reasons for which an inner policy did not repeat a transient failure; the cycle may."""
 
-_UNKNOWABLE = "the write may have been applied, and without `mine` nobody can tell"
+_UNKNOWABLE = "the write may have been applied, and without `mine` this cannot be checked"
 
 
 def update(
@@ -67,7 +67,7 @@ def update(
     """
     cycle = _UpdateCycle(read, modify, write, conflict, mine, policy)
     if policy.attempt_timeout is not None:
-        raise TypeError("`policy` must have no attempt_timeout: sync code cannot be cut short; use aupdate")
+        raise TypeError("`policy` must have no attempt_timeout: sync code cannot be interrupted; use aupdate")
     while True:
         try:
             value = read()

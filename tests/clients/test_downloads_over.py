@@ -112,7 +112,7 @@ def test_what_is_packed_otherwise_each_time_is_not_joined(flavour: Flavour, at: 
         assert (result.status, result.content) == (200, DATA)
     else:
         assert result.error is not None
-        assert result.report.text == "the rest is out of reach: the second response begins with other bytes"
+        assert result.report.text == "the rest cannot be requested: the second response begins with other bytes"
 
 
 PART = DATA[1000:]
@@ -237,7 +237,7 @@ def test_a_416_that_proves_nothing_is_no_end(
     if whole:
         assert (result.error, result.content) == (None, DATA)
     else:
-        assert result.report.text == "the rest is out of reach: the object has another ETag now"
+        assert result.report.text == "the rest cannot be requested: the object has another ETag now"
 
 
 @EVERY
@@ -349,7 +349,7 @@ def test_skipping_has_the_policys_time(flavour: Flavour) -> None:
         result = fetch(flavour, wire.url, rfc9110.policy.with_timeout(60), clock=clocks.append)
         assert len(wire.seen) == 2
     assert result.report.reason is Reason.TIMEOUT
-    assert result.report.attempts[-1].text == "the bytes that were handed out did not come again in time"
+    assert result.report.attempts[-1].text == "the bytes received before did not arrive again in time"
 
 
 @EVERY
@@ -360,7 +360,7 @@ def test_a_get_whose_own_body_is_spent_is_not_sent_again(flavour: Flavour) -> No
         transport = flavour.transport(rfc9110.policy, buffer=2)
         result = flavour.call(transport, "GET", wire.url, content=flavour.once([b"query"]))
         assert len(wire.seen) == 1
-    assert result.report.text.startswith("the rest is out of reach: the body is a one-shot stream")
+    assert result.report.text.startswith("the rest cannot be requested: the body is a one-shot stream")
 
 
 @EVERY

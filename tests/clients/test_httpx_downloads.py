@@ -113,7 +113,7 @@ def test_never_mixes_two_objects(flavour: Flavour, cloud: Cloud, versioned: bool
         assert isinstance(result.error, flavour.library.RemoteProtocolError)
         assert result.content == DATA[:100]
         assert result.report.text == (
-            "the rest is out of reach: the server answered 404 Not Found instead of sending the rest"
+            "the rest cannot be requested: the server answered 404 Not Found instead of sending the rest"
         )
 
 
@@ -282,7 +282,7 @@ def test_a_rest_that_is_too_long_is_no_success(flavour: Flavour, surplus: tuple[
     assert isinstance(result.error, flavour.library.RemoteProtocolError)
     assert SMALL.startswith(result.content)
     assert result.report.text == (
-        "the rest is out of reach: the rest goes on after 18 bytes, of which it should be the last ones"
+        "the rest cannot be requested: the rest goes on after 18 bytes, of which it should be the last ones"
     )
 
 
@@ -343,7 +343,7 @@ def test_a_break_after_the_last_byte_comes_out(flavour: Flavour) -> None:
     headers = {"Content-Length": str(len(SMALL)), "ETag": '"one"'}
     result = fetch(flavour, "http://localhost", None, transport=flavour.played((200, headers, all_of_it)))
     assert isinstance(result.error, flavour.library.RemoteProtocolError)
-    assert result.report.text == "the rest is out of reach: no byte of it is missing"
+    assert result.report.text == "the rest cannot be requested: no byte of it is missing"
 
 
 def test_a_part_that_cannot_be_pinned_is_fetched_anew_as_a_part(flavour: Flavour) -> None:

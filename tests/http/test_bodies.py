@@ -268,7 +268,7 @@ async def test_an_async_stream_that_failed_is_not_sent_again() -> None:
     assert replay.refusal == BROKEN
 
 
-BEING_READ = "the body's own stream is still being read for the attempt before; pass bytes or a seekable file"
+BEING_READ = "the body's own stream is still being read for the previous attempt; pass bytes or a seekable file"
 
 
 async def test_an_async_stream_that_is_being_read_is_not_sent_again() -> None:

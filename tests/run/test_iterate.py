@@ -15,7 +15,7 @@ from forbear.testing.script import AsyncScript, Script
 from forbear.testing.virtual_time import VirtualTime, virtual_time
 from tests.support.run.cases import BUSY, JUDGING, Broken, Busy
 
-NOT_ENTERED = "the attempt was not entered, so nobody knows how it went; put `with attempt:` around the work"
+NOT_ENTERED = "the attempt was not entered, so its outcome is unknown; put `with attempt:` around the work"
 ONCE = "an attempt is entered once, in its own loop: `for attempt in policy: with attempt:`"
 
 both = pytest.mark.parametrize("backend", ["asyncio", "trio"])
@@ -250,7 +250,7 @@ def test_a_plain_with_cannot_keep_an_attempt_timeout(backend: str) -> None:
 
     with pytest.raises(TypeError) as caught:
         anyio.run(main, backend=backend)
-    text = "`attempt_timeout` needs `async with attempt:`; plain `with` cannot cut a block short"
+    text = "`attempt_timeout` needs `async with attempt:`; plain `with` cannot interrupt a block"
     assert str(caught.value) == text
 
 

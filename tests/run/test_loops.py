@@ -139,8 +139,8 @@ def test_a_failing_listener_changes_nothing(drive: Driver, outcomes: tuple[objec
 @pytest.mark.parametrize(
     ("answer", "text"),
     [
-        (None, "`on` must answer with a bool, a number of seconds or a Verdict, got None"),
-        ("yes", "`on` must answer with a bool, a number of seconds or a Verdict, got 'yes'"),
+        (None, "`on` must return a bool, a number of seconds or a Verdict, got None"),
+        ("yes", "`on` must return a bool, a number of seconds or a Verdict, got 'yes'"),
         (-1, "`delay` must be zero or more and finite, got -1"),
     ],
 )

@@ -67,8 +67,8 @@ def failure(summary: Summary) -> str | None:
         ("lost/f", "cannot make the folder lost: File exists: lost is no folder"),
         ("ro/f", "cannot write ro/f: Permission denied: the folder ro may not be written to"),
         ("ro/x/y/f", "cannot make the folder ro/x/y: Permission denied: the folder ro may not be written to"),
-        ("shut/f", "cannot write shut/f: Permission denied: the folder shut may not be looked into"),
-        ("shut/x/f", "cannot make the folder shut/x: Permission denied: the folder shut may not be looked into"),
+        ("shut/f", "cannot write shut/f: Permission denied: the folder shut may not be entered"),
+        ("shut/x/f", "cannot make the folder shut/x: Permission denied: the folder shut may not be entered"),
     ],
 )
 def test_downloads(here: Path, cloud: Cloud, target: str, said: str, size: int) -> None:
@@ -103,8 +103,8 @@ def test_a_part_that_cannot_be_used_is_named(here: Path, cloud: Cloud) -> None:
     ("source", "said"),
     [
         ("closed", "cannot read 'closed': Permission denied"),
-        ("shut/f", "Permission denied: the folder shut may not be looked into"),
-        ("shut/*", "Permission denied: the folder shut may not be looked into"),
+        ("shut/f", "Permission denied: the folder shut may not be entered"),
+        ("shut/*", "Permission denied: the folder shut may not be entered"),
         ("s*/*", "cannot list shut: Permission denied"),
         ("s*t/**", "cannot list shut: Permission denied"),
         ("a/b/c", "a/b/c does not exist"),

@@ -303,7 +303,7 @@ def test_where_capitals_do_not_count_the_second_name_is_refused(
     monkeypatch.setattr(targets, "is_case_blind", blind)
     assert pairs(cloud, "gs://bkt/d", "new", recursive=True) == [
         "gs://bkt/d/Name -> new/Name",
-        "gs://bkt/d/name: its file would be that of 'Name': capitals do not count on this disk",
+        "gs://bkt/d/name: its file would be that of 'Name': this disk ignores upper and lower case",
         "gs://bkt/d/other -> new/other",
     ]
 

@@ -44,7 +44,7 @@ def test_what_somebody_else_makes_meanwhile_stays(here: Path, cloud: Cloud) -> N
     make(here, "dir/a")
     cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, times=1))
     [failure] = synced(cloud, "dir", "gs://bkt/x").failures
-    assert failure.hint == "somebody else made it meanwhile: run it again"
+    assert failure.hint == "another program made it: run it again"
     assert contents(cloud) == {"x/a": b"theirs"}
     assert synced(cloud, "dir", "gs://bkt/x").ok
     assert contents(cloud) == {"x/a": b"dir/a"}
@@ -233,7 +233,7 @@ def test_a_manifest_notes_what_was_done_but_decides_nothing(here: Path, cloud: C
     [
         ("a", "b", "to mirror a here, use rsync"),
         ("", "gs://bkt", "must each name a folder"),
-        ("gs://bkt/a#7", "b", "`source` must be a folder, of which there are no generations"),
+        ("gs://bkt/a#7", "b", "`source` must be a folder, which has no generations"),
         ("gs://bkt/a", "gs://bkt/a/b", "must not lie in each other"),
         ("gs://bkt/a/b", "gs://bkt/a/", "must not lie in each other"),
         ("gs://bkt", "gs://bkt/a", "must not lie in each other"),

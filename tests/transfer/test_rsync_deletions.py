@@ -75,7 +75,7 @@ def test_an_empty_source_does_not_wipe_the_target_either(here: Path, cloud: Clou
     assert synced(cloud, "dir", "gs://bkt/x", delete=True).ok
     cloud.store.put("bkt", "x/precious", b"")
     summary = synced(cloud, "dir", "gs://bkt/x", delete=True)
-    assert summary.failures[0].error == "there is nothing in dir, and so all in gs://bkt/x would be deleted"
+    assert summary.failures[0].error == "there is nothing in dir, so everything in gs://bkt/x would be deleted"
     assert contents(cloud).keys() == {"x/precious"}
 
 

@@ -197,7 +197,7 @@ def test_collecting_takes_no_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_one_at_a_time(tmp_path: Path) -> None:
     """Also within a process; the next one gets in when the first is out."""
     with State(tmp_path, *PARTS):
-        with pytest.raises(Locked, match="another process is at work on this transfer") as caught:
+        with pytest.raises(Locked, match="another process is working on this transfer") as caught:
             State(tmp_path, *PARTS).__enter__()
         assert "gs://b/o" in str(caught.value)
         with State(tmp_path, "download", *PARTS[1:]):

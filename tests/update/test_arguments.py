@@ -42,7 +42,10 @@ def given(**other: Any) -> dict[str, Any]:
         ({"policy": retry(on=OSError, attempt_timeout=1)}, "`policy` must have no attempt_timeout.*use aupdate"),
         ({"read": nothing}, "`read` returned a coroutine: use aupdate"),
         ({"read": hidden}, "`read` returned a coroutine: use aupdate"),
-        ({"modify": nothing}, "`modify` must not be async, for nobody awaits it, got .*nothing; do what is async in"),
+        (
+            {"modify": nothing},
+            "`modify` must not be async, because it is not awaited, got .*nothing; do what is async in",
+        ),
         ({"modify": hidden}, "`modify` returned a coroutine: use aupdate"),
         ({"conflict": nothing}, "`conflict` must not be async"),
         ({"mine": nothing}, "`mine` must not be async"),

@@ -70,12 +70,12 @@ def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, option
     if recursive:
         raise BadInput("`-` does not go with `-r`", "a stream is one file, not a folder")
     if len(sources) > 1 and _STREAM in sources:
-        raise BadInput("`-` must be the only source", "copy stdin by a command of its own")
+        raise BadInput("`-` must be the only source", "copy stdin with a separate command")
     if target == _STREAM and sys.__stdout__ is None:
-        raise BadInput("`-` as the target needs stdout, which is closed", "let it lead somewhere: > FILE")
+        raise BadInput("`-` as the target needs stdout, which is closed", "redirect it: > FILE")
     if _STREAM in sources and sys.__stdin__ is None:
-        raise BadInput("`-` as the source needs stdin, which is closed", "let it come from somewhere: < FILE")
+        raise BadInput("`-` as the source needs stdin, which is closed", "redirect it: < FILE")
     if options["manifest"] is not None:
-        raise BadInput("`--manifest` does not go with `-`", "a stream is another one each time: leave --manifest out")
+        raise BadInput("`--manifest` does not go with `-`", "a stream differs each time: leave --manifest out")
     if target == _STREAM and options["as_json"]:
         raise BadInput("`--json` does not go with `-` as the target", "both would write to stdout: leave --json out")

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 BEGUN = "the responses had begun to arrive, and would arrive again"
 """The reason why a broken stream of responses is not opened again."""
 
-ONCE = "the requests may come only once; pass a list"
+ONCE = "the requests can be read only once; pass a list"
 """The reason why a stream of requests that is no list is not sent again."""
 
 

@@ -60,7 +60,7 @@ class Recording:
     def refusal(self) -> str | None:
         """The reason why the stream cannot be sent again, None if it can."""
         if self._refusal is None and self._is_read:
-            return "the body's own stream is still being read for the attempt before; pass bytes or a seekable file"
+            return "the body's own stream is still being read for the previous attempt; pass bytes or a seekable file"
         return self._refusal
 
     def add(self, chunk: bytes) -> None:

@@ -166,7 +166,7 @@ def verify(
     if status not in (200, 206):
         raise Unresumable(f"the server answered {reason(status)} instead of sending the rest", final=status != 416)
     if not _is_same(expected, headers):
-        raise Unresumable("the response does not say of which object it is")
+        raise Unresumable("the response does not name its object")
     if coding(headers) != expected.encoding:
         raise Unresumable("the object comes in another encoding now")
     actual = parse(headers.get("content-range", ""))
@@ -192,7 +192,7 @@ def verify_again(
     (status, headers), (again, others) = first, second
     # A server that answers a range with 200 may answer with 206 the next time.
     if again != status and (not range_header or "content-range" not in headers or {status, again} != {200, 206}):
-        raise Unresumable(f"the server answered {reason(again)} when asked again", final=True)
+        raise Unresumable(f"the server answered {reason(again)} to the repeated request", final=True)
     for name in ("etag", "x-goog-generation"):
         if headers.get(name) != others.get(name):
             raise Unresumable(f"the second response has another {name} than the first", final=True)
@@ -212,7 +212,7 @@ def _verify_end(expected: DownloadRange, received: int, headers: "Mapping[str, s
     if actual is None or actual.first is not None or actual.total != expected.first + received:
         raise Unresumable(f"the server answered {reason(416)} instead of sending the rest")
     if not _is_same(expected, headers) and not named:
-        raise Unresumable("the response does not say of which object it is")
+        raise Unresumable("the response does not name its object")
     return received
 
 
@@ -245,7 +245,7 @@ def _extent(status: int, headers: "Mapping[str, str]", range_header: str) -> tup
     if span is None or span.first is None:
         raise Unresumable("the response does not say which one range of bytes it has")
     if status == 200 and (not _is_part(headers) or (span.first, span.last) != _requested(range_header, span.total)):
-        raise Unresumable("the response is a 200 with a Content-Range that is not exactly the one that was asked for")
+        raise Unresumable("the response is a 200 with a Content-Range that is not exactly the requested one")
     return span.first, span.last, span.total
 
 

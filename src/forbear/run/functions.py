@@ -97,4 +97,4 @@ def refuse_awaitable(value: object, name: str, kind: str = "an awaitable") -> "N
 def refuse_async(parameter: str, function: object, cure: str) -> None:
     """Raise TypeError for an async function where a sync one is needed; `cure` says what to do instead."""
     if is_async(function) or _flags(_innermost(function)) & _ASYNC_GENERATOR:
-        raise TypeError(f"{parameter} must not be async, for nobody awaits it, got {name_of(function)}; {cure}")
+        raise TypeError(f"{parameter} must not be async, because it is not awaited, got {name_of(function)}; {cure}")

@@ -62,7 +62,7 @@ class _Block:
         if self._state is _STARTED:
             self._state = _DONE
             raise RuntimeError(
-                "the attempt was not entered, so nobody knows how it went; put `with attempt:` around the work"
+                "the attempt was not entered, so its outcome is unknown; put `with attempt:` around the work"
             )
         return self._state is _READY
 
@@ -121,7 +121,7 @@ class AsyncAttempts(_Block):
     def __enter__(self) -> "Self":
         if self._run.plan.attempt_timeout is not None:
             self._state = _DONE
-            raise TypeError("`attempt_timeout` needs `async with attempt:`; plain `with` cannot cut a block short")
+            raise TypeError("`attempt_timeout` needs `async with attempt:`; plain `with` cannot interrupt a block")
         return super().__enter__()
 
     def __exit__(

@@ -58,7 +58,7 @@ def check(parameter: str, listener: object) -> None:
     """Raise TypeError for a listener that is not callable or is async; `parameter` names it in the text."""
     if not callable(listener):
         raise TypeError(f"{parameter} must be callable with one event, got {listener!r}")
-    refuse_async(parameter, listener, "have a plain function hand the event on, as to a queue or a new task")
+    refuse_async(parameter, listener, "use a plain function that passes the event on, such as to a queue or a new task")
 
 
 _active: "ContextVar[tuple[Listener, ...]]" = ContextVar("forbear_active_listeners", default=())
@@ -92,7 +92,7 @@ def _notify_one(listener: "Listener", event: "Event") -> None:
         value = listener(event)
         if value is not None and isinstance(value, Coroutine):
             value.close()
-            raise TypeError(f"{name_of(listener)} returned a coroutine, which nobody awaits")
+            raise TypeError(f"{name_of(listener)} returned a coroutine, which is not awaited")
     except Exception as error:
         import warnings
 

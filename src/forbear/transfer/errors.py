@@ -19,16 +19,16 @@ _READING = {
     errno.EPERM: "ask for the permission to read it",
 }
 _WRITING = {
-    errno.EACCES: "ask for the permission to write there, or choose another place",
+    errno.EACCES: "ask for the permission to write there, or choose another folder",
     errno.ENOENT: "make the folder first",
     errno.ENOSPC: "make room, then start again",
-    errno.EPERM: "ask for the permission to write there, or choose another place",
+    errno.EPERM: "ask for the permission to write there, or choose another folder",
 }
 _HINTS = {
     401: "log in with `gcloud auth application-default login`, or name a key file as `credentials`",
     403: "ask the owner of the bucket for the permission",
     404: "check the names of the bucket and the object",
-    412: "somebody else changed the object meanwhile: look at it, then start again",
+    412: "another client changed the object: look at it, then start again",
 }
 
 
@@ -67,13 +67,13 @@ class HttpError(TransferError):
 class ChecksumMismatch(TransferError):
     """The bytes that arrived differ from the bytes that were sent, by their CRC32C."""
 
-    hint = "start again; if it stays so, suspect the network or the memory of this machine"
+    hint = "start again; if it happens again, suspect the network or the memory of this machine"
 
 
 class SourceChanged(TransferError):
     """The source changed while it was read."""
 
-    hint = "start again when nobody writes to it any more"
+    hint = "start again when no program writes to it"
 
 
 class TargetExists(TransferError):
@@ -103,13 +103,13 @@ class NoCredentials(TransferError):
 class Stalled(TransferError):
     """No byte moved for too long."""
 
-    hint = "check the network, or allow for more (`stall_timeout`)"
+    hint = "check the network, or allow more time (`stall_timeout`)"
 
 
 class WrongResponse(TransferError):
     """A response does not fit its request. The next attempt may get a correct one."""
 
-    hint = "look at what answers: a proxy or an emulator may be wrong"
+    hint = "check the server: a proxy or an emulator may be wrong"
 
 
 def describe(error: BaseException) -> str:
@@ -183,7 +183,7 @@ def _blamed(path: str, number: int, *, named: bool) -> str | None:
         if not os.path.isdir(folder):
             return f"{folder} is no folder"
         if denied and not _may(folder, os.X_OK):
-            return f"the folder {folder} may not be looked into"
+            return f"the folder {folder} may not be entered"
         last = folder
     return f"the folder {last} may not be written to" if denied and named and not _may(last, os.W_OK) else None
 

@@ -30,7 +30,7 @@ _REMOVE_LINK = "remove the symbolic link, or copy to where it leads"
 _WITHOUT_LOCKS = {errno.EINVAL, errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 _MOST_ROUNDS = 100
 """The number of times that a file may be replaced between opening and locking it, before it counts as locked."""
-_WAIT = "wait until it is done; it holds the lock only as long as it lives"
+_WAIT = "wait until it ends; the lock ends with the process"
 
 
 class OpenFolder:
@@ -125,7 +125,7 @@ class OpenFolder:
 
     def _not_own(self, name: str, why: str) -> TransferError:
         return TransferError(
-            f"cannot use {self.path_of(name)}: {why}", "look at who put it there, and delete it; or use another folder"
+            f"cannot use {self.path_of(name)}: {why}", "check who put it there, and delete it; or use another folder"
         )
 
 
@@ -195,7 +195,7 @@ def open_locked(folder: OpenFolder, name: str, flags: int, what: str, *, needed:
             os.close(descriptor)
             raise
         os.close(descriptor)
-    raise Locked(f"another process is at work on this transfer: {what}", _WAIT)
+    raise Locked(f"another process is working on this transfer: {what}", _WAIT)
 
 
 def _take(descriptor: int, *, needed: bool) -> None:

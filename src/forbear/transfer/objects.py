@@ -45,7 +45,7 @@ class Url:
                 f"got {text!r}"
             )
         if len(name.encode("utf-8", "surrogateescape")) > _LONGEST_NAME:
-            raise ValueError(f"`url` names an object of more than {_LONGEST_NAME} bytes, the longest name there is")
+            raise ValueError(f"`url` names an object of more than {_LONGEST_NAME} bytes, the longest possible name")
         match = _GENERATION.fullmatch(name)
         return cls(bucket, name) if match is None else cls(bucket, match[1], int(match[2]))
 

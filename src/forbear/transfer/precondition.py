@@ -140,10 +140,12 @@ class Precondition:
         if self.required:
             raise TargetChanged(f"{self.target} is not generation {self.required} any more") from error
         if self._is_known and (final or sent is not None):
-            raise TargetChanged(f"somebody else wrote to {self.target} during the upload") from error
+            raise TargetChanged(f"another client wrote to {self.target} during the upload") from error
         self._rounds += 1
         if self._rounds == _MAX_ROUNDS:
-            raise TargetChanged(f"others keep writing to {self.target}", "start again when they are done") from error
+            raise TargetChanged(
+                f"other clients keep writing to {self.target}", "start again when they are done"
+            ) from error
         if self._rounds > 1:
             await self._retries.after(error, TRANSIENT)
         self.restore(0 if there is None else there.generation)

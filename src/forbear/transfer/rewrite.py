@@ -72,7 +72,7 @@ async def _check_differs(storage: Storage, source: Object, target: Url) -> None:
         return
     there = await storage.stat(target)
     if there is not None and there.generation == source.generation:
-        raise TransferError(f"{source.url} is what {target} is now: source and target are the same")
+        raise TransferError(f"{source.url} is the present version of {target}: source and target are the same")
 
 
 class _Rewrite:
@@ -206,6 +206,6 @@ class _Rewrite:
         self._condition.check_made(made)
         if made.crc32c != self._source.crc32c or made.size != self._source.size:
             await self._storage.delete(made.url)
-            raise ChecksumMismatch(f"the copy {made.url} is not what {self._source.url} is, and was deleted")
+            raise ChecksumMismatch(f"the copy {made.url} differs from {self._source.url}, and was deleted")
         self._move_to(made.size)
         return made

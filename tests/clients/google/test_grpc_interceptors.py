@@ -167,7 +167,7 @@ def test_the_error_of_requests_that_come_once_names_the_cure(server: Server, nam
     server.fail(UNAVAILABLE)
     with virtual_time(), pytest.raises(grpc.RpcError) as caught:
         call(server, name, request=iter([b"a"]))
-    assert caught.value.__notes__[0].endswith("the requests may come only once; pass a list")
+    assert caught.value.__notes__[0].endswith("the requests can be read only once; pass a list")
     assert call(server, name, request=iter([b"a"]))[0] == b"1"
 
 

@@ -30,7 +30,7 @@ class Draft:
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name.strip()) or _CONTROL.search(value):
             raise BadInput(
-                f"header {self._count} is not a header (its text is hidden, for it may be secret)",
+                f"header {self._count} is not a header (its text is hidden because it may be secret)",
                 "write it as 'Name: value', in quotes",
             )
         name, value = name.strip().lower(), value.strip()

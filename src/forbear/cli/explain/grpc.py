@@ -42,7 +42,7 @@ def parse_call(words: Sequence[str], json_fields: str | None) -> GrpcCall:
         name, equals, value = text.partition("=")
         if not equals or not _NAME.fullmatch(name):
             raise BadInput(
-                f"field {number} is not a field (its text is hidden, for it may be secret)",
+                f"field {number} is not a field (its text is hidden because it may be secret)",
                 "write it as name=value or outer.name=value, or use --json-fields",
             )
         _put(message, _plain(name).split("."), value)

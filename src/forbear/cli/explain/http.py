@@ -119,7 +119,7 @@ def _outcome(
     elif delay is None:
         why = Reason.PERMANENT.value if exchange.report is None else exchange.report.text
     elif judgement.session and not judgement.repeatable and verdict.kind is Kind.TRANSIENT:
-        why = f"the client asks the session how much it has, and sends the rest{wait_text(verdict)}"
+        why = f"the client queries the session, and sends the rest{wait_text(verdict)}"
     else:
         why = why_retried(verdict, judgement)
     return FailureOutcome(failure, status, delay is not None, why)

@@ -25,7 +25,7 @@ _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
 _STANDSTILL = 30.0
 """Seconds without progress after which retries are reported, if there are no live lines."""
 _CANNOT_CONNECT = "cannot connect to"
-UNREACHABLE = "check the network; another service than the real one is named by --endpoint or STORAGE_EMULATOR_HOST"
+UNREACHABLE = "check the network; --endpoint or STORAGE_EMULATOR_HOST selects another service"
 
 
 class Reporter:

@@ -126,7 +126,7 @@ class Download:
             name, verdict = type(failure).__qualname__, exchange.judged(failure, verdict)
         if self._why_not is None:
             self._why_not = self._plan()
-        blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest is out of reach: {self._why_not}")
+        blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest cannot be requested: {self._why_not}")
         return self._run.after(
             verdict,
             error,
@@ -176,7 +176,7 @@ class Download:
         """
         timeout, run = self._exchange.policy.limits.timeout, self._run
         if timeout is not None and run.runtime.monotonic() - run.started >= timeout:
-            raise Refused(TRANSIENT, "TimeoutError", "the bytes that were handed out did not come again in time")
+            raise Refused(TRANSIENT, "TimeoutError", "the bytes received before did not arrive again in time")
         shared = min(len(chunk), self._left)
         self._left -= shared
         if self._sum is not None:
@@ -221,7 +221,7 @@ class Download:
             else:
                 return self._ask_for_rest(part)
         if self._received and self._headers.get("content-type", "").startswith("text/event-stream"):
-            return "it is a stream of events, which goes on elsewhere each time"
+            return "it is a stream of events, which continues elsewhere each time"
         self._part, self._named, self.send = None, False, ORIGINAL
         return None
 

@@ -59,7 +59,7 @@ def refuse_retries(options: Mapping[str, object]) -> None:
     for name in _RETRIES:
         if options.get(name):
             raise TypeError(
-                f"`{name}` must not be given, for the client's own retries repeat any command; use policy=, got "
+                f"`{name}` must not be given, because the client's own retries repeat any command; use policy=, got "
                 f"{options[name]!r}"
             )
 
@@ -72,7 +72,7 @@ def check_pool(options: Mapping[str, object], limit: float | None) -> None:
     retry: object = options.get("retry")
     if options.get("retry_on_error") or options.get("retry_on_timeout") or getattr(retry, "_retries", 0):
         raise ValueError(
-            "`connection_pool` must not retry by itself, for that repeats any command; "
+            "`connection_pool` must not retry by itself, because that repeats any command; "
             "make it without retry, retry_on_error and retry_on_timeout"
         )
     if limit is not None:

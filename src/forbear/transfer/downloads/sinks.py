@@ -175,7 +175,7 @@ class StreamSink:
         Raise SourceChanged if the server now decodes what it did not decode before, or the other way round.
         """
         if self.written and decoded != self.decoded:
-            raise SourceChanged(f"{self._name} has bytes already, and now the server encodes the object otherwise")
+            raise SourceChanged(f"{self._name} is partly written, and now the server encodes the object differently")
         self.position = 0
         self.decoded = decoded
 

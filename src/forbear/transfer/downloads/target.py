@@ -128,7 +128,7 @@ class TargetPath:
             return open(self.path, "wb", buffering=0, opener=self._open_without_waiting)
         except OSError as error:
             if error.errno == errno.ENXIO:
-                raise TransferError(f"cannot write {self.path}: nobody reads it", "start its reader first") from error
+                raise TransferError(f"cannot write {self.path}: it has no reader", "start its reader first") from error
             raise unwritable(self.path, error, named=False) from error
 
     def _open_without_waiting(self, path: str, flags: int) -> int:
@@ -263,7 +263,7 @@ def _status(folder: OpenFolder, name: str) -> os.stat_result | None:
 
 
 def _exists(path: str) -> TargetExists:
-    return TargetExists(f"{path} is there already, and is not to be replaced")
+    return TargetExists(f"{path} exists already, and must not be replaced")
 
 
 def _rename_new(folder: OpenFolder, name: str, target: str) -> None:

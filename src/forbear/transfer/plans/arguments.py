@@ -135,7 +135,7 @@ class RsyncArguments(_Arguments):
             raise ValueError("`source` and `target` must each name a folder, got nothing")
         both = _is_valid_cloud(source), _is_cloud_target(target)
         if both[0] and Url.parse(source).generation is not None:
-            raise ValueError(f"`source` must be a folder, of which there are no generations, got {source}")
+            raise ValueError(f"`source` must be a folder, which has no generations, got {source}")
         if not any(both):
             raise ValueError(f"the source or the target must begin with gs://: to mirror {source} here, use rsync")
         if all(both):

@@ -63,8 +63,8 @@ class RsyncPlan:
         for name, count in self._kept.items():
             yield self._refused_deletions(self._unseen[name], count)
         if empty and self._extras:
-            text = f"there is nothing in {self._source}, and so all in {self._target.at} would be deleted"
-            cure = "check the name of the source, or delete it all by other means"
+            text = f"there is nothing in {self._source}, so everything in {self._target.at} would be deleted"
+            cure = "check the name of the source, or delete everything by other means"
             yield Item(self._source, self._target.at).refused(TransferError(text, cure))
         elif empty and isinstance(self._source, Url) and self._source.name:
             text = f"there is nothing below {self._source}"
@@ -133,7 +133,7 @@ class RsyncPlan:
         """
         below = self._target.with_target(Item(unseen.path, self._target.at), unseen.name)
         text = f"it is {unseen.note} now; {count} at the target, below {below.target}, would be deleted"
-        return replace(below.refused(text), hint="bring back what was there, or exclude it, or delete these yourself")
+        return replace(below.refused(text), hint="restore what was there, or exclude it, or delete these yourself")
 
     async def _compared(self, name: str, source: FileOrObject, target: FileOrObject | None) -> Item | None:
         if isinstance(source, Entry):

@@ -102,7 +102,7 @@ def _fault(segment: str) -> str | None:
     if segment in {".", ".."}:
         return f"its part {segment!r} leads to another folder"
     if not segment:
-        return "it has an empty part, for it begins with a slash or has two in a row"
+        return "it has an empty part, because it begins with a slash or has two in a row"
     if "\0" in segment:
         return "it has a zero character"
     return None
@@ -133,7 +133,7 @@ class Clashes:
             return item.refused(f"{parent!r} is an object, too, and its file cannot be a folder as well")
         other = name if self._seen is None else self._seen.setdefault(name.casefold(), name)
         if other != name:
-            return item.refused(f"its file would be that of {other!r}: capitals do not count on this disk")
+            return item.refused(f"its file would be that of {other!r}: this disk ignores upper and lower case")
         return item
 
 

@@ -23,7 +23,7 @@ _LONGEST = 600.0
 
 _LONGEST_MESSAGE = 64 * 1024
 _SPENT = "the body can be read only once"
-_CURE = "check the network and what answers, or allow for more (`timeout` of the policy)"
+_CURE = "check the network and the server, or allow more time (`timeout` of the policy)"
 
 
 class RequestBody:
@@ -135,7 +135,7 @@ class Deadline:
         try:
             await timer.__aexit__(kind, error, trace)
         except TimeoutError as late:  # from the timer; it does not change errors of the block
-            raise Stalled(f"the server's response was not there after {self._seconds:g} s", _CURE) from late
+            raise Stalled(f"the server's response did not arrive within {self._seconds:g} s", _CURE) from late
 
 
 async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes:

@@ -179,7 +179,7 @@ class Storage:
         raise WrongResponse(
             f"{what}: the server names {origin(url)} as the place for the data, which does not belong to "
             f"{self.endpoint}",
-            "look at what answers; an emulator must be told the address that clients know it by",
+            "check the server; an emulator must know the address that clients use",
         )
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:

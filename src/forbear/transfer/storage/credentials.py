@@ -100,14 +100,14 @@ class GoogleTokens(Tokens):
                 async with asyncio.timeout(self._seconds):
                     await in_thread(self._credentials.refresh, Request(token_session()))
             except TimeoutError as error:
-                text = f"the server of tokens was not done after {self._seconds:g} s"
+                text = f"the token server did not respond within {self._seconds:g} s"
                 untyped: Any = exceptions
                 raise untyped.TransportError(text, retryable=True) from error
 
         try:
             await self._policy.acall(refresh)
         except GoogleAuthError as error:
-            failure = NoCredentials(f"no token is to be had for the credentials: {_text(error)}", _LOG_IN)
+            failure = NoCredentials(f"no token can be obtained for the credentials: {_text(error)}", _LOG_IN)
             tried = report(error)
             if tried is not None:
                 attach(failure, tried)

@@ -53,7 +53,7 @@ def parse_page(what: str, response: WholeResponse) -> dict[str, Any]:
     page = response.json()
     if response.status != 200 or page.get("kind") != "storage#objects":
         kind = text_of(ValueError(page.get("error", page.get("kind"))))[:80]
-        raise WrongResponse(f"{what}: the answer is no listing: {reason(response.status)}, {kind}")
+        raise WrongResponse(f"{what}: the response is not a listing: {reason(response.status)}, {kind}")
     return page
 
 
@@ -92,7 +92,7 @@ class Pages:
                 f"{self._what}: the token of the next page is no text of at most {LONGEST_TOKEN} characters"
             )
         if token == self._remembered:
-            raise WrongResponse(f"{self._what}: the next page is one of those before")
+            raise WrongResponse(f"{self._what}: the next page repeats an earlier page")
         self._count += 1
         if self._count == self._next:
             self._remembered, self._next = token, self._next * 2

@@ -183,7 +183,7 @@ class ResumableUpload:
                 return response, await self._storage.error_for(self._operation, response)
             content = await self._storage.read(response)
         if response.status == 308:
-            return response, WrongResponse(f"{self._operation}: the server has kept nothing more of it")
+            return response, WrongResponse(f"{self._operation}: the server has stored no more of it")
         try:
             return response, Object.of(content.json())
         except WrongResponse as error:

@@ -137,7 +137,7 @@ class SessionState:
         """
         self._setbacks += 1
         if self._setbacks > _MAX_SETBACKS:
-            self.reason = f"the server has lost what it had {_MAX_SETBACKS} times"
+            self.reason = f"the server has lost stored bytes {_MAX_SETBACKS} times"
             return Reaction.FAIL
         return Reaction.WAIT if self._setbacks > 1 else reaction
 

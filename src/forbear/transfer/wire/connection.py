@@ -134,7 +134,7 @@ class Connection(asyncio.Protocol):
 
     def abort(self) -> None:
         """Close the connection at once, and drop unsent bytes; a running request raises Broken."""
-        self._fail(Broken("the connection was closed before the whole response had come"))
+        self._fail(Broken("the connection was closed before the whole response arrived"))
 
     # Callbacks of the event loop.
 

@@ -31,7 +31,7 @@ from forbear.transfer.storage.client import Storage
 from forbear.transfer.uploads.upload import upload
 
 _JSON = {"Content-Type": "application/json"}
-_RUN_AGAIN = "somebody else made it meanwhile: run it again"
+_RUN_AGAIN = "another program made it: run it again"
 
 
 class Folders:
@@ -115,7 +115,7 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
     generation = 0 if item.no_clobber else item.generation
     if not isinstance(source, Url):
         if not isinstance(target, Url):
-            raise TransferError(f"{source} and {target} are both here", "copy them with cp")
+            raise TransferError(f"{source} and {target} are both local", "copy them with cp")
         local = sys.stdin.buffer if source == STREAM else source
         return await upload(storage, local, target, generation=generation, state=state)
     version = _version(source, item.object)
