@@ -53,7 +53,7 @@ def update(
     After a write with an unknown outcome (a lost response), the value is read again, and `mine(value)` returns whether
     it has this very change; if so, the update is done. `mine` is then called after every later read, too, since a
     conflict may be with the own late write. Without `mine`, such an error is raised, because writing again could apply
-    the change twice. Its report has `maybe_done` set, as has that of any error after which the change may have been
+    the change twice. Its report has `maybe_done` set, like the report of any error after which the change may have been
     applied.
 
     `policy` says which errors of `read` and `write` are transient, how long to wait and when to stop; an attempt is one
@@ -133,11 +133,13 @@ class _UpdateCycle:
             if not callable(function) and not (name == "mine" and function is None):
                 raise TypeError(f"`{name}` must be callable, got {function!r}")
         for name in ("modify", "conflict", "mine"):
-            refuse_async(f"`{name}`", functions[name], "do what is async in `read` or `write`")
+            refuse_async(f"`{name}`", functions[name], "do async work in `read` or `write`")
         if not isinstance(policy, Policy):
             raise TypeError(f"`policy` must be a forbear.Policy, got {policy!r}")
         if policy.judges_values:
-            raise TypeError("`policy` must have no on_result: have `read` or `write` raise what is to be repeated")
+            raise TypeError(
+                "`policy` must have no on_result: let `read` or `write` raise an error for results to repeat"
+            )
         runtime = current.get()
         self._modify = modify
         self._conflict = conflict

@@ -172,7 +172,7 @@ def turn(tokens: Iterable[str], *, empty: bool) -> None:
 def test_a_circle_of_tokens_is_noticed(before: int, length: int) -> None:
     """However long it is, and however long the way to it, within a few rounds and with one token in memory."""
     tokens = itertools.chain(map(str, range(before)), itertools.cycle(f"again {number}" for number in range(length)))
-    with pytest.raises(WrongResponse, match="one of those before"):
+    with pytest.raises(WrongResponse, match="repeats an earlier page"):
         turn(itertools.islice(tokens, 4 * (before + length) + 4), empty=False)
 
 

@@ -165,7 +165,7 @@ async def test_a_token_server_that_stays_away(cloud: Cloud, key: str, tmp_path: 
     with Wire(Answer(end="close")) as server:
         wanted = Credentials(file=str(written(tmp_path, server, "service_account", key)))
         async with storing(cloud, credentials=wanted, policy=cloud_storage.policy.with_attempts(3)) as storage:
-            with pytest.raises(NoCredentials, match="no token is to be had") as caught:
+            with pytest.raises(NoCredentials, match="no token can be obtained") as caught:
                 await storage.stat(TARGET)
             with pytest.raises(NoCredentials):
                 await upload(storage, file_of(tmp_path, 10), TARGET)

@@ -136,11 +136,11 @@ async def test_in_a_crowd_it_goes_on_for_a_while(cloud: Cloud, tmp_path: Path) -
 
 
 async def test_a_crowd_that_never_ends_is_given_up(cloud: Cloud, tmp_path: Path) -> None:
-    """If others keep writing, the upload fails after some rounds, and writes nothing."""
+    """If other clients keep writing, the upload fails after some rounds, and writes nothing."""
     cloud.store.put("bkt", "thing", b"older", {})
     cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, times=None))
     async with storing(cloud) as storage:
-        with pytest.raises(TargetChanged, match="others keep writing"):
+        with pytest.raises(TargetChanged, match="other clients keep writing"):
             await upload(storage, file_of(tmp_path, 10), TARGET)
     assert versions(cloud) == 0
 

@@ -44,7 +44,7 @@ def given(**other: Any) -> dict[str, Any]:
         ({"read": hidden}, "`read` returned a coroutine: use aupdate"),
         (
             {"modify": nothing},
-            "`modify` must not be async, because it is not awaited, got .*nothing; do what is async in",
+            "`modify` must not be async, because it is not awaited, got .*nothing; do async work in",
         ),
         ({"modify": hidden}, "`modify` returned a coroutine: use aupdate"),
         ({"conflict": nothing}, "`conflict` must not be async"),

@@ -1,6 +1,6 @@
 """The command line: it parses arguments, calls the library and prints.
 
-This module starts it. It does not import click at the top, for click may be missing.
+This module starts it. It does not import click at the top, because click may be missing.
 """
 
 import sys

@@ -71,7 +71,7 @@ class App(click.Group):
         """Run a command and exit; without `standalone_mode`, return or raise as click does."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
-        if sys.stdout is None:  # closed by the caller, who wants no data
+        if sys.stdout is None:  # closed by the caller, which wants no data
             sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115 - for the rest of the program
         reconfigure = getattr(sys.stdout, "reconfigure", None)
         if reconfigure is not None:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 MOST = 1000
-"""The most retries in a forecast, for a run whose waits may all be zero has no end."""
+"""The maximum number of retries in a forecast: a run whose waits may all be zero has no end."""
 
 
 @dataclass(frozen=True)

@@ -104,7 +104,7 @@ class ClusterPipeline(_sync_cluster.ClusterPipeline):
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
     ) -> list[Any]:
-        """Send what is queued as often as its policy allows and return the responses."""
+        """Send the queued commands as often as the policy allows and return the responses."""
         send_all: Callable[..., Any] = super()._send_cluster_commands
         send_one: Callable[..., Any] = partial(_sync_cluster.ValkeyCluster.execute_command, self)
         return cluster.execute(self.settings, stack, send_all, send_one, raise_on_error=raise_on_error)
@@ -152,7 +152,7 @@ class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
     """A pipeline whose commands go to their nodes together, and each by itself where that fails."""
 
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
-        """Send what is queued as often as its policy allows and return the responses."""
+        """Send the queued commands as often as the policy allows and return the responses."""
         queue, self._command_stack = self._command_stack, []
         client: Any = self._client  # an AsyncValkeyCluster
         return await cluster.aexecute(client.settings, queue, client, self._execute, raise_on_error=raise_on_error)

@@ -142,7 +142,7 @@ def check_rpc_policy(policy: Policy | None) -> None:
         return
     if policy.attempt_timeout is not None:
         raise ValueError(
-            "`policy` must have no attempt_timeout, for gRPC has a timeout of its own: give `timeout` to the call; "
+            "`policy` must have no attempt_timeout, because gRPC has its own timeout: pass `timeout` to the call; "
             f"got {policy.attempt_timeout!r}"
         )
     if policy.on_result is not None:

@@ -30,7 +30,7 @@ def position(body: object) -> int | None:
 
 
 def rewind(body: object, position: int) -> bool:
-    """Seek a file to `position`; return False if that fails, for then the body cannot be sent again."""
+    """Seek a file to `position`; return False if that fails; then the body cannot be sent again."""
     try:
         body.seek(position)  # type: ignore[attr-defined]
     except (OSError, ValueError):

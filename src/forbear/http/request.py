@@ -42,7 +42,7 @@ class Request(Record):
 
     `target` is the raw, still percent-encoded path with its query, as in the request line. `headers` has lower-case
     names. `body` is the content, None where it is not available (a stream); an unknown body never makes a request
-    safer. `port` may be None, for that in `host` or the default of the `scheme`.
+    safer. `port` None means the port in `host`, or the default of the `scheme`.
     """
 
     __slots__ = ("method", "host", "target", "headers", "body", "scheme", "port")

@@ -291,5 +291,5 @@ class Run:
         self.failures = (*failures, failure)
 
     def _attempts(self) -> tuple[Attempt, ...]:
-        """Return the failures that are kept; secrets are removed from their texts only here, for most runs succeed."""
+        """Return the kept failures; secrets are removed from their texts only here, because most runs succeed."""
         return tuple(failure if isinstance(failure, Attempt) else Attempt(*failure) for failure in self.failures)

@@ -34,7 +34,7 @@ class HttpOperation:
         self._met: tuple[tuple[HttpTest, Judgement], ...] = _met(self._unmet, conditions)
 
     def judge(self, request: Request, query: str) -> Judgement:
-        """Return the safety of a request for this operation; `query` is that of its target."""
+        """Return the safety of a request for this operation; `query` is the query of its target."""
         for holds, judgement in self._met:
             if holds(request, query):
                 return judgement

@@ -39,11 +39,11 @@ class Item:
     """One thing to do, independent of all other items.
 
     `source` and `target` are local paths, "-" or addresses in the cloud. `size` is in bytes, None if it is not known
-    yet. `object` is what a listing returned for the source; with TOUCH, for whichever of the two is in the cloud.
-    `mtime` is the modification time that TOUCH sets, in epoch seconds. `root` is the local folder that the target must
-    not leave, None if the user named the file itself. `generation` is the generation that the target must have (0: no
-    object exists), None for any. `no_clobber` skips the item if the target exists. `note` says why the item is skipped
-    or refused, and `hint` what to do about it.
+    yet. `object` is what a listing returned for the source; with TOUCH, for the source or the target, depending on
+    which is in the cloud. `mtime` is the modification time that TOUCH sets, in epoch seconds. `root` is the local
+    folder that the target must not leave, None if the user named the file itself. `generation` is the generation that
+    the target must have (0: no object exists), None for any. `no_clobber` skips the item if the target exists. `note`
+    says why the item is skipped or refused, and `hint` what to do about it.
     """
 
     source: Url | str

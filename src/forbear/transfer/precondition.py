@@ -71,7 +71,7 @@ class Precondition:
         self._is_known = True
 
     def restore(self, generation: int) -> None:
-        """Set the generation to one that is known, such as that of an earlier process."""
+        """Set the generation to a known one, such as one that an earlier process saved."""
         self.generation = generation
         self._is_known = True
 

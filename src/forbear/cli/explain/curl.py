@@ -1,6 +1,6 @@
 """Parse a curl command line into the request that it would send. curl itself is not needed.
 
-Options that cannot change the answer are ignored. An unknown option is an error, for it might change the answer.
+Options that cannot change the answer are ignored. An unknown option is an error, because it might change the answer.
 """
 
 import shlex

@@ -12,7 +12,7 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 
 _EPILOG = """\b
-Exit codes: that of the last attempt; 128 + n if signal n ended it or the wait
+Exit codes: the code of the last attempt; 128 + n if signal n ended it or the wait
 for the next one; 124 if the attempt took too long; 126 if COMMAND cannot be
 executed, 127 if it is not found; 2 for bad usage."""
 

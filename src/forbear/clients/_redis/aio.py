@@ -75,7 +75,7 @@ class AsyncPipelineMixin(PipelineBase):
     """An asyncio pipeline for one server."""
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Send what is queued as often as its policy allows and return the responses."""
+        """Send the queued commands as often as the policy allows and return the responses."""
         request = pipelines.queued(
             self, partial(super().execute, raise_on_error), atomic=cast(Any, self).is_transaction
         )

@@ -73,7 +73,7 @@ class PipelineMixin(PipelineBase):
     """A sync pipeline for one server."""
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Send what is queued as often as its policy allows and return the responses."""
+        """Send the queued commands as often as the policy allows and return the responses."""
         # To type checkers `transaction` is a method of clients.
         request = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=cast(Any, self).transaction)
         return cast(list[Any], request.send())

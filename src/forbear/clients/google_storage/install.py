@@ -49,7 +49,7 @@ def install(client: C, policy: Policy | None = None) -> C:
     adapters (mutual TLS). Raises ImportError for a version of google-cloud-storage that keeps `retry=` elsewhere.
     Processes of the transfer manager make their own clients: use its threads.
     """
-    from forbear.clients.google_storage import callers  # fails here, not for those who use retry objects only
+    from forbear.clients.google_storage import callers  # imported here: users of the retry objects do not need it
 
     session: Any = getattr(client, "_http", None) if isinstance(client, storage.Client) else None
     if not isinstance(session, requests.Session):

@@ -82,7 +82,7 @@ def _told(pieces: Iterator[Any]) -> Iterator[Any]:
 
 
 class _Raw(urllib3.HTTPResponse):
-    """The `raw` of a response: like that of `first`, but its bytes come from `file`."""
+    """The `raw` of a response: like the `raw` of `first`, but its bytes come from `file`."""
 
     def __init__(self, first: Any, file: "_File") -> None:
         super().__init__(

@@ -87,7 +87,7 @@ class Exchange:
         return self._after(verdict, error, type(error).__qualname__, text_of(error), done=done)
 
     def judged(self, error: Exception, verdict: Verdict) -> Verdict:
-        """Return the verdict on an error: the adapter's, or that of a policy which judges errors in general."""
+        """Return the verdict on an error: the adapter's, or the policy's if the policy judges all errors."""
         if self.policy.service is not None:
             return verdict
         ruled = self.policy.judge_error(error)

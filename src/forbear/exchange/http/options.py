@@ -85,8 +85,8 @@ def check_policy(policy: object) -> None:
 
     if policy.on is verdict_of_exception:
         raise TypeError(
-            "`policy` must not be that of Redis, which knows no other errors than those of Redis; "
-            "take that of the service that is called, or one of forbear.retry(on=...)"
+            "`policy` must not be the policy of Redis, which judges only errors of Redis; "
+            "take the policy of the service you call, or one of forbear.retry(on=...)"
         )
 
 

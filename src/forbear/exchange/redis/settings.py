@@ -29,7 +29,7 @@ class RedisSettings:
             raise TypeError(f"`policy` must be a forbear.Policy or None (send everything once), got {policy!r}")
         if policy is not None and policy.service is not None:
             raise TypeError(
-                "`policy` must not be that of a service for HTTP; "
+                "`policy` must not be the policy of an HTTP service; "
                 "take forbear.services.redis.policy, or one of forbear.retry(on=...)"
             )
         self.policy = policy

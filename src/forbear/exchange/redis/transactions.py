@@ -27,7 +27,7 @@ class TransactionCycle:
 
     `at_once` lists the commands that were not queued: WATCH, and those under it. `queued` returns the description of
     what EXEC executes, None before EXEC is sent. `failed` is true once something that was sent has failed; otherwise an
-    error is that of the caller's function.
+    error comes from the caller's function.
     """
 
     __slots__ = ("at_once", "failed", "queued")
@@ -116,7 +116,7 @@ async def atransact(
 class TransactionRun:
     """The state of both loops: the cycle under way, and the run that counts and limits the cycles.
 
-    `value_from_callable` returns the value of the caller's function instead of that of EXEC. `watch_delay` (seconds)
+    With `value_from_callable` the value of the caller's function is returned instead of EXEC's. `watch_delay` (seconds)
     replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing. With
     `awaits`, the loop passes each delay through `granted`.
     """

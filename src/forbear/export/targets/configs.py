@@ -75,7 +75,7 @@ def boto(policy: Policy) -> Exported[str]:
         "attempts", "the JSON API counts attempts, so it makes one retry fewer; after progress it counts from zero"
     )
     if retries == 0:
-        outline.warns("num_retries", "1, for 0 keeps gsutil from using a connection again")
+        outline.warns("num_retries", "1, because 0 keeps gsutil from using a connection again")
     return outline.text("[Boto]", f"num_retries = {max(retries, 1)}", f"max_retry_delay = {max(maximum, 1)}")
 
 

@@ -142,7 +142,7 @@ def _configs(outline: Outline, methods: list[Method], retry: dict[str, Any] | No
             config["timeout"] = duration(outline.timeout)
             outline.differs("timeout", f"timeout of {show(outline.timeout)}: also ends a running attempt")
         elif not unary:
-            outline.warns("timeout of streams", "none, for it would end a long stream that works")
+            outline.warns("timeout of streams", "none, because it would end a long stream that works")
         if retry is not None:
             config["retryPolicy"] = retry
         configs.append(config)

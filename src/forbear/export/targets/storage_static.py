@@ -23,7 +23,7 @@ def go(policy: Policy) -> Exported[str]:
     ]
     if waits.initial >= _GO_LEAST:
         outline.says("backoff")
-    outline.differs("backoff", f"waits of {waits}: at least {_GO_LEAST:g} s, for 0 means the client's own")
+    outline.differs("backoff", f"waits of {waits}: at least {_GO_LEAST:g} s, because 0 means the client's own")
     outline.has_full_jitter()
     if outline.attempts is not None:
         options.append(f"storage.WithMaxAttempts({outline.attempts}),")

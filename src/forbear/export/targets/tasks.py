@@ -45,7 +45,7 @@ def _celery_options(outline: Outline) -> Options:
         seconds = max(ceil(waits.initial), 1)
         if seconds == waits.initial:
             outline.says("backoff")
-        outline.differs("backoff", f"waits of {waits}: {seconds} s, for Celery waits whole seconds")
+        outline.differs("backoff", f"waits of {waits}: {seconds} s, because Celery waits whole seconds")
         return {"max_retries": retries, "default_retry_delay": seconds}
     initial, maximum = max(ceil(waits.initial), 1), max(ceil(waits.maximum), 1)
     if (initial, 2, maximum) == (waits.initial, waits.multiplier, waits.maximum):
@@ -108,7 +108,7 @@ def _temporal_options(outline: Outline) -> tuple[Options, dict[str, float]]:
     if not outline.policy.repeatable:
         attempts = 1
         outline.warns(
-            "safety", "an activity is not repeated, for Temporal cannot tell errors before execution from others"
+            "safety", "an activity is not repeated, because Temporal cannot tell errors before execution from others"
         )
     else:
         warn_about_safety(outline)

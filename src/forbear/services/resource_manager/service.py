@@ -40,5 +40,5 @@ def documented() -> Policy:
 
 @cache
 def policy() -> Policy:
-    """Return the recommended policy, which is that of IAM, for the same page and reasons apply."""
+    """Return the recommended policy, which is that of IAM, because the same page and reasons apply."""
     return iam.policy.replace(on=ErrorVerdicts(RECOMMENDED), service=RECOMMENDED)

@@ -16,7 +16,7 @@ from forbear.testing.cloud.storage.store import Store
 class ApiCall:
     """One call of an API.
 
-    `names` are the decoded variables of the path, and `number` is that of the request in the log.
+    `names` are the decoded variables of the path, and `number` is the request's number in the log.
     """
 
     request: HttpRequest
@@ -69,7 +69,7 @@ class ApiCall:
         return self.store.object(self.names["bucket"], self.names["object"], query_integer(self.query, "generation"))
 
     def committed(self, resource: str, generation: int | None = None, operation: str | None = None) -> None:
-        """Record in the journal that the call changed `resource`; `operation` is by default that of the call."""
+        """Record in the journal that the call changed `resource`; `operation` is by default the call's."""
         token = self.request.headers.get("x-goog-gcs-idempotency-token")
         effect = LoggedEffect(
             self.effects.total + 1, operation or self.operation, resource, generation, token, self.number

@@ -284,7 +284,7 @@ def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
 
 @cache
 def _default_mode() -> int:
-    """Return the mode of new files, by the umask. To read the umask is to set it, for an instant, to a stricter one."""
+    """Return the mode of new files, by the umask. Reading the umask sets it, for an instant, to a stricter one."""
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask

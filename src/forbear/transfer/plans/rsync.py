@@ -44,7 +44,10 @@ class RsyncPlan:
         self._kept: Counter[str] = Counter()
 
     async def copies(self) -> AsyncGenerator[Item]:
-        """Yield items for what the target lacks or has in another version, and refused items for what is unreadable."""
+        """Yield an item for each file or object that the target lacks or has in another version.
+
+        For a source that cannot be read, yield a refused item.
+        """
         empty = True
         try:
             async for name, source, target in side_by_side(self._sources(), self._targets()):

@@ -108,7 +108,7 @@ def start_session(call: ApiCall) -> HttpResponse:
 
 
 def continue_session(call: ApiCall) -> HttpResponse:
-    """Handle a chunk or a status query of a resumable upload; its effect is recorded as that of `put`."""
+    """Handle a chunk or a status query of a resumable upload; its effect is recorded as one of `put`."""
     session = resumable.proceed(call, XML_PUT)
     if session.finished is None:
         return resumable.incomplete(call, session)
