@@ -70,6 +70,6 @@ async def test_by_itself_too(cloud: Cloud, kept: dict[str, int]) -> None:
     """`copy` says which version is the same."""
     async with storing(cloud) as storage:
         for generation in (None, kept["live"]):
-            with pytest.raises(TransferError, match="gs://kept/x is now"):
+            with pytest.raises(TransferError, match="is the present version of gs://kept/x"):
                 await copy(storage, Url("kept", "x", generation), Url("kept", "x"))
     assert len(cloud.effects) == 0

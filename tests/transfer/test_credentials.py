@@ -263,7 +263,7 @@ async def test_a_token_server_that_never_ends_is_given_up(key: str, tmp_path: Pa
         source = await tokens(wanted, cloud_storage.policy)
         assert isinstance(source, GoogleTokens)
         impatient = cloud_storage.policy.with_attempts(1).with_attempt_timeout(0.5)
-        with pytest.raises(NoCredentials, match=r"was not done after 0\.5 s"):
+        with pytest.raises(NoCredentials, match=r"did not respond within 0\.5 s"):
             await GoogleTokens(source._credentials, impatient).headers()
 
 

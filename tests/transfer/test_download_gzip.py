@@ -167,7 +167,7 @@ async def test_a_stream_is_not_given_both(cloud: Cloud) -> None:
 
     with virtual_time(seed=1):
         async with Turned(endpoint=cloud.url) as storage:
-            with pytest.raises(SourceChanged, match="encodes the object otherwise"):
+            with pytest.raises(SourceChanged, match="encodes the object differently"):
                 await download(storage, URL, stream)
 
 

@@ -210,7 +210,7 @@ async def test_replaced_right_after_a_lost_reply_is_told(cloud: Cloud, tmp_path:
     lose(cloud, {"action": "status", "code": 503, "when": "after"}, nth=2)
     cloud.fault(Fault.replace_object(b"theirs", operation=INSERT, nth=2))
     async with storing(cloud) as storage:
-        with pytest.raises(TargetChanged, match="somebody else wrote"):
+        with pytest.raises(TargetChanged, match="another client wrote"):
             await upload(storage, file_of(tmp_path, 10), TARGET)
     assert versions(cloud) == 1
     assert cloud.store.object("bkt", "thing").data == b"theirs"

@@ -62,7 +62,7 @@ def report(message: str, hint: str | None = None) -> None:
 
 
 def advise(hint: str) -> None:
-    """Print a cure to stderr."""
+    """Print a hint to stderr: what the user can do about an error."""
     _labelled("hint", "cyan", hint)
 
 

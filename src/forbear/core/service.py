@@ -34,7 +34,7 @@ class Judgement(Record):
     - `repeatable` is the answer for this very request.
     - `maybe_done` lists the statuses (for gRPC the numbers of codes) that, on a later attempt, may mean that an earlier
       attempt worked.
-    - `mutation` tells a write from a read.
+    - `mutation` is true for a write, false for a read.
     - `session` marks a request of an upload session (a chunk, a status query). After a failure, a query asks the
       session for the bytes it has; the request is never sent again blindly.
     - `refused` says why nothing can make a request repeatable (a batch), None otherwise.

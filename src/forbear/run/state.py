@@ -233,7 +233,7 @@ class Run:
     def _settle(
         self, delay: float, failure: "Failure", outcome: object, maybe_done: bool, allowed: bool
     ) -> float | None:
-        """Carry out the budget's answer to a retry."""
+        """Schedule the retry if the budget `allowed` it, otherwise give up; return the delay or None."""
         if allowed:
             return self._schedule(delay, failure)
         self._give_up(Stop(Reason.BUDGET), failure, outcome, maybe_done)

@@ -115,7 +115,10 @@ class Progress:
         self.emit(Retried(self.item, scheduled))
 
     def throttled(self) -> None:
-        """Do nothing about a server that asks to slow down, or a lack of open files; a worker's progress reacts."""
+        """Ignore that the server asks to slow down, or that no more files can be opened.
+
+        The progress of a worker overrides this and lowers the limit.
+        """
 
     def warned(self, text: str) -> None:
         """Send a warning."""

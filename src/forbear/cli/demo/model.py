@@ -35,7 +35,7 @@ class Proof:
 class DemoRequest:
     """One request: the step `step` of the operation called `operation`.
 
-    `sink` receives the body of a download chunk by chunk. `proof` tells how to look for the write after an ambiguous
+    `sink` receives the body of a download chunk by chunk. `proof` says how to look for the write after an ambiguous
     failure. `meanwhile` runs after the first attempt, and stands for what other clients do.
     """
 

@@ -34,7 +34,7 @@ _REPEATED_REPLIES = {
 
 
 def parse_command(line: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a command; split a command in one word as a shell would."""
+    """Return the words of a command; if it is given as one word, split that as a shell would."""
     words = tuple(line)
     if len(words) == 1 and any(map(str.isspace, words[0])):
         try:

@@ -175,7 +175,10 @@ class Exchange:
 
     @property
     def _may_repeat(self) -> bool:
-        """True if the judgement decides: `repeatable=False` in a service's own policy is about functions only."""
+        """True unless the policy forbids repeats.
+
+        `repeatable=False` in a service's own policy applies to functions only, not to requests.
+        """
         return self.policy.repeatable or self.policy.service is not None
 
     @property

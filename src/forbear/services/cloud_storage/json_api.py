@@ -1,4 +1,4 @@
-"""The JSON API of Cloud Storage: find the operation of a request, and tell the requests of an upload apart."""
+"""The JSON API of Cloud Storage: find the operation of a request, and distinguish the requests of an upload."""
 
 from dataclasses import replace
 from functools import cache

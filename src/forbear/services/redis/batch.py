@@ -82,7 +82,7 @@ def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
 
 
 def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
-    """Return the judgements, with writes refused that are not repeatable in this batch."""
+    """Return the judgements, and replace those of writes that are not repeatable in this batch by refusals."""
     judged = [judgement for judgement, _ in examined]
     writes = [index for index, judgement in enumerate(judged) if judgement.mutation and judgement.operation != "EXEC"]
     depends = {index: _depends(*examined[index]) for index in writes}

@@ -1,4 +1,4 @@
-"""The ids of the operations that faults, logs and uploads tell apart; each API lists all of its operations itself.
+"""The ids of the operations that faults, logs and uploads distinguish; each API lists all of its operations itself.
 
 The ids are those of the APIs. The XML API has none, so its ids are our own. A resumable upload is one operation in four
 steps: `storage.objects.insert.start`, `.send`, `.query` and `.cancel`.

@@ -132,7 +132,7 @@ class FileSink:
             self._on_write(count)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Go back to `start`: the bytes come again, `decoded` by the server or as they are stored."""
+        """Go back to `start`, because the bytes arrive again, `decoded` by the server or as they are stored."""
         if self._truncate:
             os.ftruncate(self._descriptor, 0)
         self.checksum = Crc32c()

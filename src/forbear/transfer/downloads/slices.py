@@ -125,7 +125,7 @@ class Slices:
     async def fill(self, fetch: Fetch, response: Response | None) -> None:
         """Fetch the bytes that are missing. `response` may have the object from its beginning.
 
-        If slices fail, raise the failure that tells what to do next: Gone or Unsliceable before any other.
+        If slices fail, raise the failure that decides the next step: Gone or Unsliceable before any other.
         """
         missing = iter([sink for sink in self._sinks if sink.position < sink.end])
         failure: BaseException | None = None

@@ -33,7 +33,7 @@ _PERMISSIONS = 0o777  # other bits, such as set-user-ID, were meant for the cont
 
 @dataclass(frozen=True, slots=True)
 class DownloadOptions:
-    """The options of `download`, which explains them; `state` is the folder for states."""
+    """The options of `download`, whose docstring explains them; `state` is the folder for states."""
 
     no_clobber: bool = False
     slices: int | None = None
@@ -207,7 +207,7 @@ class PartFile:
     async def publish(self, version: Object, options: DownloadOptions, *, decoded: bool) -> None:
         """Replace the target by this file in one step, after decoding its gzip if `options` ask for it.
 
-        `decoded` tells that the server has decoded it already. Raise TargetExists if `no_clobber` is set and the target
+        `decoded` says that the server has decoded it already. Raise TargetExists if `no_clobber` is set and the target
         exists by now.
         """
         if options.decode and version.content_encoding == GZIP and not decoded:

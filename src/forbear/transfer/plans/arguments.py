@@ -15,7 +15,7 @@ from forbear.transfer.progress import Listener
 
 
 class PlanOptions(TypedDict, total=False):
-    """The options of `plan`; `cp` describes them."""
+    """The options of `plan`; the docstring of `cp` describes them."""
 
     recursive: bool
     no_clobber: bool
@@ -23,7 +23,7 @@ class PlanOptions(TypedDict, total=False):
 
 
 class RunOptions(TypedDict, total=False):
-    """The options that `cp` and `rsync` share; `cp` describes them."""
+    """The options that `cp` and `rsync` share; the docstring of `cp` describes them."""
 
     manifest: StrPath | None
     on_event: Listener | None
@@ -32,11 +32,11 @@ class RunOptions(TypedDict, total=False):
 
 
 class CpOptions(PlanOptions, RunOptions, total=False):
-    """The options of `cp`, which describes them."""
+    """The options of `cp`, whose docstring describes them."""
 
 
 class RsyncOptions(RunOptions, total=False):
-    """The options of `rsync`, which describes them."""
+    """The options of `rsync`, whose docstring describes them."""
 
     recursive: bool
     delete: bool

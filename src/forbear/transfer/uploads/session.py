@@ -85,7 +85,7 @@ class SessionState:
     def responded(self, status: int, headers: Mapping[str, str], *, transient: bool) -> Reaction:
         """Record the response to a chunk or query, and return the client's reaction.
 
-        `transient` tells whether a status without a meaning in the protocol of sessions is worth another attempt.
+        `transient` says whether a status without a meaning in the protocol of sessions is worth another attempt.
         """
         match status:
             case 200 | 201:

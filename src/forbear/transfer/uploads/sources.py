@@ -177,7 +177,7 @@ class StreamSource:
 Source = FileSource | StreamSource
 """The bytes to upload. `size` is None until the end of a stream was read.
 
-`rewindable` tells whether bytes can be read again after the server has confirmed them.
+`rewindable` says whether bytes can be read again after the server has confirmed them.
 """
 
 

@@ -17,7 +17,7 @@ _SUBRESOURCES = (
 
 
 def in_host(request: HttpRequest) -> bool:
-    """Return whether the host names a bucket, which is so in the XML API only."""
+    """Return whether the host names a bucket; only the XML API has such hosts."""
     return _host_bucket(request) is not None
 
 
