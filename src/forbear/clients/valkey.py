@@ -85,7 +85,7 @@ class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMe
 ):
     """A `valkey.asyncio.Valkey` that retries as `Valkey` does: `AsyncValkey(host="localhost")` takes all its arguments.
 
-    The policy's `attempt_timeout` (seconds) cuts an attempt short, whatever it is waiting for.
+    The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for.
     """
 
     _pipeline_class = AsyncPipeline

@@ -71,7 +71,7 @@ class Rpc:
     def failed(self, judged: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
-        `message` is the request (of a stream the first one), None if it is not at hand. There is no other attempt for
+        `message` is the request (of a stream the first one), None if it is not available. There is no other attempt for
         an iterator, which can be read only once, or where `stuck` says why not.
         """
         if is_once(message):

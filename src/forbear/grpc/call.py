@@ -44,7 +44,7 @@ class GrpcCall(Record):
 
     `method` is the full name of the RPC ("/google.storage.v2.Storage/DeleteObject", with or without the slash).
     `message` is its request, for a stream the first one: a protobuf or proto-plus message, or a dict with the
-    definition's field names. None means that it is not at hand, which never makes a call safer.
+    definition's field names. None means that it is not available, which never makes a call safer.
     """
 
     __slots__ = ("method", "message")

@@ -60,8 +60,8 @@ def parse(value: str) -> ContentRange | None:
 class DownloadRange(Record):
     """The bytes that the first response of a download has: `first` to `last` of an object of `total` bytes.
 
-    `last` is None if the response goes on to an unknown end, `total` None if the size is unknown. `etag` (a strong one)
-    and `generation` name the object; `encoding` is the content coding on the wire.
+    `last` is None if the response continues to an unknown end, `total` None if the size is unknown. `etag` (a strong
+    one) and `generation` name the object; `encoding` is the content coding on the wire.
     """
 
     __slots__ = ("first", "last", "total", "etag", "generation", "encoding")

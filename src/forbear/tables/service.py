@@ -93,7 +93,7 @@ class TableService(Record):
         """Return the meaning of a response, None for a success.
 
         A 409 whose body says ABORTED is a conflict for a write: another client was quicker, and only a new read helps.
-        For a read it is transient. Where the body is not at hand, a 409 is permanent.
+        For a read it is transient. If the body is not available, a 409 is permanent.
         """
         if status == 409 and body is not None and responses.error_status(body()) == "ABORTED":
             return CONFLICT if judgement.mutation else responses.verdict(status, headers, (409,))

@@ -83,7 +83,7 @@ class TargetExists(TransferError):
 
 
 class TargetChanged(TransferError):
-    """Somebody else wrote to the target during the transfer."""
+    """Another client wrote to the target during the transfer."""
 
     hint = "look at it, then start again"
 

@@ -135,7 +135,7 @@ class _StorageThread:
         self._timer: asyncio.TimerHandle | None = None
 
     def linger(self) -> None:
-        """Close in a while, unless somebody uses the Storage by then. Call it in the loop."""
+        """Close in a while, unless the Storage is in use by then. Call it in the loop."""
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(_LINGER, self._close_if_unused)

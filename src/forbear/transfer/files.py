@@ -1,6 +1,6 @@
 """Open folders, locks on files, and reading and writing at a position.
 
-Files are opened through the descriptor of their folder, except on Windows. A path would not be safe: anybody who may
+Files are opened through the descriptor of their folder, except on Windows. A path would not be safe: any user who may
 write to a folder above could replace part of it by a link.
 """
 
@@ -79,7 +79,7 @@ class OpenFolder:
         return os.open(self._at(name), flags | _SAFELY, 0o600, dir_fd=self._descriptor)
 
     def open_own(self, name: str, flags: int) -> int:
-        """Open a regular file that belongs to this user; TransferError if somebody else may have put it there."""
+        """Open a regular file that belongs to this user; TransferError if another user may have created it."""
         try:
             descriptor = self.open(name, flags)
         except OSError as error:

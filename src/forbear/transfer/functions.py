@@ -73,7 +73,7 @@ def cp(
 
     A failed item stops no other item; the summary lists it. ValueError if the arguments make no sense. TransferError if
     nothing can be done: there are no credentials, or other users may write to the folder for the state. If the state
-    cannot be kept for another reason, the copies go on without it, and a Warned event says so (without `on_event`, a
+    cannot be kept for another reason, the copies continue without it, and a Warned event says so (without `on_event`, a
     RuntimeWarning).
     """
     arguments = CpArguments.of(sources, target, **options)

@@ -1,6 +1,6 @@
 """The state of a transfer on disk, from which another process can continue it: atomic, private and locked.
 
-If the state cannot be kept, the transfer goes on without it.
+If the state cannot be kept, the transfer continues without it.
 """
 
 import errno
@@ -63,9 +63,9 @@ class State:
     """The state of one transfer, as a context manager that holds its lock: `with State(directory, "upload", ...)`.
 
     `directory` is the folder for states, None for the default one. `key` identifies the transfer; it is hashed, because
-    it may be long. Raises Locked if another process or task holds the lock, and TransferError if somebody else may
-    write to the folder or a file. A state stays for the next run until it is forgotten; one that cannot be read counts
-    as empty.
+    it may be long. Raises Locked if another process or task holds the lock, and TransferError if another user may write
+    to the folder or a file. A state stays for the next run until it is forgotten; one that cannot be read counts as
+    empty.
 
     If the folder cannot be made or written to, or its disk is full, `kept` is False and `warn` gets the reason. The
     default `warn` issues a RuntimeWarning. States and locks that are older than a month are deleted.
@@ -215,7 +215,7 @@ def _old(folder: OpenFolder) -> list[str]:
 
 
 def _collect(folder: OpenFolder, name: str) -> None:
-    """Delete a state, unless it is locked or belongs to somebody else."""
+    """Delete a state, unless it is locked or belongs to another user."""
     try:
         lock = open_locked(folder, f"{name}.lock", os.O_RDWR | os.O_CREAT, name)
     except (OSError, TransferError):

@@ -47,7 +47,7 @@ class Score:
     """A contender's result: its operations by finding, and how many requests, faults and retries the server saw.
 
     Of the failed operations, `unrepeatable` is the number that are unsafe to execute twice, and `happened` the number
-    that took effect all the same.
+    that took effect in spite of the error.
     """
 
     counts: Mapping[str, int]

@@ -13,7 +13,7 @@ from forbear.cli.run.stdin import DirectStdin, RecordedStdin
 CANNOT_RUN = 126
 NOT_FOUND = 127
 TIMED_OUT = 124
-"""The exit code for a program that ran into its time limit, as timeout(1) has it; the two above are those of shells."""
+"""The exit code of a program that exceeded its time limit, as in timeout(1); the two above follow shells."""
 
 _POLL = 0.02  # seconds between looks at processes that are not our own children
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h

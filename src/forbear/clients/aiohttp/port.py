@@ -222,6 +222,6 @@ class AiohttpPort(HttpCall):
 
 
 async def _hang_up(connection: Connection | None) -> None:
-    """Close the connection of a response, but leave the response open, because the caller goes on reading it."""
+    """Close the connection of a response, but leave the response open, because the caller continues to read it."""
     if connection is not None:
         connection.close()

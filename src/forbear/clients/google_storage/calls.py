@@ -67,7 +67,7 @@ def request_of_error(error: Exception) -> Request | None:
 
 
 def request_of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
-    """Return the request that a function of the client sends; `content` is None if it is not at hand."""
+    """Return the request that a function of the client sends; `content` is None if it is not available."""
     url = urlsplit(address)
     lowered = {name.lower(): str(value) for name, value in headers.items()}
     target = url._replace(scheme="", netloc="", fragment="").geturl()

@@ -46,7 +46,7 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
     """A `redis.Redis` that retries what may be repeated: `Redis(host="localhost")` takes all the same arguments.
 
     Each command is looked up in the table of `forbear.services.redis`. A command that was certainly not executed is
-    sent again; one whose response was lost is sent again only if executing it twice does no harm. `policy` decides how
+    sent again; one whose response was lost is sent again only if executing it twice is harmless. `policy` decides how
     long to hold back and when to stop, by default `forbear.services.redis.policy`; None sends everything once. A policy
     of your own brings its limits and its `on`; the table stays. Its `attempt_timeout` (seconds) becomes the timeouts of
     the sockets.
@@ -75,7 +75,7 @@ class AsyncRedis(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMet
 ):
     """A `redis.asyncio.Redis` that retries as `Redis` does: `AsyncRedis(host="localhost")` takes the same arguments.
 
-    The policy's `attempt_timeout` (seconds) cuts an attempt short, whatever it is waiting for.
+    The policy's `attempt_timeout` (seconds) interrupts an attempt, whatever it is waiting for.
     """
 
     _pipeline_class = AsyncPipeline

@@ -172,7 +172,7 @@ class Download:
     def skip(self, chunk: bytes) -> bytes:
         """Return the part of `chunk` that the caller has not received; an empty `chunk` means that the response ended.
 
-        Raises Refused if the skipped bytes are others, or if no time is left.
+        Raises Refused if the skipped bytes differ, or if no time is left.
         """
         timeout, run = self._exchange.policy.limits.timeout, self._run
         if timeout is not None and run.runtime.monotonic() - run.started >= timeout:

@@ -111,8 +111,8 @@ async def asend(
 def listen(settings: RedisSettings, attempt: Callable[[], T]) -> T:
     """Subscribe or wait for a message as often as the policy allows; time counts from the first failure.
 
-    The libraries connect and subscribe again when a connection breaks, and then raise the error all the same. Messages
-    that were published in the meantime are lost, as always with Redis.
+    The libraries connect and subscribe again when a connection breaks, and then still raise the error. Messages that
+    were published in the meantime are lost, as always with Redis.
     """
     policy, run = settings.policy, None
     while True:

@@ -120,7 +120,7 @@ def is_conflict(error: BaseException) -> bool:
     """Return whether a write failed because another client had changed the resource: read it again and start over.
 
     A 409 with the status ABORTED means that, and so does the gRPC code ABORTED. A 409 with another status, such as
-    ALREADY_EXISTS, is permanent, and so is one whose body is not at hand. A 412 counts, too: it is sent only for a
+    ALREADY_EXISTS, is permanent, and so is one whose body is not available. A 412 counts, too: it is sent only for a
     precondition, and buckets send it when the etag of their policy is outdated. The gRPC code FAILED_PRECONDITION does
     not count: for IAM it is a state of the system that another read does not change.
     """

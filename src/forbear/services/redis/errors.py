@@ -44,7 +44,7 @@ def verdict_of_reply(text: str) -> Verdict:
     """Return the verdict on an error response, such as "LOADING Redis is loading the dataset in memory".
 
     Not executed: codes of a server or cluster that is not ready, of redirections (retried at once), of too many
-    clients. All others are permanent, unknown codes too; a lack of memory (OOM) or disk (MISCONF) needs a person first.
+    clients. All others are permanent, unknown codes too; a lack of memory (OOM) or disk (MISCONF) must be cured first.
     """
     text = text.removeprefix("-")
     if text.startswith(_ABORTED):
@@ -107,8 +107,8 @@ _CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watc
 def verdict_of_exception(error: BaseException) -> Verdict:
     """Return the verdict on an error of a Redis or Valkey client; PERMANENT for any other error.
 
-    An error response to one command of a pipeline says nothing of the others. A verdict that would be NOT_EXECUTED for
-    the command alone is TRANSIENT for the pipeline.
+    An error response to one command of a pipeline says nothing about the others. A verdict that would be NOT_EXECUTED
+    for the command alone is TRANSIENT for the pipeline.
     """
     reply = reply_of(error)
     if reply is not None:

@@ -46,8 +46,8 @@ async def download(
     - `decode` decodes the gzip of an object that is stored with "Content-Encoding: gzip". Some servers decode it
       themselves, though the stored bytes were requested; these cannot be verified, and the `crc32c` returned is None.
     - `state` is the folder for the state by which a later process continues; default: see `upload`.
-    - `root` is a folder in which the file must lie: UnsafeName if a symbolic link leads out of it, even if somebody
-      puts the link there during the download.
+    - `root` is a folder in which the file must lie: UnsafeName if a symbolic link leads out of it, even if the link is
+      created during the download.
 
     If the object is replaced meanwhile, the download starts again with the new version, unless `source` is a Url with a
     generation. Bytes of two versions never mix: if a stream has some already, SourceChanged is raised.

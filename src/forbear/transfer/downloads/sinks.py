@@ -170,7 +170,7 @@ class StreamSink:
             await in_thread(self._write, new)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Skip the bytes that were written when they come again.
+        """Skip the bytes that were written when they arrive again.
 
         Raise SourceChanged if the server now decodes what it did not decode before, or the other way round.
         """

@@ -1,9 +1,9 @@
 """The files, objects and folders that the sources of a copy name. Wildcards are expanded here and in the cloud.
 
 `*`, `?` and `[abc]` match within a part of a name, `**` across parts. Names come from servers, so matching must not
-take exponential time. Between two `**`, each piece of a pattern matches where it first fits and is never moved again
-(an atomic group). That loses no match, because whatever may follow reaches at least as far from there. Matching takes
-at most the square of the name's length.
+take exponential time. Between two `**`, each piece of a pattern matches at the first place where it fits and is never
+moved again (an atomic group). That loses no match: the rest of the pattern can match at least as much text from there.
+Matching takes at most the square of the name's length.
 """
 
 import os

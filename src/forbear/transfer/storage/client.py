@@ -279,7 +279,7 @@ class Expectation:
 
     An upload that guesses that its target is absent takes one request, but sends its data twice if the guess is wrong.
     The first upload guesses. Uploads that begin before its result is known look up their targets, so that a wrong guess
-    costs at most one upload. After a correct guess, all others guess as well.
+    costs at most one upload. After a correct guess, all further uploads guess as well.
     """
 
     __slots__ = ("_first", "_is_allowed", "_lookups")

@@ -43,7 +43,7 @@ class Connection(asyncio.Protocol):
     """A connection and the request that is running on it.
 
     `freed` is called when a request has succeeded or failed; `is_open` then says whether another may follow. A peer has
-    stalled if it moves no byte for `stall_timeout` seconds while somebody waits for it. That is noticed after twice the
+    stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is noticed after twice the
     time at the latest. `transport` is the transport below, or one with TLS over it.
     """
 
@@ -294,7 +294,7 @@ class Connection(asyncio.Protocol):
             self._freed(self)
 
     def _check(self) -> None:
-        """Fail the request if the peer has stalled. It runs once per stall timeout, however often somebody waits."""
+        """Fail the request if the peer has stalled. It runs once per stall timeout, however often a task waits."""
         self._timer = None
         if not self._busy or (self._response is not None and not self._response.is_awaited):
             return

@@ -143,7 +143,7 @@ def _line(row: Sequence[object]) -> bytes:
 def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
     """Yield each row as bytes and as parsed values; the last row may lack its line end.
 
-    A quoted line end does not end a row. A quote that is never closed, because a process died or somebody edited the
+    A quoted line end does not end a row. A quote that is never closed, because a process died or a user edited the
     file, spoils its own line and no other.
     """
     at = columns = 0

@@ -72,7 +72,7 @@ def _headers(item: StoredObject, etag: str) -> Headers:
 def _range(item: StoredObject, request: HttpRequest, etag: str) -> tuple[int, int] | None:
     """Return the range as the first byte and the one after the last; None means that all bytes are to be sent.
 
-    That is so without a range, for a malformed one, and if the object has changed since the version in If-Range.
+    It returns None without a range, for a malformed one, and if the object has changed since the version in If-Range.
     """
     condition = request.headers.get("if-range")
     modified = http_date(int(item.updated))
