@@ -15,7 +15,8 @@ from forbear.http.request import Request
 from forbear.http.status import parse_retry_after
 from forbear.services import cloud_storage, iam, memorystore, registry, rfc9110
 from forbear.tables import responses
-from forbear.tables.conditions import every_entry, is_positive
+from forbear.tables.conditions import is_positive
+from forbear.tables.xml_body import every_entry
 from forbear.transfer.errors import HttpError, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.uploads.session import SessionState

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.http.preconditions import MAX_BODY
-from forbear.tables.conditions import _Entries, _Refused, every_entry, is_positive
+from forbear.tables.conditions import is_positive
+from forbear.tables.xml_body import _Entries, _Refused, every_entry
 
 
 def _every(body: bytes | None) -> bool:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from forbear.exchange.redis.verdicts import Phase, behind, decisive, is_unreadable, phase_of
+from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
 
 
 class Broken(Exception):
