@@ -199,18 +199,18 @@ class Policy(Record):
     # Judge outcomes, for a run.
 
     @property
-    def judges_values(self) -> bool:
+    def checks_values(self) -> bool:
         """True if the policy judges returned values, because it has an `on_result`."""
         return self.on_result is not None
 
-    def judge_error(self, error: Exception) -> Verdict:
+    def verdict_of_error(self, error: Exception) -> Verdict:
         """Return the verdict on an error, by `on`."""
         on = self.on
         if isinstance(on, _TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
         return _verdict("on", on(error))
 
-    def judge_value(self, value: object) -> Verdict | None:
+    def verdict_of_value(self, value: object) -> Verdict | None:
         """Return the verdict on a returned value, by `on_result`; None for a value that is accepted."""
         if self.on_result is None:
             return None

@@ -136,7 +136,7 @@ class _UpdateCycle:
             refuse_async(f"`{name}`", functions[name], "do async work in `read` or `write`")
         if not isinstance(policy, Policy):
             raise TypeError(f"`policy` must be a forbear.Policy, got {policy!r}")
-        if policy.judges_values:
+        if policy.checks_values:
             raise TypeError(
                 "`policy` must have no on_result: let `read` or `write` raise an error for results to repeat"
             )
@@ -193,7 +193,7 @@ class _UpdateCycle:
         inner = inner_report(error, self.run)
         if step == "modify":
             return self._after(error, PERMANENT, None, repeatable=False)
-        verdict = self._policy.judge_error(error)
+        verdict = self._policy.verdict_of_error(error)
         if type(error) is AttemptTimeout or (inner is not None and inner.reason in _LEFT_OPEN):
             verdict = TRANSIENT
         if step == "write":

@@ -229,20 +229,20 @@ def test_printed() -> None:
 def test_judging_errors() -> None:
     """By type, by types, or by whatever the callable says."""
     delayed = Verdict(Kind.TRANSIENT, delay=2.5)
-    assert retry(on=OSError).judge_error(ConnectionError()) is TRANSIENT
-    assert retry(on=OSError).judge_error(Busy()) is PERMANENT
-    assert retry(on=(OSError, Busy)).judge_error(Busy()) is TRANSIENT
-    assert retry(on=lambda error: 2.5).judge_error(Busy()) == delayed
-    assert retry(on=lambda error: delayed).judge_error(Busy()) is delayed
+    assert retry(on=OSError).verdict_of_error(ConnectionError()) is TRANSIENT
+    assert retry(on=OSError).verdict_of_error(Busy()) is PERMANENT
+    assert retry(on=(OSError, Busy)).verdict_of_error(Busy()) is TRANSIENT
+    assert retry(on=lambda error: 2.5).verdict_of_error(Busy()) == delayed
+    assert retry(on=lambda error: delayed).verdict_of_error(Busy()) is delayed
 
 
 def test_judging_values() -> None:
     """None says that a value is right; without `on_result` all are."""
-    assert not retry(on=OSError).judges_values
-    assert retry(on=OSError).judge_value("any") is None
-    assert FULL.judges_values
-    assert FULL.judge_value("any") is None
-    assert FULL.judge_value(None) is TRANSIENT
+    assert not retry(on=OSError).checks_values
+    assert retry(on=OSError).verdict_of_value("any") is None
+    assert FULL.checks_values
+    assert FULL.verdict_of_value("any") is None
+    assert FULL.verdict_of_value(None) is TRANSIENT
 
 
 SYNC_TIMEOUT = (

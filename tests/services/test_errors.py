@@ -60,21 +60,21 @@ def nobody() -> str:
 )
 def test_replies(make: errors.Maker, policy: Policy, status: int, verdict: Verdict) -> None:
     """A status means what the service says of it, from whichever client it comes."""
-    assert policy.judge_error(make(status, b"{}", {})) == verdict
+    assert policy.verdict_of_error(make(status, b"{}", {})) == verdict
 
 
 @pytest.mark.parametrize("make", errors.OF_HTTP.values(), ids=errors.OF_HTTP)
 def test_the_server_s_word_is_heard(make: errors.Maker) -> None:
     """Retry-After, whatever the case of its name."""
     expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True)
-    assert iam.policy.judge_error(make(503, b"", {"Retry-After": "7"})) == expected
+    assert iam.policy.verdict_of_error(make(503, b"", {"Retry-After": "7"})) == expected
 
 
 def test_a_conflict_is_told_by_the_body() -> None:
     """409 with ABORTED is a conflict, for a function too."""
     body = b'{"error": {"status": "ABORTED"}}'
-    assert iam.policy.judge_error(errors.http_error(409, body, {})) is CONFLICT
-    assert rfc9110_policy.judge_error(errors.http_error(409, body, {})) is PERMANENT
+    assert iam.policy.verdict_of_error(errors.http_error(409, body, {})) is CONFLICT
+    assert rfc9110_policy.verdict_of_error(errors.http_error(409, body, {})) is PERMANENT
 
 
 def test_other_clients() -> None:
@@ -82,9 +82,9 @@ def test_other_clients() -> None:
     info: Any = None
     late = aiohttp.ClientResponseError(info, (), status=503, headers={"retry-after": "7"})  # type: ignore[arg-type]
     expected = Verdict(Kind.TRANSIENT, retry_after=7.0, throttled=True)
-    assert cloud_storage.policy.judge_error(late) == expected
-    assert cloud_storage.policy.judge_error(errors.urllib_error(503, {"Retry-After": "7"})) == expected
-    assert cloud_storage.policy.judge_error(errors.urllib_error(404, {})) is PERMANENT
+    assert cloud_storage.policy.verdict_of_error(late) == expected
+    assert cloud_storage.policy.verdict_of_error(errors.urllib_error(503, {"Retry-After": "7"})) == expected
+    assert cloud_storage.policy.verdict_of_error(errors.urllib_error(404, {})) is PERMANENT
     assert shapes.body_of(late) == shapes.body_of(errors.urllib_error(409, {})) == b""
 
 
@@ -92,10 +92,10 @@ def test_other_clients() -> None:
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
 def test_ends_of_calls(make: errors.CallMaker, policy: Policy) -> None:
     """A code means what the service says of it, and the pushback of the server is heard."""
-    assert policy.judge_error(make(grpc.StatusCode.NOT_FOUND, ())) is PERMANENT
-    assert policy.judge_error(make(grpc.StatusCode.INTERNAL, ())) == TRANSIENT
-    assert policy.judge_error(make(grpc.StatusCode.ABORTED, ())) is CONFLICT
-    pushed = policy.judge_error(make(grpc.StatusCode.UNAVAILABLE, (("grpc-retry-pushback-ms", "1500"),)))
+    assert policy.verdict_of_error(make(grpc.StatusCode.NOT_FOUND, ())) is PERMANENT
+    assert policy.verdict_of_error(make(grpc.StatusCode.INTERNAL, ())) == TRANSIENT
+    assert policy.verdict_of_error(make(grpc.StatusCode.ABORTED, ())) is CONFLICT
+    pushed = policy.verdict_of_error(make(grpc.StatusCode.UNAVAILABLE, (("grpc-retry-pushback-ms", "1500"),)))
     assert pushed == Verdict(Kind.TRANSIENT, retry_after=1.5, throttled=True)
 
 
@@ -125,9 +125,9 @@ def test_http_and_grpc_are_told_apart(error: Exception, status: int | None, code
 
 def test_a_status_is_judged_as_one_of_http() -> None:
     """The documented profile takes every 5xx for transient, but UNIMPLEMENTED, the code of a 501, for permanent."""
-    assert memorystore.documented.judge_error(api_core.from_http_status(501, "x")) == TRANSIENT
+    assert memorystore.documented.verdict_of_error(api_core.from_http_status(501, "x")) == TRANSIENT
     call = errors.OF_GRPC["google-api-core"](grpc.StatusCode.UNIMPLEMENTED, ())
-    assert memorystore.documented.judge_error(call) is PERMANENT
+    assert memorystore.documented.verdict_of_error(call) is PERMANENT
 
 
 def _cause(error: Exception, cause: BaseException) -> Exception:
@@ -190,14 +190,14 @@ UNTRUSTED = ssl.SSLCertVerificationError(1, "certificate verify failed")
 def test_errors_without_a_reply(error: Exception, verdict: Verdict) -> None:
     """Only what certainly was not sent is not executed; a lost connection leaves the outcome unknown."""
     for policy in POLICIES.values():
-        assert policy.judge_error(error) == verdict
+        assert policy.verdict_of_error(error) == verdict
 
 
 def test_what_merely_came_before_proves_nothing() -> None:
     """A refused connection that was being handled when this one broke is not its cause."""
     error = httpx.ReadError("x")
     error.__context__ = ConnectionRefusedError()
-    assert iam.policy.judge_error(error) == TRANSIENT
+    assert iam.policy.verdict_of_error(error) == TRANSIENT
 
 
 SENDERS: dict[str, tuple[Callable[[str], object], Verdict]] = {
@@ -213,7 +213,7 @@ def test_a_real_refused_connection(nobody: str, client: str) -> None:
     send, verdict = SENDERS[client]
     with pytest.raises((httpx.ConnectError, OSError)) as caught:
         send(nobody)
-    assert cloud_storage.policy.judge_error(caught.value) == verdict
+    assert cloud_storage.policy.verdict_of_error(caught.value) == verdict
 
 
 @pytest.mark.parametrize("policy", POLICIES.values(), ids=POLICIES)
@@ -266,7 +266,7 @@ class Odd(Exception):
 def test_no_error_makes_the_judge_raise(attributes: dict[str, object]) -> None:
     """Attributes may be anything: the error is what must come out."""
     error = Odd(**attributes)
-    assert isinstance(cloud_storage.policy.judge_error(error), Verdict)
+    assert isinstance(cloud_storage.policy.verdict_of_error(error), Verdict)
     assert iam.is_conflict(error) in (True, False)
     assert cloud_storage.is_conflict(error) in (True, False)
 

@@ -102,12 +102,12 @@ class Retry(_ForRpc, api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            judged = rpc.begin()
+            call = rpc.begin()
             while True:
                 try:
                     value = func(*args, **kwargs)
                 except Exception as error:
-                    delay = rpc.failed(judged, error, args[0] if args else None)
+                    delay = rpc.failed(call, error, args[0] if args else None)
                     if delay is None:
                         raise
                     if on_error is not None:
@@ -115,9 +115,9 @@ class Retry(_ForRpc, api_retry.Retry):
                 else:
                     if hasattr(type(value), "__await__"):
                         refuse_awaitable(value, rpc.method)
-                    judged.succeeded()
+                    call.succeeded()
                     return value
-                judged.sleep(delay)
+                call.sleep(delay)
 
         return retried
 
@@ -133,20 +133,20 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
 
         @functools.wraps(func)
         async def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            judged = rpc.begin(awaits=True)
+            call = rpc.begin(awaits=True)
             while True:
                 try:
                     value = await func(*args, **kwargs)
                 except Exception as error:
-                    delay = await granted(rpc.failed(judged, error, args[0] if args else None))
+                    delay = await granted(rpc.failed(call, error, args[0] if args else None))
                     if delay is None:
                         raise
                     if on_error is not None:
                         on_error(error)
                 else:
-                    judged.succeeded()
+                    call.succeeded()
                     return value
-                await judged.asleep(delay)
+                await call.asleep(delay)
 
         return retried
 

@@ -61,8 +61,8 @@ class Retry(urllib3.Retry):
         self, policy: Policy | None = None, *, bodies_are_reusable: bool = False, redirect: int | None = 10
     ) -> None:
         self._options = HttpOptions(policy)
-        if policy is not None and (policy.judges_values or policy.attempt_timeout is not None):
-            what = "on_result" if policy.judges_values else "attempt_timeout"
+        if policy is not None and (policy.checks_values or policy.attempt_timeout is not None):
+            what = "on_result" if policy.checks_values else "attempt_timeout"
             raise TypeError(f"`policy` must do without {what}, which urllib3 has no place for: mount a RetryAdapter")
         self._bodies_are_reusable = bodies_are_reusable
         self._exchange: Exchange | None = None
@@ -72,9 +72,9 @@ class Retry(urllib3.Retry):
 
     def new(self, **changes: Any) -> Self:
         """Return a copy with some counts changed; urllib3 calls it."""
-        onward = copy.copy(self)
-        vars(onward).update(changes)
-        return onward
+        following = copy.copy(self)
+        vars(following).update(changes)
+        return following
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
         """Return whether urllib3 is to call `increment` for a response: for every failed one."""
@@ -100,17 +100,17 @@ class Retry(urllib3.Retry):
     ) -> Self:
         """Return the object for the next attempt. Raises MaxRetryError, or `error`, if there is none."""
         if response is not None and response.get_redirect_location():
-            onward = super().increment(method, url, response, error, _pool, _stacktrace)
-            onward._exchange = None  # a redirected request is another request
-            return onward
-        onward = self.new(history=(*self.history, RequestHistory(method, url, error, _status(response), None)))
-        delay = None if is_off() else onward._after(str(method), str(url), response, error, _pool)
+            following = super().increment(method, url, response, error, _pool, _stacktrace)
+            following._exchange = None  # a redirected request is another request
+            return following
+        following = self.new(history=(*self.history, RequestHistory(method, url, error, _status(response), None)))
+        delay = None if is_off() else following._after(str(method), str(url), response, error, _pool)
         if delay is None:
-            onward._give_up(str(url), response, error, _pool)
+            following._give_up(str(url), response, error, _pool)
         if response is not None:
             _release(response)
-        onward._delay = delay or 0.0
-        return onward
+        following._delay = delay or 0.0
+        return following
 
     def get_backoff_time(self) -> float:
         """Return the seconds to wait before the next attempt."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
-_ATTRIBUTE = "__forbear_report__"
+ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
 """The key of the report in the `extensions` of a response."""
 
@@ -130,7 +130,7 @@ def attach(error: BaseException, report: Report) -> None:
     note.
     """
     attributes: dict[str, object] = _attributes_of(error)
-    attributes[_ATTRIBUTE] = report
+    attributes[ATTRIBUTE] = report
     attributes["__notes__"] = [*_others(_look_up(error, "__notes__")), report.note]
 
 
@@ -211,12 +211,12 @@ def _tuple(error: BaseException, name: str) -> "tuple[Any, ...]":
 def _carried_by(carrier: object) -> Report | None:
     """Return the report on this very exception or response, None without one."""
     if isinstance(carrier, BaseException):
-        report = _attributes_of(carrier).get(_ATTRIBUTE)
+        report = _attributes_of(carrier).get(ATTRIBUTE)
     else:
-        report = _look_up(carrier, _ATTRIBUTE)
+        report = _look_up(carrier, ATTRIBUTE)
         extensions: dict[str, object] | None = _look_up(carrier, "extensions")
         if report is None and isinstance(extensions, dict):
             report = extensions.get(EXTENSION)
         if report is None:
-            report = _look_up(_look_up(carrier, "raw"), _ATTRIBUTE)
+            report = _look_up(_look_up(carrier, "raw"), ATTRIBUTE)
     return report if isinstance(report, Report) else None

@@ -1,4 +1,4 @@
-"""A call that a client library repeats by itself: forbear decides after each failure, and the library's loop obeys.
+"""One call that is no HTTP request, through its attempts: an RPC, or a call of Google's clients.
 
 The loop that repeats the call passes the call's judgement after each failure; the safety of the operation decides.
 """

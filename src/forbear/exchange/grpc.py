@@ -19,7 +19,7 @@ from forbear.http.status import retry_after
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.services import errors, registry, rfc9110
-from forbear.services.errors import of_one_request
+from forbear.services.errors import verdict_of_one_request
 from forbear.tables import responses
 
 TYPE_CHECKING = False
@@ -68,7 +68,7 @@ class Rpc:
             policy = policy.with_timeout(timeout)
         return RetriedCall(policy, Start(awaits=awaits))
 
-    def failed(self, judged: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
+    def failed(self, call: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
         `message` is the request (of a stream the first one), None if it is not available. There is no other attempt for
@@ -82,10 +82,10 @@ class Rpc:
             code = errors.code_of(error)
         else:
             judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
-        return judged.failed(error, self.verdict(error, judgement), judgement, code, stuck)
+        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck)
 
     def judge(self, message: object) -> Judgement:
-        """Return the safety of the call with `message`."""
+        """Return the judgement on the call with `message`."""
         if self.service is None:
             judgement = Judgement("grpc", self.method.removeprefix("/"), Safety.NEVER)
         else:
@@ -97,7 +97,7 @@ class Rpc:
         served = self._served(error, judgement)
         if self.policy.service is not None:
             return served
-        ruled = self.policy.judge_error(error)
+        ruled = self.policy.verdict_of_error(error)
         if ruled.kind is not Kind.TRANSIENT:
             return ruled
         wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
@@ -111,7 +111,7 @@ class Rpc:
         if status is not None:
             return _answered(service, error, judgement, status)
         if code is None:
-            return of_one_request(error)
+            return verdict_of_one_request(error)
         metadata = list(errors.metadata_of(error))
         if service is not None:
             return service.call_verdict(judgement, code, metadata) or PERMANENT

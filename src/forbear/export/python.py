@@ -90,7 +90,7 @@ class Retryable:
         """Return True if the call was not executed, or if the error is transient and the policy may repeat the call."""
         if not isinstance(error, Exception):
             return False
-        kind = self.policy.judge_error(error).kind
+        kind = self.policy.verdict_of_error(error).kind
         return kind is Kind.NOT_EXECUTED or (kind is Kind.TRANSIENT and self.policy.repeatable)
 
 

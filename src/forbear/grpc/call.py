@@ -17,7 +17,7 @@ if TYPE_CHECKING:
         """The knowledge of one API whose calls are RPCs, over gRPC or, as JSON, over HTTP."""
 
         def classify_call(self, call: "GrpcCall") -> Judgement:
-            """Return the safety of a call; `maybe_done` has numbers of status codes."""
+            """Return the judgement on a call; `maybe_done` has numbers of status codes."""
             ...
 
         def call_verdict(self, judgement: Judgement, code: int, metadata: "Metadata" = ()) -> Verdict | None:

@@ -22,7 +22,7 @@ class _Block:
     __slots__ = ("_run", "_delay", "_state")
 
     def __init__(self, plan: "RetryPlan", operation: str, *, awaits: bool = False) -> None:
-        if plan.judges_values:
+        if plan.checks_values:
             raise TypeError(
                 "`on_result` needs a returned value, and a block has none; use policy.call or the decorator"
             )

@@ -59,7 +59,7 @@ async def acall(
 
 def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
     """Return the function that calls `function` as often as the plan allows."""
-    if plan.budget is not None or plan.judges_values:
+    if plan.budget is not None or plan.checks_values:
 
         def counted(*args: "Any", **kwargs: "Any") -> "Any":
             return call(plan, operation, function, args, kwargs)
@@ -93,7 +93,7 @@ def awrap(
     plan: "RetryPlan", operation: str, function: "Callable[..., Awaitable[Any]]"
 ) -> "Callable[..., Awaitable[Any]]":
     """Return the coroutine function that awaits `function` as often as the plan allows."""
-    if plan.budget is not None or plan.judges_values or plan.attempt_timeout is not None:
+    if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None:
 
         async def counted(*args: "Any", **kwargs: "Any") -> "Any":
             return await acall(plan, operation, function, args, kwargs)

@@ -49,11 +49,11 @@ if TYPE_CHECKING:
         @property
         def retry_exhausted(self) -> bool: ...
         @property
-        def judges_values(self) -> bool: ...
+        def checks_values(self) -> bool: ...
         @property
         def on_event(self) -> Callable[[Event], object] | None: ...
-        def judge_error(self, error: Exception) -> Verdict: ...
-        def judge_value(self, value: object) -> Verdict | None: ...
+        def verdict_of_error(self, error: Exception) -> Verdict: ...
+        def verdict_of_value(self, value: object) -> Verdict | None: ...
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
@@ -131,13 +131,13 @@ class Run:
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`, which is annotated by then."""
         plan = self.plan
-        verdict = TRANSIENT if type(error) is AttemptTimeout else plan.judge_error(error)
+        verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         name, text = type(error).__qualname__, text_of(error)
         return self.after(verdict, error, name, text, repeatable=plan.repeatable, unsafe=_UNSAFE)
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value."""
-        verdict = self.plan.judge_value(value) if self.plan.judges_values else None
+        verdict = self.plan.verdict_of_value(value) if self.plan.checks_values else None
         if verdict is None:
             self.succeeded()
             return None

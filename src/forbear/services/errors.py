@@ -187,10 +187,10 @@ class ErrorVerdicts(Record):
             if is_rpc_service(service):
                 return service.call_verdict(unknown, code, metadata) or PERMANENT
             return grpc_status.verdict(code, metadata) or PERMANENT
-        return transport(error)
+        return transport_verdict(error)
 
 
-def transport(error: BaseException) -> Verdict:
+def transport_verdict(error: BaseException) -> Verdict:
     """Return the verdict on an error that has no response."""
     import socket  # expensive to import, and needed only after a failure
     import ssl
@@ -206,18 +206,18 @@ def transport(error: BaseException) -> Verdict:
     if isinstance(error, OSError) and error.errno in _UNREACHABLE:
         return TRANSIENT
     if names & _WRAPPERS and len(chain) > 1:
-        return transport(chain[1])
+        return transport_verdict(chain[1])
     return PERMANENT
 
 
-def of_one_request(error: BaseException) -> Verdict:
+def verdict_of_one_request(error: BaseException) -> Verdict:
     """Return the verdict on an error without a response, for a call that sends a single request through a session.
 
     It is NOT_EXECUTED if no connection was made, or if the request's credentials could not be fetched. A GET stays
     unknown: a redirect may have made it of a write that was executed. Errors of google-auth's asyncio session stay
     unknown, too: it wraps the errors of the request itself and repeats requests on its own.
     """
-    verdict = transport(error)
+    verdict = transport_verdict(error)
     if verdict.kind is not Kind.TRANSIENT:
         return verdict
     names = {name for cause in causes(error) for name in names_of(cause)}

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from forbear.policy import Policy
 
 
-class _Home(NamedTuple):
+class _Location(NamedTuple):
     """The requests of a service: by APIs in Google's host names, by RPC packages, or by a test of host and path."""
 
     apis: tuple[str, ...] = ()
@@ -27,15 +27,15 @@ class _Home(NamedTuple):
 
 
 _HOMES = {
-    "cloud_storage": _Home((), ("google.storage.",), cloud_storage_hosts.serves),
-    "iam": _Home(
+    "cloud_storage": _Location((), ("google.storage.",), cloud_storage_hosts.serves),
+    "iam": _Location(
         ("iam", "iamcredentials"),
         ("google.iam.admin.", "google.iam.credentials.", "google.iam.v2.", "google.iam.v3."),
     ),
-    "memorystore": _Home(("redis", "memorystore"), ("google.cloud.redis.", "google.cloud.memorystore.")),
-    "redis": _Home(),
-    "resource_manager": _Home(("cloudresourcemanager",)),
-    "rfc9110": _Home(),
+    "memorystore": _Location(("redis", "memorystore"), ("google.cloud.redis.", "google.cloud.memorystore.")),
+    "redis": _Location(),
+    "resource_manager": _Location(("cloudresourcemanager",)),
+    "rfc9110": _Location(),
 }
 _BY_API = {api: name for name, home in _HOMES.items() for api in home.apis}
 _BY_TEST = [(name, home.serves) for name, home in _HOMES.items() if home.serves is not None]

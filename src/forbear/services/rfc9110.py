@@ -47,7 +47,7 @@ class Rfc9110(Record):
         return {}
 
     def classify(self, request: Request) -> Judgement:
-        """Return the safety of a request, by its method and its preconditions."""
+        """Return the judgement on a request, by its method and its preconditions."""
         verb = max((request.method, *method_overrides(request.headers)), key=danger)
         if verb in READS:
             return _READ

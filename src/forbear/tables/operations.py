@@ -34,7 +34,7 @@ class HttpOperation:
         self._met: tuple[tuple[HttpTest, Judgement], ...] = _met(self._unmet, conditions)
 
     def judge(self, request: Request, query: str) -> Judgement:
-        """Return the safety of a request for this operation; `query` is the query of its target."""
+        """Return the judgement on a request for this operation; `query` is the query of its target."""
         for holds, judgement in self._met:
             if holds(request, query):
                 return judgement
@@ -53,7 +53,7 @@ class RpcOperation:
         self._met: tuple[tuple[FieldTest, Judgement], ...] = _met(self._unmet, conditions)
 
     def judge(self, message: object) -> Judgement:
-        """Return the safety of a call with `message`."""
+        """Return the judgement on a call with `message`."""
         for holds, judgement in self._met:
             if holds(message):
                 return judgement
@@ -109,12 +109,12 @@ class Api:
                 self._procedures[rpc] = RpcOperation(service, rpc, row)
 
     def request(self, request: Request, path: str, query: str) -> Judgement | None:
-        """Return the safety of a request whose target has this path and query, None for an unknown operation."""
+        """Return the judgement on a request whose target has this path and query, None for an unknown operation."""
         operation = self._matcher.find(request.method, path)
         return None if operation is None else operation.judge(request, query)
 
     def call(self, call: GrpcCall) -> Judgement | None:
-        """Return the safety of a call, None for an unknown RPC."""
+        """Return the judgement on a call, None for an unknown RPC."""
         procedure = self._procedures.get(call.name)
         return None if procedure is None else procedure.judge(call.message)
 

@@ -67,7 +67,7 @@ class TableService(Record):
         return {self.name: entries(listed, COLUMNS)}
 
     def classify(self, request: Request) -> Judgement:
-        """Return the safety of a request.
+        """Return the judgement on a request.
 
         On a host that is none of Google's (an emulator) all tables are searched, and the strictest match counts.
         """
@@ -100,7 +100,7 @@ class TableService(Record):
         return responses.verdict(status, headers, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """Return the safety of an RPC; an unknown one is never repeated."""
+        """Return the judgement on an RPC; an unknown one is never repeated."""
         matches = [match for api in self._apis().values() if (match := api.call(call))]
         return min(matches, key=_repeatable) if matches else Judgement(self.name, None, Safety.NEVER)
 

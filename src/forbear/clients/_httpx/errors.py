@@ -37,9 +37,10 @@ class HttpxLibrary:
         self.broken = module.RemoteProtocolError
         self.proxy = module.ProxyError
         self.RequestBody: Any = type("RequestBody", (_RequestBody, module.SyncByteStream), {})
-        self.ReplyBody: Any = type("ReplyBody", (Reader, module.SyncByteStream), {"__slots__": ()})
+        slots = {"__slots__": ()}
+        self.ResponseBody: Any = type("ResponseBody", (Reader, module.SyncByteStream), slots)
         self.AsyncRequestBody: Any = type("AsyncRequestBody", (_AsyncRequestBody, module.AsyncByteStream), {})
-        self.AsyncReplyBody: Any = type("AsyncReplyBody", (AsyncReader, module.AsyncByteStream), {"__slots__": ()})
+        self.AsyncResponseBody: Any = type("AsyncResponseBody", (AsyncReader, module.AsyncByteStream), slots)
 
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict on an error: NOT_EXECUTED without a connection, unknown if one broke, else permanent.

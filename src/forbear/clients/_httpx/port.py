@@ -39,7 +39,7 @@ class _Port(HttpCall):
         return headers
 
     def _read_body(self) -> Body:
-        bodied = _abodied if self.awaits else _bodied
+        bodied = _async_body_of if self.awaits else _body_of
         body, self._stream = bodied(self._library, self._request, self._options.buffer)
         return body
 
@@ -147,7 +147,7 @@ class AsyncHttpxPort(_Port):
         await response.stream.aclose()
 
 
-def _bodied(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
+def _body_of(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
     stream = request.stream
     if isinstance(stream, library.ByteStream):
         fixed = Fixed(b"".join(stream))
@@ -160,7 +160,7 @@ def _bodied(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Call
     return body, partial(library.RequestBody, body.chunks)
 
 
-def _abodied(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
+def _async_body_of(library: HttpxLibrary, request: Any, limit: int) -> tuple[Body, Callable[[int], Any]]:
     stream = request.stream
     if isinstance(stream, library.ByteStream):
         body: Fixed | Rendered | AsyncOnce = Fixed(b"".join(stream))

@@ -105,7 +105,7 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
     def _readable(self, port: HttpxPort, response: Any) -> Any:
         """Return the response with a body that is continued where it breaks."""
         raw = response.stream
-        response.stream = self._library.ReplyBody(port, response.status_code, response.headers, iter(raw), raw.close)
+        response.stream = self._library.ResponseBody(port, response.status_code, response.headers, iter(raw), raw.close)
         return response
 
     def __enter__(self) -> Self:
@@ -158,7 +158,7 @@ class AsyncRetrying(_Retrying[Transport, Req, Resp]):
     def _readable(self, port: AsyncHttpxPort, response: Any) -> Any:
         """Return the response with a body that is continued where it breaks."""
         raw, headers = response.stream, response.headers
-        response.stream = self._library.AsyncReplyBody(port, response.status_code, headers, aiter(raw), raw.aclose)
+        response.stream = self._library.AsyncResponseBody(port, response.status_code, headers, aiter(raw), raw.aclose)
         return response
 
     async def __aenter__(self) -> Self:

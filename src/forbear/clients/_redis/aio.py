@@ -57,7 +57,7 @@ class AsyncCommandsMixin(LibraryClient):
         try:
             if command_name not in blocking.NAMES:
                 return await super()._send_command_parse_response(conn, command_name, *args, **options)
-            with blocking.alonger_timeout(conn, args):
+            with blocking.async_longer_timeout(conn, args):
                 return await super()._send_command_parse_response(conn, command_name, *args, **options)
         except Exception as error:
             if is_demoted(error):

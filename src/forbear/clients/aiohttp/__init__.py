@@ -10,7 +10,7 @@ except ImportError as error:
     ) from error
 
 from forbear.clients.aiohttp.port import AiohttpPort, is_sent_again
-from forbear.clients.aiohttp.response import tell
+from forbear.clients.aiohttp.response import attach_report
 from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
@@ -75,7 +75,7 @@ class RetryMiddleware:
                 _let_out.set((request, error))
             raise
         if port.report is not None:
-            tell(response, port.report)
+            attach_report(response, port.report)
         if not response.content.is_eof() and port.needs_reader(response):
             port.continued(response)
         return response

@@ -152,7 +152,7 @@ class _Gate:
         await self._writer.write(chunk, **options)
 
 
-def bodied(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
+def body_of(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
     """Return the body of a request, keeping up to `limit` bytes if it can be read only once."""
     if isinstance(body, bytes):
         return Fixed(body)

@@ -15,7 +15,7 @@ from aiohttp.http_exceptions import ContentEncodingError, HttpProcessingError
 from aiohttp.payload import AsyncIterablePayload, BytesPayload
 from yarl import URL
 
-from forbear.clients.aiohttp.body import Reusable, bodied
+from forbear.clients.aiohttp.body import Reusable, body_of
 from forbear.clients.aiohttp.response import Continued, Pieces, settled
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import Start
@@ -116,7 +116,7 @@ class AiohttpPort(HttpCall):
         self._url = self._request.url
         self._chunked = self._request.chunked
         self._replaced = False
-        return bodied(self._request.body, self._options.buffer)
+        return body_of(self._request.body, self._options.buffer)
 
     async def first(self) -> ClientResponse:
         """Send the caller's request unchanged, or return the result if it was sent already."""

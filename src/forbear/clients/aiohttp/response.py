@@ -59,7 +59,7 @@ async def settled(response: ClientResponse) -> None:
     response.content.feed_eof()
 
 
-def tell(response: ClientResponse, report: Report) -> None:
+def attach_report(response: ClientResponse, report: Report) -> None:
     """Attach a report to a response, and to the error that its `raise_for_status()` raises."""
     untyped: Any = response
     untyped.__forbear_report__ = report

@@ -21,7 +21,7 @@ from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.request import Request
 from forbear.services import errors
 from forbear.services.cloud_storage.service import RECOMMENDED
-from forbear.services.errors import ErrorVerdicts, of_one_request
+from forbear.services.errors import ErrorVerdicts, verdict_of_one_request
 
 VERDICTS = ErrorVerdicts(RECOMMENDED)
 
@@ -32,13 +32,13 @@ _CHUNK = "a chunk may have arrived and must not be sent again before a query of 
 
 def verdict_of(error: Exception) -> Verdict:
     """Return the verdict on an error of the client, each of whose calls is one request."""
-    return (
-        of_one_request(error) if errors.status_of(error) is None and errors.code_of(error) is None else VERDICTS(error)
-    )
+    if errors.status_of(error) is None and errors.code_of(error) is None:
+        return verdict_of_one_request(error)
+    return VERDICTS(error)
 
 
 def judgement_of(request: Request | None, *, read: bool) -> Judgement:
-    """Return the safety of a call that made `request`; if that is None, only a `read` is safe."""
+    """Return the judgement on a call that made `request`; if that is None, only a `read` is safe."""
     if request is None:
         return _READ if read else _UNKNOWN
     judgement = RECOMMENDED.classify(request)
@@ -113,9 +113,9 @@ class Sending:
             self._session = None if chunk is None else ChunkSession(chunk)
         return self._session is not None
 
-    def has_got_on(self) -> bool:
+    def has_progressed(self) -> bool:
         """Return whether the session has received more bytes since the last call."""
-        return self._session is not None and self._session.has_got_on()
+        return self._session is not None and self._session.has_progressed()
 
     def resume(self) -> Any:
         """Query the session for the bytes it has, send the rest of the chunk, and return the final response.

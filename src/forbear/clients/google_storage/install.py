@@ -117,7 +117,7 @@ class _Adapter(RetryAdapter):
                 raise _of(response)  # within this block, because reading the body may fail, too
         except (*_BROKEN, exceptions.GoogleAPICallError) as error:
             raise _given_up(error, report(error)) from error
-        return _Reply.of(response)
+        return _EndingResponse.of(response)
 
     def _once(self) -> "_Adapter":
         """Return the adapter for a call whose retries are off: it makes one attempt and still annotates the failure."""
@@ -127,15 +127,15 @@ class _Adapter(RetryAdapter):
         return once
 
 
-class _Reply(requests.Response):
+class _EndingResponse(requests.Response):
     """A response whose body ends Google's loops if it stays broken."""
 
     @classmethod
-    def of(cls, response: requests.Response) -> "_Reply":
+    def of(cls, response: requests.Response) -> "_EndingResponse":
         """Return a copy of a response of requests in this class."""
-        mine = cls.__new__(cls)  # everything that its constructor would set is replaced
-        vars(mine).update(vars(response))
-        return mine
+        copy = cls.__new__(cls)  # everything that its constructor would set is replaced
+        vars(copy).update(vars(response))
+        return copy
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
         """Iterate over the body."""

@@ -25,8 +25,7 @@ from forbear.clients.google_storage.calls import (
 from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
-from forbear.core.report import _ATTRIBUTE as ATTRIBUTE
-from forbear.core.report import Report
+from forbear.core.report import ATTRIBUTE, Report
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import RetriedCall, Start
@@ -139,7 +138,7 @@ class Retry(api_retry.Retry):
 
         @functools.wraps(func)
         def retried(*args: P.args, **kwargs: P.kwargs) -> T:
-            judged = RetriedCall(self._policy, Start())
+            call = RetriedCall(self._policy, Start())
             chunk: Sending | None = None
             while True:
                 try:
@@ -153,19 +152,19 @@ class Retry(api_retry.Retry):
                     judgement = self._judgement(error, request, func)
                     if judgement.session and sending is not None and not judgement.repeatable and sending.can_resume():
                         # A chunk gets the full limits at its first failure, and again after progress of its session.
-                        if chunk is None or chunk.has_got_on():
-                            judged = RetriedCall(self._policy, Start())
+                        if chunk is None or chunk.has_progressed():
+                            call = RetriedCall(self._policy, Start())
                         chunk, judgement = sending, judgement.replace(repeatable=True)
-                    delay = judged.failed(error, verdict, judgement, errors.status_of(error))
+                    delay = call.failed(error, verdict, judgement, errors.status_of(error))
                     if delay is None:
-                        _annotate(error, judged.report)
+                        _annotate(error, call.report)
                         raise
                 else:
                     if hasattr(type(value), "__await__"):
                         refuse_awaitable(value, "the call")
-                    judged.succeeded()
+                    call.succeeded()
                     return value
-                judged.sleep(delay)
+                call.sleep(delay)
 
         return retried
 
@@ -178,7 +177,7 @@ class Retry(api_retry.Retry):
         return verdict if verdict.kind in _WORTH_IT else TRANSIENT
 
     def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
-        """Return the safety of a failed call, by its arguments, by its error, or by the function that made it."""
+        """Return the judgement on a failed call, by its arguments, by its error, or by the function that made it."""
         judgement = judgement_of(known or request_of_error(error), read=func.__module__ == _DOWNLOADS)
         return judgement.replace(repeatable=True) if self._repeatable and not judgement.session else judgement
 

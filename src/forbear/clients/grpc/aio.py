@@ -34,19 +34,19 @@ class _Interceptor:
 
     async def _send(self, continuation: Continuation, details: Any, message: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        judged = rpc.begin(details.timeout, awaits=True)
+        retried = rpc.begin(details.timeout, awaits=True)
         while True:
             try:
-                call = await continuation(timed(details, judged), requests)
+                call = await continuation(timed(details, retried), requests)
                 await call
             except grpc.RpcError as error:
-                delay = await granted(rpc.failed(judged, error, message))
+                delay = await granted(rpc.failed(retried, error, message))
                 if delay is None:
                     raise
             else:
-                judged.succeeded()
+                retried.succeeded()
                 return call
-            await judged.asleep(delay)
+            await retried.asleep(delay)
 
 
 class _UnaryUnary(_Interceptor, grpc.aio.UnaryUnaryClientInterceptor):  # type: ignore[type-arg]
@@ -61,7 +61,7 @@ class _UnaryStream(_Interceptor, grpc.aio.UnaryStreamClientInterceptor):  # type
         self, continuation: Any, client_call_details: grpc.aio.ClientCallDetails, request: Any
     ) -> Any:
         rpc = self._rpcs[name_of(client_call_details)]
-        return await _UnaryReplies(rpc, continuation, client_call_details, request, request).opened()
+        return await _UnaryResponses(rpc, continuation, client_call_details, request, request).opened()
 
 
 class _StreamUnary(_Interceptor, grpc.aio.StreamUnaryClientInterceptor):  # type: ignore[type-arg]
@@ -91,25 +91,25 @@ class _AsyncResponses:
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:
         self._rpc = rpc
-        self._judged = rpc.begin(details.timeout, awaits=True)
+        self._retried = rpc.begin(details.timeout, awaits=True)
         self._continuation = continuation
         self._details = details
         self._message = message
         self._requests = requests
         self._call: Any = None
-        self._replies: AsyncIterator[Any] | None = None
+        self._responses: AsyncIterator[Any] | None = None
         self._wait: asyncio.Future[None] | None = None
         self._cancelled = False
 
     async def opened(self) -> Any:
         """Return this stream after making the first call."""
-        self._call = await self._continuation(timed(self._details, self._judged), self._requests)
+        self._call = await self._continuation(timed(self._details, self._retried), self._requests)
         return self
 
     def __aiter__(self) -> AsyncIterator[Any]:
-        if self._replies is None:
-            self._replies = self._read()
-        return self._replies
+        if self._responses is None:
+            self._responses = self._read()
+        return self._responses
 
     async def _read(self) -> AsyncIterator[Any]:
         begun = False
@@ -118,17 +118,17 @@ class _AsyncResponses:
                 async for response in self._call:
                     if not begun:
                         begun = True
-                        self._judged.succeeded()
+                        self._retried.succeeded()
                     yield response
             except grpc.RpcError as error:
-                delay = await granted(self._rpc.failed(self._judged, error, self._message, BEGUN if begun else None))
+                delay = await granted(self._rpc.failed(self._retried, error, self._message, BEGUN if begun else None))
                 if delay is None:
                     raise
             else:
                 if not begun:
-                    self._judged.succeeded()
+                    self._retried.succeeded()
                 return
-            self._wait = asyncio.ensure_future(self._judged.asleep(delay))
+            self._wait = asyncio.ensure_future(self._retried.asleep(delay))
             try:
                 await self._wait
             finally:
@@ -189,7 +189,7 @@ class _AsyncResponses:
         await self._call.wait_for_connection()
 
 
-class _UnaryReplies(_AsyncResponses, grpc.aio.UnaryStreamCall):  # type: ignore[type-arg]
+class _UnaryResponses(_AsyncResponses, grpc.aio.UnaryStreamCall):  # type: ignore[type-arg]
     pass
 
 

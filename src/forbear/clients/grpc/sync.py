@@ -33,9 +33,9 @@ def name_of(details: Any) -> str:
     return method.decode() if isinstance(method, bytes) else method
 
 
-def timed(details: Any, judged: RetriedCall) -> Any:
+def timed(details: Any, retried: RetriedCall) -> Any:
     """Return the details of the next attempt, with the seconds left of the caller's timeout."""
-    left = judged.left(details.timeout)
+    left = retried.left(details.timeout)
     return details if left is None else Details(details, left)
 
 
@@ -106,29 +106,29 @@ class RetryInterceptor(
 
     def _send(self, continuation: Continuation, details: Any, message: Any, requests: Callable[[], Any]) -> Any:
         rpc = self._rpcs[name_of(details)]
-        judged = rpc.begin(details.timeout)
+        retried = rpc.begin(details.timeout)
         while True:
-            call = continuation(timed(details, judged), requests())
+            call = continuation(timed(details, retried), requests())
             try:
                 error = call.exception()
             except grpc.FutureCancelledError:
                 return call
             if error is None:
-                judged.succeeded()
+                retried.succeeded()
                 return call
-            delay = rpc.failed(judged, error, message)
+            delay = rpc.failed(retried, error, message)
             if delay is None:
                 return call
-            judged.sleep(delay)
+            retried.sleep(delay)
 
     def _send_once(self, continuation: Continuation, details: Any, requests: Any) -> Any:
         rpc = self._rpcs[name_of(details)]
-        judged = rpc.begin(details.timeout)
+        retried = rpc.begin(details.timeout)
         call = continuation(details, iter(requests))
         if call.done() and not call.cancelled():  # a caller may need the future before it has the requests
             error = call.exception()
             if error is not None:
-                rpc.failed(judged, error, None, ONCE)
+                rpc.failed(retried, error, None, ONCE)
         return call
 
 
@@ -148,11 +148,11 @@ class _Responses:
         stuck: str | None = None,
     ) -> None:
         self._rpc = rpc
-        self._judged = rpc.begin(details.timeout)
+        self._retried = rpc.begin(details.timeout)
         self._message = message
         self._stuck = stuck
         self._cancelled = threading.Event()
-        self._open: Callable[[], Any] = lambda: continuation(timed(details, self._judged), requests())
+        self._open: Callable[[], Any] = lambda: continuation(timed(details, self._retried), requests())
         self._call = self._open()
         self._begun = False
 
@@ -167,10 +167,10 @@ class _Responses:
                 self._succeeded()
                 raise
             except grpc.RpcError as error:
-                delay = self._rpc.failed(self._judged, error, self._message, BEGUN if self._begun else self._stuck)
+                delay = self._rpc.failed(self._retried, error, self._message, BEGUN if self._begun else self._stuck)
                 if delay is None:
                     raise
-                self._judged.sleep(delay)
+                self._retried.sleep(delay)
                 if self._cancelled.is_set():  # by another thread
                     raise
                 self._call = self._open()
@@ -191,4 +191,4 @@ class _Responses:
     def _succeeded(self) -> None:
         if not self._begun:
             self._begun = True
-            self._judged.succeeded()
+            self._retried.succeeded()

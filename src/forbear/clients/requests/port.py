@@ -52,7 +52,7 @@ class _Pieces:
             yield piece.encode() if isinstance(piece, str) else piece
 
 
-def bodied(body: Any, limit: int) -> Fixed | Once | Seekable:
+def body_of(body: Any, limit: int) -> Fixed | Once | Seekable:
     """Return the body of a request, keeping up to `limit` bytes if it can be read only once."""
     if body is None or isinstance(body, str):
         return Fixed((body or "").encode())
@@ -93,7 +93,7 @@ class RequestsPort(HttpCall):
         return self._request.headers
 
     def _read_body(self) -> Body:
-        return bodied(self._request.body, self._options.buffer)
+        return body_of(self._request.body, self._options.buffer)
 
     def first(self) -> requests.Response:
         """Send the caller's request unchanged."""

@@ -55,12 +55,12 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
 
 def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
     """Return the response with a body that is continued where it breaks."""
-    mine = _Response.__new__(_Response)  # every attribute of a new one is overwritten
-    vars(mine).update(vars(response))
+    copy = _Response.__new__(_Response)  # every attribute of a new one is overwritten
+    vars(copy).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
     is_chunked = "transfer-encoding" in response.headers
-    mine.raw = _Raw(response.raw, _File(reader, reader.close, is_chunked=is_chunked))
-    return mine
+    copy.raw = _Raw(response.raw, _File(reader, reader.close, is_chunked=is_chunked))
+    return copy
 
 
 class _Response(requests.Response):
@@ -68,10 +68,10 @@ class _Response(requests.Response):
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
         """Iterate over the body; the error of a body that stays broken has the report."""
-        return _told(super().iter_content(chunk_size, decode_unicode))
+        return _with_report(super().iter_content(chunk_size, decode_unicode))
 
 
-def _told(pieces: Iterator[Any]) -> Iterator[Any]:
+def _with_report(pieces: Iterator[Any]) -> Iterator[Any]:
     try:
         yield from pieces
     except RequestException as error:

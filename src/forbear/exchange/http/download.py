@@ -123,7 +123,7 @@ class Download:
         if isinstance(failure, Refused):
             name, verdict = failure.name, failure.verdict
         else:
-            name, verdict = type(failure).__qualname__, exchange.judged(failure, verdict)
+            name, verdict = type(failure).__qualname__, exchange.verdict_of(failure, verdict)
         if self._why_not is None:
             self._why_not = self._plan()
         blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest cannot be requested: {self._why_not}")

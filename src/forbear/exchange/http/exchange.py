@@ -81,16 +81,16 @@ class Exchange:
 
         `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one.
         """
-        verdict = self.judged(error, verdict)
+        verdict = self.verdict_of(error, verdict)
         if done is not None or self._body.failed:
             verdict = begun(verdict)
         return self._after(verdict, error, type(error).__qualname__, text_of(error), done=done)
 
-    def judged(self, error: Exception, verdict: Verdict) -> Verdict:
+    def verdict_of(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the verdict on an error: the adapter's, or the policy's if the policy judges all errors."""
         if self.policy.service is not None:
             return verdict
-        ruled = self.policy.judge_error(error)
+        ruled = self.policy.verdict_of_error(error)
         if ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
             return verdict.replace(retry_after=ruled.retry_after, delay=ruled.delay, throttled=ruled.throttled)
         return ruled
@@ -107,8 +107,8 @@ class Exchange:
             if rest is not None:
                 self.send = rest
                 return 0.0
-        if policy.judges_values and (verdict is None or verdict.kind is Kind.PERMANENT):
-            verdict = policy.judge_value(response) or verdict
+        if policy.checks_values and (verdict is None or verdict.kind is Kind.PERMANENT):
+            verdict = policy.verdict_of_value(response) or verdict
         if verdict is not None:
             if verdict.retry_after is None:  # as `on_result` judged it
                 verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
@@ -219,7 +219,7 @@ class Exchange:
     ) -> float | None:
         judgement = self.judgement
         session = self._session
-        if self._run is None or (session is not None and session.has_got_on()):
+        if self._run is None or (session is not None and session.has_progressed()):
             started = self._started if session is None else self.runtime.monotonic()
             self._run = self._begun(started)
         # The session may have the whole chunk. But the caller's own error must not get lost.

@@ -41,7 +41,7 @@ class _Request(Protocol[R_contra]):
         ...
 
     def headers(self, response: R_contra) -> Mapping[str, str]:
-        """Return the headers of a response, by lower-case names."""
+        """Return the headers of a response; names are found in any case."""
         ...
 
     def is_read_at_once(self, response: R_contra) -> bool:

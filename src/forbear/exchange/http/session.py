@@ -95,7 +95,7 @@ class ChunkSession:
             self.asking = None
         return rest
 
-    def has_got_on(self) -> bool:
+    def has_progressed(self) -> bool:
         """Return whether the session has received more bytes since the last call."""
         got_on, self._got_on = self._got_on, False
         return got_on

@@ -68,7 +68,7 @@ def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[No
 
 
 @contextmanager
-def alonger_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
+def async_longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
     """The asyncio form of `longer_timeout`; an asyncio connection keeps its timeout itself."""
     seconds = blocked_for(command)
     own = connection.socket_timeout

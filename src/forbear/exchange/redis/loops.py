@@ -51,7 +51,7 @@ def send(
             if delay is None:
                 raise
         else:
-            if run is None and not policy.judges_values:
+            if run is None and not policy.checks_values:
                 if policy.budget is not None:
                     policy.budget.put(retried=False)
                 return value
@@ -97,7 +97,7 @@ async def asend(
             if delay is None:
                 raise
         else:
-            if run is None and not policy.judges_values:
+            if run is None and not policy.checks_values:
                 if policy.budget is not None:
                     policy.budget.put(retried=False)
                 return value
@@ -203,7 +203,7 @@ class CommandRun:
         """
         if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
             return verdict
-        own = self._policy.judge_error(error)
+        own = self._policy.verdict_of_error(error)
         if own.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
             return verdict.replace(retry_after=own.retry_after, delay=own.delay, throttled=own.throttled)
         return own
@@ -231,7 +231,7 @@ class CommandRun:
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value."""
-        verdict = self._policy.judge_value(value)
+        verdict = self._policy.verdict_of_value(value)
         if verdict is None:
             self._run.succeeded()
             return None

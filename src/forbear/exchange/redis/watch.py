@@ -116,7 +116,7 @@ class WatchStep:
         run = self._take_run() if self._ends else None
         if self._policy is None:
             return
-        if self._policy.judges_values:
+        if self._policy.checks_values:
             work = replace(self._describe(), repeatable=False)
             (run or self._new_run(self._policy, work)).returned(value)
         elif run is not None:

@@ -41,7 +41,7 @@ def operations() -> tuple[Row, ...]:
     return load(Path(__file__).with_name("json_api.csv"), ("method", "path"))
 
 
-def speaks(path: str) -> bool:
+def is_json_path(path: str) -> bool:
     """Return whether a path belongs to the JSON API, on a host that serves the XML API, too."""
     return path[:1] == "/" and path[1:].partition("/")[0] in _ROOTS
 
@@ -64,7 +64,7 @@ class JsonApi:
                 self._uploads = Uploads(NAME, operation, HttpOperation(NAME, replace(row, maybe_done=()), start))
 
     def judge(self, request: Request, path: str, query: str) -> Judgement | None:
-        """Return the safety of a request, None for an unknown operation."""
+        """Return the judgement on a request, None for an unknown operation."""
         if path.startswith("/storage/v1/"):
             return self._operation(request.method, request, path, query)
         if path.startswith(("/upload/storage/v1/", "/resumable/upload/storage/v1/")):
@@ -76,7 +76,7 @@ class JsonApi:
         return _BATCH if path == "/batch" or path.startswith("/batch/storage/") else None
 
     def overridden(self, overrides: list[str], request: Request, path: str, query: str) -> Judgement | None:
-        """Return the safety of a request whose headers override its method, None where that is not documented.
+        """Return the judgement on a request whose headers override its method, None where that is not documented.
 
         On its plain paths the API obeys one override header of a POST.
         """
@@ -110,7 +110,7 @@ class SessionRequests:
         )
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """Return the safety of a request to a session, None for one that the upload protocol does not have."""
+        """Return the judgement on a request to a session, None for one that the upload protocol does not have."""
         if not preconditions.value(query, "upload_id"):
             return None
         if request.method == "DELETE":
@@ -131,7 +131,7 @@ class Uploads:
         self._session = SessionRequests(service)
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """Return the safety of a request to an upload path, None for one that is no known part of an upload."""
+        """Return the judgement on a request to an upload path, None for one that is no known part of an upload."""
         if any(name in request.headers for name in _FOREIGN_HEADERS) or preconditions.values(query, _FOREIGN_PARAMETER):
             return None
         if preconditions.values(query, "upload_id"):

@@ -90,17 +90,17 @@ class CloudStorage(Record):
         }
 
     def classify(self, request: Request) -> Judgement:
-        """Return the safety of a request."""
+        """Return the judgement on a request."""
         path, query = preconditions.split(request.target)
         overrides = method_overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
         known = None
         if not preconditions.is_cut(request.target):
-            spoken = hosts.kind_of(request.host)
-            if spoken in (hosts.HostKind.XML, hosts.HostKind.BUCKET) or not json_api.speaks(path):
-                if not overridden and spoken is not hosts.HostKind.SHARED:
+            kind = hosts.kind_of(request.host)
+            if kind in (hosts.HostKind.XML, hosts.HostKind.BUCKET) or not json_api.is_json_path(path):
+                if not overridden and kind is not hosts.HostKind.SHARED:
                     xml = _xml(self.disputed, self.documented)
-                    known = xml.judge(request, path, query, in_bucket=spoken is hosts.HostKind.BUCKET)
+                    known = xml.judge(request, path, query, in_bucket=kind is hosts.HostKind.BUCKET)
             elif overridden:
                 known = _json(self.disputed, self.documented).overridden(overrides, request, path, query)
             else:
@@ -124,7 +124,7 @@ class CloudStorage(Record):
         return responses.verdict(status, headers, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """Return the safety of an RPC; an unknown one is never repeated."""
+        """Return the judgement on an RPC; an unknown one is never repeated."""
         operation = _grpc(self.disputed, self.documented).get(call.name)
         return _UNKNOWN if operation is None else operation.judge(call.message)
 

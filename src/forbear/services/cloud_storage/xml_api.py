@@ -74,7 +74,7 @@ class XmlApi:
         )
 
     def judge(self, request: Request, path: str, query: str, *, in_bucket: bool) -> Judgement | None:
-        """Return the safety of a request, None for an unknown operation; with `in_bucket` the host names the bucket."""
+        """Return the judgement on a request, None for an unknown operation; `in_bucket`: the host names the bucket."""
         resource = _resource(path, in_bucket=in_bucket)
         if resource is None:
             return None

@@ -36,26 +36,26 @@ def classify_many(
     commands from MULTI (or from the first WATCH before it) to EXEC are repeatable together or not at all.
     """
     examined = [examine(command, promised) for command in commands]
-    judged = _disentangled(examined)
+    judgements = _disentangled(examined)
     start: int | None = None
     multi = False
-    for index, judgement in enumerate(judged):
+    for index, judgement in enumerate(judgements):
         if judgement.operation in ("WATCH", "MULTI"):
             start = index if start is None else start
             multi = multi or judgement.operation == "MULTI"
         elif judgement.operation == "EXEC":
             if start is not None and multi:
-                judged[start : index + 1] = _as_one(judged[start : index + 1])
+                judgements[start : index + 1] = _as_one(judgements[start : index + 1])
             start, multi = None, False
         elif judgement.operation == "DISCARD" or (judgement.operation == "UNWATCH" and not multi):
             start, multi = None, False
-    return tuple(judged)
+    return tuple(judgements)
 
 
 def classify_transaction(
     queued: Iterable[Command], *, watched: bool = False, promised: AbstractSet[Promise] = NOTHING
 ) -> CommandJudgement:
-    """Return the safety of MULTI, the commands in `queued` and EXEC as one transaction.
+    """Return the judgement on MULTI, the commands in `queued` and EXEC as one transaction.
 
     It may be repeated if all the commands may, unless keys are `watched`: the WATCH ended with its connection, and
     values read under it may be outdated.
@@ -83,11 +83,11 @@ def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
 
 def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
     """Return the judgements, and replace those of writes that are not repeatable in this batch by refusals."""
-    judged = [judgement for judgement, _ in examined]
-    writes = [index for index, judgement in enumerate(judged) if judgement.mutation and judgement.operation != "EXEC"]
+    judgements = [judgement for judgement, _ in examined]
+    writes = [index for index, one in enumerate(judgements) if one.mutation and one.operation != "EXEC"]
     depends = {index: _depends(*examined[index]) for index in writes}
     if len(writes) < 2 or not set(depends.values()) - {"", "nothing"}:
-        return judged
+        return judgements
     keys = {index: _keys(*examined[index]) for index in writes}
     shared = Counter(key for words in keys.values() for key in words)
     later: set[bytes] = set()
@@ -97,9 +97,9 @@ def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[
             or (depends[index] == "existence" and not keys[index].isdisjoint(later))
             or (depends[index] in ("key", "keys") and any(shared[key] > 1 for key in keys[index]))
         ):
-            judged[index] = judged[index].replace(met=None, repeatable=False, refused=_ENTANGLED)
+            judgements[index] = judgements[index].replace(met=None, repeatable=False, refused=_ENTANGLED)
         later |= keys[index]
-    return judged
+    return judgements
 
 
 def _depends(judgement: CommandJudgement, command: Command) -> str:

@@ -23,7 +23,7 @@ _SCRIPT = ((("caller", "idempotent"),),)  # the only thing that can be known of 
 
 
 def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> CommandJudgement:
-    """Return the safety of a command.
+    """Return the judgement on a command.
 
     `command` is what you pass to a client: the name and the arguments. The name may be in any case and may contain the
     subcommand ("CLIENT KILL"). `promised` lists the promises (see `PROMISES`) that the caller makes, by default none.
