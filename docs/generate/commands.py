@@ -4,10 +4,10 @@ from collections.abc import Iterable, Iterator
 from itertools import groupby
 
 from docs.generate.markdown import bullets, code, codes, table, text
-from forbear.cli.explain.redis import REPLIES
+from forbear.cli.explain.redis import ERROR_RESPONSES
 from forbear.core.service import TableEntry
 from forbear.core.verdict import Kind, Safety
-from forbear.services.redis.errors import needs_reconnect, verdict_of_reply
+from forbear.services.redis.errors import needs_reconnect, verdict_of_response
 from forbear.services.redis.table import PROMISES
 
 _MEANS = {
@@ -17,9 +17,9 @@ _MEANS = {
 }
 
 
-def replies() -> Iterator[str]:
+def responses() -> Iterator[str]:
     """Yield a table of error responses and their meaning."""
-    rows = [(_meaning(reply), reply) for reply in REPLIES]
+    rows = [(_meaning(response), response) for response in ERROR_RESPONSES]
     grouped = groupby(sorted(rows, key=lambda row: row[0]), key=lambda row: row[0])
     yield from table(
         ("response", "meaning"),
@@ -29,7 +29,7 @@ def replies() -> Iterator[str]:
                 "no response: the connection was lost after sending, or the response took too long",
                 _MEANS[Kind.TRANSIENT],
             ),
-            *((codes(reply for _, reply in group), meaning) for meaning, group in grouped),
+            *((codes(response for _, response in group), meaning) for meaning, group in grouped),
         ],
     )
 
@@ -51,7 +51,10 @@ def always(entries: Iterable[TableEntry]) -> Iterator[str]:
     headers = ("command", "response to a repeat", "may mean success", "depends on", "note")
     yield from table(
         headers,
-        ((code(one.id), _reply(one), ", ".join(one.maybe_done), one.columns["depends"], one.note) for one in entries),
+        (
+            (code(one.id), _response(one), ", ".join(one.maybe_done), one.columns["depends"], one.note)
+            for one in entries
+        ),
     )
 
 
@@ -65,7 +68,7 @@ def unsafe(entries: Iterable[TableEntry]) -> Iterator[str]:
                 code(one.id),
                 _conditions(one),
                 one.effect,
-                "" if one.safety is Safety.NEVER else _reply(one),
+                "" if one.safety is Safety.NEVER else _response(one),
                 ", ".join(one.maybe_done),
                 one.note,
             )
@@ -79,10 +82,10 @@ def blocked(entries: Iterable[TableEntry]) -> Iterator[str]:
     yield from text(codes(entry.id for entry in entries if entry.columns["memorystore"]))
 
 
-def _meaning(reply: str) -> str:
-    verdict = verdict_of_reply(reply)
+def _meaning(response: str) -> str:
+    verdict = verdict_of_response(response)
     how = ", at once, at the address that the server names" if verdict.delay == 0 else ""
-    return _MEANS[verdict.kind] + (", on a new connection" if needs_reconnect(reply) else how)
+    return _MEANS[verdict.kind] + (", on a new connection" if needs_reconnect(response) else how)
 
 
 def _module(entry: TableEntry) -> str:
@@ -90,8 +93,8 @@ def _module(entry: TableEntry) -> str:
     return entry.id.partition(".")[0] if "." in entry.id.partition(" ")[0] else ""
 
 
-def _reply(entry: TableEntry) -> str:
-    return "an error" if entry.maybe_done else entry.columns["reply"]
+def _response(entry: TableEntry) -> str:
+    return "an error" if entry.maybe_done else entry.columns["response"]
 
 
 def _conditions(entry: TableEntry) -> str:

@@ -138,7 +138,7 @@ def redis() -> Iterator[str]:
     yield from profiles.section(("policy", redis_profiles.policy))
     yield from profiles.said_of(redis_profiles.policy)
     yield from ("## What a response means", "")
-    yield from commands.replies()
+    yield from commands.responses()
     yield from ("## Reads, always safe", "", "The servers flag these commands as reads:", "")
     yield from commands.names(entry for entry in reads if entry.source != "JUDGEMENT")
     yield from ("These commands are reads by our judgement:", "")

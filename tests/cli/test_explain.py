@@ -94,7 +94,7 @@ def test_resumable_uploads_and_batches(invoke: Invoke) -> None:
     document = explained(invoke, *chunk)
     assert document["session"] is True
     assert retried(document)["503"] is True
-    assert "the client asks the session how much it has" in str(document["failures"])
+    assert "the client queries the session" in str(document["failures"])
     batch = explained(invoke, "POST", "https://storage.googleapis.com/batch/storage/v1")
     assert "a batch holds many calls" in batch["refused"]
     assert retried(batch)["503"] is False

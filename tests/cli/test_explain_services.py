@@ -133,7 +133,7 @@ def test_the_answers_for_redis_are_the_decisions(command: list[str], invoke: Inv
         step = decide(
             policy.limits,
             policy.backoff,
-            redis.verdict_of_reply(failure),
+            redis.verdict_of_response(failure),
             attempt=1,
             elapsed=0,
             u=0.5,

@@ -62,8 +62,8 @@ def never(_asked: bytes, _reply: bytes | None) -> bool:
     [
         (never, [b"ONE", b"TWO"], {}),
         (where(b"two", None), [b"ONE", b""], {"requests": 1}),
-        (where(b"two", b"TWO"), [b"ONE", b""], {"replies": 1}),
-        (where(b"one", b"ONE"), [b"", b""], {"replies": 1}),
+        (where(b"two", b"TWO"), [b"ONE", b""], {"responses": 1}),
+        (where(b"one", b"ONE"), [b"", b""], {"responses": 1}),
     ],
     ids=["nothing", "a-request", "a-reply", "the-first"],
 )

@@ -90,7 +90,7 @@ def test_counting(path: str, knows: bool) -> None:
     errors = {f"{n}": run.result() for n, run in enumerate(runs)}
     assert count["value"] == len(count["tokens"]) == len(set(count["tokens"]))
     assert set(count["tokens"]) >= {token for token, error in errors.items() if error is None}
-    assert min(proxy.cuts["requests"], proxy.cuts["replies"]) > 5
+    assert min(proxy.cuts["requests"], proxy.cuts["responses"]) > 5
     failed = [error for error in errors.values() if error is not None]
     if knows:
         assert failed == []

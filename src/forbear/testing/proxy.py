@@ -33,7 +33,7 @@ class Proxy:
         self.port = 0
         """The port that the proxy listens on, within the `with` block."""
         self.cuts: Counter[str] = Counter()
-        """The number of lost messages under two keys: `"requests"` for requests, `"replies"` for responses."""
+        """The number of lost messages under two keys: `"requests"` for requests, `"responses"` for responses."""
         self._target = target
         self._cut = cut
         self._connections = set[asyncio.Task[None]]()
@@ -112,7 +112,7 @@ class Proxy:
                 exchange.add(piece)
             exchange.responded = is_response
             if self._cut(exchange.request, piece if is_response else None):
-                self.cuts["replies" if is_response else "requests"] += 1
+                self.cuts["responses" if is_response else "requests"] += 1
                 return
             writer.write(piece)
             await writer.drain()

@@ -18,7 +18,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
-from forbear.services.redis import is_conflict, needs_reconnect, reply_of, verdict_of_exception
+from forbear.services.redis import is_conflict, needs_reconnect, response_of, verdict_of_exception
 from forbear.testing.valkey import valkey_server
 from tests.support.services.redis.server import Live
 
@@ -177,7 +177,7 @@ def test_a_refused_command_does_not_speak_for_its_pipeline(
         with pytest.raises((redis.ResponseError, valkey.ResponseError)) as caught:
             pipe.execute()
     assert live("GET", "counter") == b"1"
-    assert (reply_of(caught.value) or "").startswith("NOSCRIPT ")
+    assert (response_of(caught.value) or "").startswith("NOSCRIPT ")
     assert verdict_of_exception(caught.value) == TRANSIENT
 
 
@@ -203,7 +203,7 @@ def test_replies_of_a_server_in_trouble(library: str) -> None:
             operator(*trouble)
             error = _error(_client(library, unix_socket_path=path), *command)
             assert verdict_of_exception(error) == verdict, error
-            assert needs_reconnect(reply_of(error) or "") is (trouble[0] == "REPLICAOF")
+            assert needs_reconnect(response_of(error) or "") is (trouble[0] == "REPLICAOF")
             if cure:
                 operator(*cure)
         assert operator("EXISTS", "n") == 0
@@ -235,7 +235,7 @@ def test_a_server_that_is_busy_full_or_without_its_primary(library: str) -> None
         client.close()
         operator.close()
         other.close()
-    assert [str(reply_of(caught.value)).split()[0] for caught in (busy, alone)] == ["BUSY", "MASTERDOWN"]
+    assert [str(response_of(caught.value)).split()[0] for caught in (busy, alone)] == ["BUSY", "MASTERDOWN"]
     assert verdict_of_exception(busy.value) == verdict_of_exception(alone.value) == NOT_EXECUTED
     assert verdict_of_exception(full).kind is NOT_EXECUTED.kind
     assert verdict_of_exception(full).throttled
@@ -246,7 +246,7 @@ def test_a_cluster_that_does_not_serve_a_slot(library: str) -> None:
     """The command was refused before it was looked at."""
     with valkey_server(**{"cluster-enabled": "yes"}) as path:
         error = _error(_client(library, unix_socket_path=path))
-    assert (reply_of(error) or "").startswith("CLUSTERDOWN ")
+    assert (response_of(error) or "").startswith("CLUSTERDOWN ")
     assert verdict_of_exception(error) == NOT_EXECUTED
 
 
@@ -324,6 +324,6 @@ def test_a_refusal_as_asyncio_clients_quote_it(code: str) -> None:
     """They put the arguments of the error into its text, instead of the text."""
     quoted = (f"{code} not now",)
     error = redis.ResponseError(f"Command # 1 (SET k v) of pipeline caused error: {quoted}")
-    reply = reply_of(error)
+    reply = response_of(error)
     assert reply is not None
     assert reply.startswith(f"{code} not now")

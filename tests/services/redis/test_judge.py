@@ -29,7 +29,7 @@ def _expected(row: CommandRow) -> CommandJudgement:
         repeatable=row.safety is Safety.ALWAYS,
         mutation=row.kind == "write",
         connection=row.kind == "connection",
-        response=row.reply,
+        response=row.response,
         errors=row.errors,
         depends=row.depends,
         scripted=row.command in _SCRIPTED,

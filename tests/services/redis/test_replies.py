@@ -7,12 +7,12 @@ import redis._parsers.base as redis_parsers
 import valkey._parsers.base as valkey_parsers
 
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.services.redis import needs_reconnect, reply_of, verdict_of_exception, verdict_of_reply
+from forbear.services.redis import needs_reconnect, response_of, verdict_of_exception, verdict_of_response
 
 _AT_ONCE = Verdict(Kind.NOT_EXECUTED, delay=0)
 _CROWDED = Verdict(Kind.NOT_EXECUTED, throttled=True)
 
-REPLIES = {
+ERROR_RESPONSES = {
     "ASK 3999 127.0.0.1:6381": _AT_ONCE,
     "BUSY Redis is busy running a script. You can only call SCRIPT KILL or SHUTDOWN NOSAVE.": NOT_EXECUTED,
     "BUSYGROUP Consumer Group name already exists": PERMANENT,
@@ -63,17 +63,17 @@ parsers = pytest.mark.parametrize(
 )
 
 
-@pytest.mark.parametrize(("text", "verdict"), REPLIES.items(), ids=repr)
+@pytest.mark.parametrize(("text", "verdict"), ERROR_RESPONSES.items(), ids=repr)
 def test_what_a_reply_means(text: str, verdict: Verdict) -> None:
     """By its code, with or without the dash of the protocol."""
-    assert verdict_of_reply(text) == verdict
-    assert verdict_of_reply(f"-{text}") == verdict
+    assert verdict_of_response(text) == verdict
+    assert verdict_of_response(f"-{text}") == verdict
     assert needs_reconnect(text) is text.startswith(_RECONNECT)
     assert needs_reconnect(f"-{text}") is text.startswith(_RECONNECT)
 
 
 @parsers
-@pytest.mark.parametrize(("text", "verdict"), REPLIES.items(), ids=repr)
+@pytest.mark.parametrize(("text", "verdict"), ERROR_RESPONSES.items(), ids=repr)
 def test_what_its_exception_means(parser: Any, text: str, verdict: Verdict) -> None:
     """The libraries cut off the code and say it by a class; the verdict is the same."""
     if parser is valkey_parsers.BaseParser:
@@ -82,7 +82,7 @@ def test_what_its_exception_means(parser: Any, text: str, verdict: Verdict) -> N
 
 
 @parsers
-@pytest.mark.parametrize("text", REPLIES, ids=repr)
+@pytest.mark.parametrize("text", ERROR_RESPONSES, ids=repr)
 def test_in_a_pipeline_it_says_nothing_of_the_others(parser: Any, text: str) -> None:
     """One command was not executed, others of the pipeline may have been."""
     error = parser.parse_error(text)
@@ -102,16 +102,16 @@ def test_the_reply_of_an_exception_has_its_code_again(parser: Any) -> None:
         "OOM command not allowed",
     ):
         error = parser.parse_error(text)
-        assert reply_of(error) == text
-        assert needs_reconnect(reply_of(error) or "") is text.startswith("READONLY")
+        assert response_of(error) == text
+        assert needs_reconnect(response_of(error) or "") is text.startswith("READONLY")
         error.args = (f"Command # 1 (X) of pipeline caused error: {error.args[0]}",)
-        assert reply_of(error) == text
-    assert reply_of(ValueError("READONLY")) is None
-    assert reply_of(parser.parse_error("NOAUTH Authentication required.")) is None
+        assert response_of(error) == text
+    assert response_of(ValueError("READONLY")) is None
+    assert response_of(parser.parse_error("NOAUTH Authentication required.")) is None
 
 
 def test_a_transaction_aborted_on_a_replica_needs_a_reconnect() -> None:
     """The cause counts, not that it was a transaction."""
     text = "EXECABORT Transaction discarded because of: READONLY You can't write against a read only replica."
-    assert verdict_of_reply(text) == NOT_EXECUTED
+    assert verdict_of_response(text) == NOT_EXECUTED
     assert needs_reconnect(text)

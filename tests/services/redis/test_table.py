@@ -26,12 +26,12 @@ def test_every_row_is_consistent(row: CommandRow) -> None:
     """Reads are always safe, what is safe does no harm, and what is not says which."""
     if row.kind == "read":
         assert row.safety is Safety.ALWAYS
-        assert row.reply in ("same", "may differ")
+        assert row.response in ("same", "may differ")
     if row.source == "readonly flag":
         assert row.kind == "read"
     assert (row.effect == "none") is (row.safety is Safety.ALWAYS)
     if row.safety is Safety.NEVER:
-        assert row.reply in ("", "lost")
+        assert row.response in ("", "lost")
 
 
 def test_every_rule_and_promise_is_used() -> None:
@@ -104,7 +104,7 @@ _TERM = "a condition must be arg: and a rule for this command, or caller: and a 
         ("x,read,always,,same,,,redis,JUDGEMENT,none,", _WORDS + "'x'"),
         ("X  Y,read,always,,same,,,redis,JUDGEMENT,none,", _WORDS + "'X  Y'"),
         (",read,always,,same,,,redis,JUDGEMENT,none,", _WORDS + "''"),
-        ("X,read,always,,,,,redis,JUDGEMENT,none,", "`reply` must be one of ['lost', 'may differ', 'same'], or error:"),
+        ("X,read,always,,,,,redis,JUDGEMENT,none,", "`response` must be one of ['lost', 'may differ', 'same'], or error:"),
         ("X,read,always,,error: A,,,redis,JUDGEMENT,none,", "or error: and a text in lower case, got 'error: A'"),
         ("X,read,always,,error:,,,redis,JUDGEMENT,none,", "or error: and a text in lower case, got 'error:'"),
         ("X,read,always,arg:y,same,,,redis,JUDGEMENT,none,", _ONLY),

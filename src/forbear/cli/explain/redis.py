@@ -10,13 +10,13 @@ from forbear.cli.options import named_policy
 from forbear.cli.output import BadInput
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT
 from forbear.policy import Policy
-from forbear.services.redis.errors import needs_reconnect, verdict_of_reply
+from forbear.services.redis.errors import needs_reconnect, verdict_of_response
 from forbear.services.redis.service import classify
 from forbear.services.redis.table import NAME, CommandJudgement
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9._|-]{0,39}", re.ASCII)
 
-REPLIES = (
+ERROR_RESPONSES = (
     "LOADING", "BUSY", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "NOREPLICAS", "ERR max number of clients reached",
     "READONLY", "MOVED", "ASK", "NOSCRIPT", "IOERR", "WRONGTYPE", "ERR", "OOM", "MISCONF", "NOAUTH", "NOPERM",
     "EXECABORT",
@@ -26,7 +26,7 @@ REPLIES = (
 _ONLY_OF = {"NOSCRIPT": ("EVALSHA", "EVALSHA_RO"), "IOERR": ("MIGRATE",), "EXECABORT": ("EXEC",)}
 _CONFLICT = "nil, because a watched key changed"
 
-_REPEATED_REPLIES = {
+_REPEATED_RESPONSES = {
     "same": "a later attempt gets the same response as the first one",
     "may differ": "a later attempt may get a different response if an earlier attempt worked",
     "lost": "a later attempt cannot bring back the value in a lost first response",
@@ -60,7 +60,7 @@ def answer(words: Sequence[str], profile: str) -> Answer:
         _outcomes(judgement, policy),
         judgement.errors,
         tuple(_remarks(judgement)),
-        {"connection": judgement.connection, "reply": judgement.response},
+        {"connection": judgement.connection, "response": judgement.response},
     )
 
 
@@ -75,10 +75,10 @@ def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]
 def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcome]:
     """Return what follows each error response to the first attempt, and what follows a lost response."""
     outcomes = [outcome_of(NOT_SENT, NOT_EXECUTED, policy, judgement), outcome_of(LOST, TRANSIENT, policy, judgement)]
-    for reply in REPLIES:
-        if judgement.operation in _ONLY_OF.get(reply, (judgement.operation,)):
-            more = "; on a new connection" if needs_reconnect(reply) else ""
-            outcomes.append(outcome_of(reply, verdict_of_reply(reply), policy, judgement, more))
+    for response in ERROR_RESPONSES:
+        if judgement.operation in _ONLY_OF.get(response, (judgement.operation,)):
+            more = "; on a new connection" if needs_reconnect(response) else ""
+            outcomes.append(outcome_of(response, verdict_of_response(response), policy, judgement, more))
     if judgement.operation == "EXEC":
         outcomes.append(outcome_of(_CONFLICT, CONFLICT, policy, judgement))
     return outcomes
@@ -86,8 +86,8 @@ def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcom
 
 def _remarks(judgement: CommandJudgement) -> list[str]:
     remarks: list[str] = []
-    if judgement.repeatable and judgement.response in _REPEATED_REPLIES:
-        remarks.append(_REPEATED_REPLIES[judgement.response])
+    if judgement.repeatable and judgement.response in _REPEATED_RESPONSES:
+        remarks.append(_REPEATED_RESPONSES[judgement.response])
     if judgement.connection:
         remarks.append(
             "its effect ends with the connection: on a new one, send it again before commands that depend on it"

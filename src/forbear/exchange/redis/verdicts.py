@@ -10,7 +10,13 @@ from dataclasses import replace
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
 from forbear.exchange.redis.work import Work
-from forbear.services.redis.errors import is_conflict, needs_reconnect, reply_of, verdict_of_exception, verdict_of_reply
+from forbear.services.redis.errors import (
+    is_conflict,
+    needs_reconnect,
+    response_of,
+    verdict_of_exception,
+    verdict_of_response,
+)
 
 # The client cannot obey these: they name another node, or require a script that only its caller has.
 _FOR_THE_CALLER = ("ASK", "MOVED", "NOSCRIPT", "REDIRECT")
@@ -59,7 +65,7 @@ def is_watch_error(error: BaseException) -> bool:
 
 def is_demoted(error: BaseException) -> bool:
     """Return whether the server says that it is a primary no longer, so that only another connection helps."""
-    response = reply_of(error)
+    response = response_of(error)
     return response is not None and needs_reconnect(response)
 
 
@@ -82,7 +88,7 @@ def _verdict_of_one(error: BaseException, work: Work) -> Verdict:
         return verdict.replace(kind=Kind.NOT_EXECUTED)
     if phase is Phase.CLEANUP:
         return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED else verdict
-    response = reply_of(error)
+    response = response_of(error)
     if response is not None:
         return _verdict_of_response(error, response, verdict, work)
     if str(error) == _DEMOTED:
@@ -99,7 +105,7 @@ def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, 
     # Refused before EXEC, so nothing of the transaction was executed; no server answers EXEC itself with LOADING.
     at_once = type(error).__name__ in _RAISED_AT_ONCE and phase_of(error) is Phase.AFTER
     if _is_aborted(error) or (work.atomic and at_once):
-        verdict = verdict_of_reply(response)
+        verdict = verdict_of_response(response)
     elif verdict.kind is Kind.NOT_EXECUTED and not work.atomic:
         return verdict.replace(kind=Kind.TRANSIENT)
     if verdict.kind is Kind.NOT_EXECUTED and response.startswith(_FOR_THE_CALLER) and not work.redirected:

@@ -13,9 +13,9 @@ if TYPE_CHECKING:
     from forbear.services.redis.errors import (
         is_conflict,
         needs_reconnect,
-        reply_of,
+        response_of,
         verdict_of_exception,
-        verdict_of_reply,
+        verdict_of_response,
     )
     from forbear.services.redis.service import RECOMMENDED, RedisCommands, classify
     from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 __all__ = [
     "PROMISES", "RECOMMENDED", "CommandJudgement", "Promise", "RedisCommands", "classify", "classify_many",
-    "classify_transaction", "is_conflict", "needs_reconnect", "policy", "reply_of", "verdict_of_exception",
-    "verdict_of_reply",
+    "classify_transaction", "is_conflict", "needs_reconnect", "policy", "response_of", "verdict_of_exception",
+    "verdict_of_response",
 ]  # fmt: skip
 
 if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
@@ -42,9 +42,9 @@ if not TYPE_CHECKING:  # a type checker that sees `__getattr__` accepts any name
             "classify_transaction": "batch",
             "is_conflict": "errors",
             "needs_reconnect": "errors",
-            "reply_of": "errors",
+            "response_of": "errors",
             "verdict_of_exception": "errors",
-            "verdict_of_reply": "errors",
+            "verdict_of_response": "errors",
         },
         calls={"policy": "errors"},
     )

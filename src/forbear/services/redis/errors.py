@@ -40,7 +40,7 @@ _ABORTED = "EXECABORT Transaction discarded because of: "
 _FORCED = "UNBLOCKED force unblock"  # the primary became a replica; any other UNBLOCKED was asked for
 
 
-def verdict_of_reply(text: str) -> Verdict:
+def verdict_of_response(text: str) -> Verdict:
     """Return the verdict on an error response, such as "LOADING Redis is loading the dataset in memory".
 
     Not executed: codes of a server or cluster that is not ready, of redirections (retried at once), of too many
@@ -48,7 +48,7 @@ def verdict_of_reply(text: str) -> Verdict:
     """
     text = text.removeprefix("-")
     if text.startswith(_ABORTED):
-        return verdict_of_reply(text.removeprefix(_ABORTED))
+        return verdict_of_response(text.removeprefix(_ABORTED))
     if text.startswith(_TOO_MANY_CLIENTS):
         return _CROWDED
     if text.startswith(_FORCED):
@@ -110,9 +110,9 @@ def verdict_of_exception(error: BaseException) -> Verdict:
     An error response to one command of a pipeline says nothing about the others. A verdict that would be NOT_EXECUTED
     for the command alone is TRANSIENT for the pipeline.
     """
-    reply = reply_of(error)
-    if reply is not None:
-        verdict = verdict_of_reply(reply)
+    response = response_of(error)
+    if response is not None:
+        verdict = verdict_of_response(response)
         return TRANSIENT if verdict.kind is Kind.NOT_EXECUTED and _IN_PIPELINE in str(error) else verdict
     for name in _names(error):
         verdict_by_name = _verdict(name, str(error))
@@ -128,7 +128,7 @@ def is_conflict(error: BaseException) -> bool:
     return verdict_of_exception(error).kind is Kind.CONFLICT or str(error) == BEGIN_AGAIN
 
 
-def reply_of(error: BaseException) -> str | None:
+def response_of(error: BaseException) -> str | None:
     """Return the server's error response that an error stands for, with its code if known; None for other errors."""
     for name in _names(error):
         if name in _CODES:
@@ -148,7 +148,7 @@ def _names(error: BaseException) -> Iterator[str]:
 def _verdict(name: str, text: str) -> Verdict | None:
     if name == "ConnectionError":
         if text.startswith(_FULL):
-            return verdict_of_reply(text)
+            return verdict_of_response(text)
         return NOT_EXECUTED if _was_not_connected(text) else TRANSIENT
     if name == "TimeoutError":
         return NOT_EXECUTED if text == "Timeout connecting to server" else TRANSIENT

@@ -5,8 +5,8 @@
 - `safety`: always, conditional or never. It is about the resulting data, not about the response.
 - `safe_if`: the conditions that make a conditional command safe. "|" joins alternatives, "&" joins terms that must all
   hold. A term is `arg:` and a rule of `forbear.services.redis.arguments`, or `caller:` and a promise.
-- `reply`: the response to a later attempt if an earlier attempt worked: same, may differ, lost, or `error:` and texts
-  joined by ";". Empty only for a command that is never repeated.
+- `response`: the response to a later attempt if an earlier attempt worked: same, may differ, lost, or `error:` and
+  texts joined by ";". Empty only for a command that is never repeated.
 - `depends`: the data that the outcome of a write depends on, which decides whether it may be repeated together with
   other writes. Nothing: it sets its target regardless. Existence: of its target, under its first argument. Key: on the
   content of that key. Keys: on any keys among its arguments. Server: on more than its arguments name. Empty for a
@@ -97,7 +97,7 @@ Term = tuple[str, str]
 Alternatives = tuple[tuple[Term, ...], ...]
 
 COLUMNS = (
-    "command", "kind", "safety", "safe_if", "reply", "depends", "memorystore", "listed", "source", "effect", "note",
+    "command", "kind", "safety", "safe_if", "response", "depends", "memorystore", "listed", "source", "effect", "note",
 )  # fmt: skip
 
 _VALUES: Mapping[str, frozenset[str]] = {
@@ -108,7 +108,7 @@ _VALUES: Mapping[str, frozenset[str]] = {
     "listed": frozenset({"redis, valkey", "redis", "valkey", "clients"}),
     "source": frozenset({"readonly flag", "JUDGEMENT"}),
 }
-_REPLIES = frozenset({"same", "may differ", "lost"})
+_RESPONSES = frozenset({"same", "may differ", "lost"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +119,7 @@ class CommandRow:
     kind: str
     safety: Safety
     conditions: Alternatives
-    reply: str
+    response: str
     errors: tuple[str, ...]
     depends: str
     blocked: bool
@@ -164,13 +164,13 @@ def _row(line: Mapping[str, str]) -> CommandRow:
     safety = Safety(line["safety"])
     if bool(line["depends"]) != (line["kind"] == "write" and safety is not Safety.NEVER):
         raise ValueError(f"`depends` must be given for writes that may be repeated only, got {line['depends']!r}")
-    reply, errors = _reply(line["reply"], never=safety is Safety.NEVER)
+    response, errors = _response(line["response"], never=safety is Safety.NEVER)
     return CommandRow(
         command=command,
         kind=line["kind"],
         safety=safety,
         conditions=_conditions(command, line["safe_if"], needed=safety is Safety.CONDITIONAL),
-        reply=reply,
+        response=response,
         errors=errors,
         depends=line["depends"],
         blocked=line["memorystore"] == "blocked",
@@ -181,12 +181,14 @@ def _row(line: Mapping[str, str]) -> CommandRow:
     )
 
 
-def _reply(text: str, *, never: bool) -> tuple[str, tuple[str, ...]]:
-    if text in _REPLIES or (never and not text):
+def _response(text: str, *, never: bool) -> tuple[str, tuple[str, ...]]:
+    if text in _RESPONSES or (never and not text):
         return text, ()
     prefix, _, errors = text.partition(": ")
     if prefix != "error" or not errors or errors != errors.lower():
-        raise ValueError(f"`reply` must be one of {sorted(_REPLIES)}, or error: and a text in lower case, got {text!r}")
+        raise ValueError(
+            f"`response` must be one of {sorted(_RESPONSES)}, or error: and a text in lower case, got {text!r}"
+        )
     return "may differ", tuple(errors.split("; "))
 
 
