@@ -104,7 +104,7 @@ _TERM = "a condition must be arg: and a rule for this command, or caller: and a 
         ("x,read,always,,same,,,redis,JUDGEMENT,none,", _WORDS + "'x'"),
         ("X  Y,read,always,,same,,,redis,JUDGEMENT,none,", _WORDS + "'X  Y'"),
         (",read,always,,same,,,redis,JUDGEMENT,none,", _WORDS + "''"),
-        ("X,read,always,,,,,redis,JUDGEMENT,none,", "`response` must be one of ['lost', 'may differ', 'same'], or error:"),
+        ("X,read,always,,,,,redis,JUDGEMENT,none,", "must be one of ['lost', 'may differ', 'same'], or error:"),
         ("X,read,always,,error: A,,,redis,JUDGEMENT,none,", "or error: and a text in lower case, got 'error: A'"),
         ("X,read,always,,error:,,,redis,JUDGEMENT,none,", "or error: and a text in lower case, got 'error:'"),
         ("X,read,always,arg:y,same,,,redis,JUDGEMENT,none,", _ONLY),
