@@ -133,9 +133,7 @@ def is_conflict(error: BaseException) -> bool:
 def has_member(role: str, member: str, condition: Mapping[str, str] | None = None) -> Callable[[object], bool]:
     """Return a test for `mine`: whether a policy grants `role` to `member`.
 
-    The grant must have exactly this condition (None: no condition).
-
-    `condition` has the title, the expression and perhaps the description.
+    The grant must have exactly this condition: a title, an expression and perhaps a description (None: no condition).
     """
     wanted = role, _plain(condition)
 
