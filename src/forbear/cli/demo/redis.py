@@ -101,7 +101,7 @@ def _losing(losses: RandomLosses) -> Cut:
     def cut(request: bytes, response: bytes | None) -> bool:
         """Lose some requests that change a counter, and some responses to them."""
         counter = _COUNTER.search(request)
-        return counter is not None and losses(f"{counter[0]!r} {'request' if response is None else 'response'}")
+        return counter is not None and losses(f"{counter[0]!r} {'request' if response is None else 'reply'}")
 
     return cut
 
