@@ -44,7 +44,7 @@ def update(
     mine: "Callable[[V], bool] | None" = None,
     policy: Policy = _DEFAULT,
 ) -> "V":
-    """Change a stored value that other clients change, too: call `write(modify(read()))` until it succeeds.
+    """Change a value that other clients change, too: call `write(modify(read()))` until no other write interferes.
 
     `read` returns the current value with its version (an etag, a metageneration), and `modify` returns the new value.
     `write` stores the new value if the version is still the same, and raises an error if it is not. `conflict` returns

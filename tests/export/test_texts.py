@@ -32,7 +32,7 @@ def test_boto_never_says_zero() -> None:
     """A .boto file never says 0, which would keep gsutil from using a connection again."""
     text, losses = export.boto(retry(on=Busy, attempts=1, backoff=Constant(0.1)))
     assert text == "[Boto]\nnum_retries = 1\nmax_retry_delay = 1\n"
-    assert [loss for loss in losses if loss.startswith("num_retries: 1, for 0")]
+    assert [loss for loss in losses if loss.startswith("num_retries: 1, because 0")]
 
 
 def test_gcloud_properties() -> None:
@@ -97,7 +97,7 @@ def test_no_wait_means_a_short_one() -> None:
     text, losses = export.go(policy)
     assert "Initial:    1 * time.Microsecond," in text
     assert "Max:        1 * time.Microsecond," in text
-    assert [loss for loss in losses if loss.endswith("for 0 means the client's own")]
+    assert [loss for loss in losses if loss.endswith("because 0 means the client's own")]
     text, losses = export.envoy(policy)
     assert json.loads(text)["retry_policy"]["retry_back_off"] == {"base_interval": "0.001s", "max_interval": "0.001s"}
     assert [loss for loss in losses if loss.endswith("at least 0.001 s")]

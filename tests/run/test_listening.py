@@ -220,7 +220,7 @@ def _as_on(hook: Any) -> Policy:
 )
 def test_async_hooks_are_refused(hook: Any, take: Callable[[Any], object], name: str) -> None:
     """When they are set up; the text names the parameter, the function and a cure."""
-    with pytest.raises(TypeError, match=f"{name} must not be async, because it is not awaited, got .*; (have|judge) "):
+    with pytest.raises(TypeError, match=f"{name} must not be async, because it is not awaited, got .*; (use|judge) "):
         take(hook)
 
 

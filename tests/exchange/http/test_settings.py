@@ -75,7 +75,9 @@ def test_hosts_that_nobody_knows_may_be_of_one_service() -> None:
 @pytest.mark.parametrize("take", [HttpOptions, check_rpc_policy])
 def test_the_policy_for_redis_is_refused(take: Callable[[Any], object]) -> None:
     """To it, whatever goes wrong elsewhere is permanent, so that nothing would ever be repeated."""
-    with pytest.raises(TypeError, match=r"must not be the policy of Redis.*take the policy of the service you call"):
+    with pytest.raises(
+        TypeError, match=r"`policy` must not be the policy of Redis.*take the policy of the service you call"
+    ):
         take(redis.policy.with_attempts(3))
 
 

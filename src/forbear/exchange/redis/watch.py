@@ -39,7 +39,7 @@ class WatchLoop:
         self.run: CommandRun | None = None
 
     def begin_again(self, run: CommandRun | None) -> Exception:
-        """Keep `run` for the next cycle, and return the WatchError after which the caller's loop begins again."""
+        """Return the library's WatchError, which makes the caller's loop begin again; keep `run` for the next cycle."""
         self.run = run
         return self.conflict(BEGIN_AGAIN)
 

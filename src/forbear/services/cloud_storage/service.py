@@ -45,9 +45,9 @@ class CloudStorage(Record):
     - `documented` follows the retry page to the letter. A mutation that the page does not name is never repeated. ETags
       count where the page says so, the start of a resumable session needs the condition of the upload, and every 5xx is
       transient.
-    - `disputed` adds conditions that some source accepts and others reject. They are an If-Match header on updates,
-      which the server may ignore, the metageneration header for ACLs of the XML API, and an etag inside a bucket or
-      object of the gRPC API.
+    - `disputed` adds conditions that some source accepts and others reject. The first is an If-Match header on updates,
+      which the server may ignore. The others are the metageneration header for ACLs of the XML API, and an etag inside
+      a bucket or object of the gRPC API.
     - `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504; with `documented` 408, 429 and every
       5xx).
 
