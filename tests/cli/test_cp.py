@@ -169,7 +169,7 @@ def test_no_server(invoke: Invoke) -> None:
         done = invoke("cp", "--attempts", "2", "--endpoint", f"127.0.0.1:{port}", "photos/1.jpg", "gs://bkt/")
     assert done.exit_code == 1
     assert "cannot connect to" in done.stderr
-    assert "hint: check the network; another service than the real one is named by --endpoint" in done.stderr
+    assert "hint: check the network; --endpoint or STORAGE_EMULATOR_HOST selects another service" in done.stderr
 
 
 def test_no_credentials(invoke: Invoke, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -26,7 +26,7 @@ ERROR_RESPONSES = (
 _ONLY_OF = {"NOSCRIPT": ("EVALSHA", "EVALSHA_RO"), "IOERR": ("MIGRATE",), "EXECABORT": ("EXEC",)}
 _CONFLICT = "nil, because a watched key changed"
 
-_REPEATED_RESPONSES = {
+_LATER_RESPONSES = {
     "same": "a later attempt gets the same response as the first one",
     "may differ": "a later attempt may get a different response if an earlier attempt worked",
     "lost": "a later attempt cannot bring back the value in a lost first response",
@@ -86,8 +86,8 @@ def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcom
 
 def _remarks(judgement: CommandJudgement) -> list[str]:
     remarks: list[str] = []
-    if judgement.repeatable and judgement.response in _REPEATED_RESPONSES:
-        remarks.append(_REPEATED_RESPONSES[judgement.response])
+    if judgement.repeatable and judgement.response in _LATER_RESPONSES:
+        remarks.append(_LATER_RESPONSES[judgement.response])
     if judgement.connection:
         remarks.append(
             "its effect ends with the connection: on a new one, send it again before commands that depend on it"

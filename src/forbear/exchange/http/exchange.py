@@ -100,8 +100,8 @@ class Exchange:
         policy = self.policy
         verdict = None
         if status >= 400:
-            asking = None if self._session is None else self._session.asking
-            verdict = self.service.verdict(asking or self.judgement, status, headers)
+            query = None if self._session is None else self._session.query
+            verdict = self.service.verdict(query or self.judgement, status, headers)
         elif self._session is not None and self._body.why_not_again() is None:
             rest = self._session.answered(status, headers)
             if rest is not None:

@@ -69,12 +69,12 @@ def _stored(named: str) -> int:
 
 
 class ChunkSession:
-    """The session of a chunk; `asking` is the judgement on the last status query, None if none was sent."""
+    """The session of a chunk; `query` is the judgement on the last status query, None if none was sent."""
 
-    __slots__ = ("asking", "_chunk", "_got_on", "_stored")
+    __slots__ = ("query", "_chunk", "_got_on", "_stored")
 
     def __init__(self, chunk: "Chunk") -> None:
-        self.asking: Judgement | None = None
+        self.query: Judgement | None = None
         self._chunk = chunk
         self._stored = 0
         self._got_on = False
@@ -82,17 +82,17 @@ class ChunkSession:
     def ask(self, service: "HttpService", request: "Request") -> "Send":
         """Return the status query to send after `request` or an earlier status query failed."""
         question = self._chunk.question()
-        self.asking = service.classify(request.replace(headers={**request.headers, **question.headers}, body=b""))
+        self.query = service.classify(request.replace(headers={**request.headers, **question.headers}, body=b""))
         return question
 
     def answered(self, status: int, headers: "Mapping[str, str]") -> "Send | None":
         """Return the request to send after a response, None if the caller gets the response."""
-        rest = None if self.asking is None else self._chunk.rest(status, headers)
+        rest = None if self.query is None else self._chunk.rest(status, headers)
         if rest is not None:
             stored = rest.skip or 0
             self._got_on = stored > self._stored
             self._stored = max(stored, self._stored)  # a session that loses and regains bytes makes no progress
-            self.asking = None
+            self.query = None
         return rest
 
     def has_progressed(self) -> bool:
