@@ -12,8 +12,8 @@ from forbear.core.decide import Reason
 from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import Start
-from forbear.exchange.http.body import Fixed
 from forbear.exchange.http.exchange import Exchange
+from forbear.exchange.http.send import Fixed
 from forbear.http.request import Request
 from forbear.policy import Policy
 from forbear.run.listeners import muted

@@ -6,11 +6,10 @@ from typing import Any
 
 from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.core.verdict import Verdict
-from forbear.exchange.http.body import AsyncOnce, Body, Fixed, Rendered, streamed
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.responses import FirstResult
-from forbear.exchange.http.send import WHOLE_BODY, Send
+from forbear.exchange.http.send import WHOLE_BODY, AsyncOnce, Body, Fixed, Rendered, Send, streamed
 from forbear.http.bodies import position
 
 

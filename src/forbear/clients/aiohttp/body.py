@@ -12,7 +12,7 @@ from aiohttp import ClientConnectionResetError, MultipartWriter
 from aiohttp.multipart import BodyPartReaderPayload
 from aiohttp.payload import AsyncIterablePayload, BytesPayload, IOBasePayload, Payload
 
-from forbear.exchange.http.body import AsyncOnce, Fixed
+from forbear.exchange.http.send import AsyncOnce, Fixed
 from forbear.http.bodies import position
 
 

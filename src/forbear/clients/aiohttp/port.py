@@ -20,11 +20,10 @@ from forbear.clients.aiohttp.response import Continued, Pieces, settled
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import AsyncReader
-from forbear.exchange.http.body import AsyncOnce, Body
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.responses import FirstResult
-from forbear.exchange.http.send import WHOLE_BODY, Send
+from forbear.exchange.http.send import WHOLE_BODY, AsyncOnce, Body, Send
 from forbear.http.ranges import coding
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES

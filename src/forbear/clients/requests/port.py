@@ -12,10 +12,9 @@ import urllib3
 from forbear.clients._urllib3 import Urllib3Errors
 from forbear.clients.requests.response import pieces, settled
 from forbear.core.verdict import Verdict
-from forbear.exchange.http.body import Body, Fixed, Once, Seekable, streamed
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.send import WHOLE_BODY, Send
+from forbear.exchange.http.send import WHOLE_BODY, Body, Fixed, Once, Seekable, Send, streamed
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 

@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from forbear.core.report import Report
 from forbear.exchange.call import Start
-from forbear.exchange.http.body import Body, Fixed
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import is_read_at_once, needs_reader
+from forbear.exchange.http.send import Body, Fixed
 from forbear.http.request import Request
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from forbear.core.report import Report
     from forbear.core.service import Judgement
     from forbear.exchange.call import Start
-    from forbear.exchange.http.body import Body
+    from forbear.exchange.http.send import Body
     from forbear.http.request import HttpService, Request
     from forbear.policy import Policy
 

@@ -1,10 +1,14 @@
-"""The request that an adapter sends next: the caller's own, or a variation of it."""
+"""What an attempt sends: the caller's request or a variation of it, and its body (bytes, files, forms, streams).
+
+Every attempt sends the whole body from its start, or raises. A second half is never sent as if it were all, except to a
+session that has the first.
+"""
+
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from typing import Protocol, Self
 
 from forbear.core.record import Record
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from forbear.http.bodies import AsyncReplay, Replay, position, rewind
 
 WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "digest")
 """Headers (lower case) that describe the whole body: an adapter drops them when it sends only a part."""
@@ -18,11 +22,11 @@ class Send(Record):
 
     __slots__ = ("headers", "query", "skip")
 
-    headers: "Mapping[str, str]"
+    headers: Mapping[str, str]
     query: str
     skip: int | None
 
-    def __init__(self, headers: "Mapping[str, str] | None" = None, query: str = "", skip: int | None = 0) -> None:
+    def __init__(self, headers: Mapping[str, str] | None = None, query: str = "", skip: int | None = 0) -> None:
         self._set(headers=headers or {}, query=query, skip=skip)
 
     @property
@@ -32,3 +36,198 @@ class Send(Record):
 
 
 ORIGINAL = Send()
+
+
+class Body(Protocol):
+    """A body that may have to be sent again."""
+
+    @property
+    def once(self) -> bool:
+        """True if the client's own stream can be read only once, so that even the first attempt must send `chunks`."""
+        ...
+
+    @property
+    def failed(self) -> bool:
+        """True if the caller's own stream raised while it was being sent."""
+        ...
+
+    def why_not_again(self) -> str | None:
+        """Return why the body cannot be sent again, None if it can."""
+        ...
+
+
+class _SyncBody:
+    """A body that is read synchronously, even for an async client."""
+
+    __slots__ = ()
+
+    once = True
+    failed = False
+
+    chunks: Callable[[int], Iterator[bytes]]
+
+    def achunks(self, skip: int) -> AsyncIterator[bytes]:
+        """Return the body without its first `skip` bytes."""
+        return _Async(self.chunks(skip))
+
+
+class Fixed(_SyncBody):
+    """A body of bytes."""
+
+    __slots__ = ("content",)
+
+    once = False
+
+    def __init__(self, content: bytes) -> None:
+        self.content = content
+
+    def why_not_again(self) -> None:
+        """Return None: bytes can always be sent again."""
+
+    def chunks(self, skip: int) -> Iterator[bytes]:
+        """Return the body without its first `skip` bytes."""
+        yield self.content[skip:]
+
+
+class Seekable(_SyncBody):
+    """A file, sent again from its position at the start; the client reads it through `stream`."""
+
+    __slots__ = ("_file", "_start", "_stream")
+
+    def __init__(self, file: object, stream: Iterable[bytes], start: int) -> None:
+        self._file = file
+        self._stream = stream
+        self._start = start
+
+    def why_not_again(self) -> str | None:
+        """Return why the file cannot be sent again: it may have been closed."""
+        if position(self._file) is not None:
+            return None
+        return (
+            "the body is a file that can no longer be rewound; keep it open until the response arrives, or pass bytes"
+        )
+
+    def chunks(self, skip: int) -> Iterator[bytes]:
+        """Return the body without its first `skip` bytes."""
+        if not rewind(self._file, self._start + skip):
+            raise ValueError("the file that is the body can no longer be rewound")
+        yield from self._stream
+
+
+class Rendered(_SyncBody):
+    """A form. Each iteration over `stream` starts anew and rewinds its `files`."""
+
+    __slots__ = ("_files", "_stream")
+
+    def __init__(self, stream: Iterable[bytes], files: Iterable[object]) -> None:
+        self._stream = stream
+        self._files = tuple(files)
+
+    def why_not_again(self) -> str | None:
+        """Return why the form cannot be sent again: one of its files may have been closed."""
+        if all(position(file) is not None for file in self._files):
+            return None
+        return "a file in the form can no longer be rewound; keep it open until the response arrives, or pass bytes"
+
+    def chunks(self, skip: int) -> Iterator[bytes]:
+        """Return the body without its first `skip` bytes."""
+        return _without(self._stream, skip)
+
+
+class Once:
+    """A stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest."""
+
+    __slots__ = ("_replay", "failed")
+
+    once = True
+
+    def __init__(self, stream: Iterable[bytes], limit: int) -> None:
+        self._replay = Replay(stream, limit)
+        self.failed = False
+
+    def why_not_again(self) -> str | None:
+        """Return why the stream cannot be sent again: it was longer than the limit."""
+        return self._replay.refusal
+
+    def chunks(self, skip: int) -> Iterator[bytes]:
+        """Return the body without its first `skip` bytes."""
+        try:
+            yield from _without(self._replay, skip)
+        except Exception:
+            self.failed = True
+            raise
+
+
+class AsyncOnce:
+    """An async stream that can be read only once; see `Once`."""
+
+    __slots__ = ("_replay", "failed")
+
+    once = True
+
+    def __init__(self, stream: AsyncIterable[bytes], limit: int) -> None:
+        self._replay = AsyncReplay(stream, limit)
+        self.failed = False
+
+    def why_not_again(self) -> str | None:
+        """Return why the stream cannot be sent again: it was longer than the limit."""
+        return self._replay.refusal
+
+    def achunks(self, skip: int) -> AsyncIterator[bytes]:
+        """Return the body without its first `skip` bytes."""
+        return _Skipping(self, aiter(self._replay), skip)
+
+
+class _Skipping:
+    """An async stream without its first `skip` bytes."""
+
+    def __init__(self, once: AsyncOnce, chunks: AsyncIterator[bytes], skip: int) -> None:
+        self._once = once
+        self._chunks = chunks
+        self._skip = skip
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        part = b""
+        while not part:
+            try:
+                chunk = await anext(self._chunks)
+            except StopAsyncIteration:
+                raise
+            except Exception:
+                self._once.failed = True
+                raise
+            part = chunk[self._skip :]
+            self._skip = max(self._skip - len(chunk), 0)
+        return part
+
+
+class _Async:
+    """A sync stream for an async client. It is no generator, because trio warns of one that is not read to its end."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        for chunk in self._chunks:
+            return chunk
+        raise StopAsyncIteration
+
+
+def _without(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
+    """Return a stream without its first `skip` bytes."""
+    for chunk in chunks:
+        if skip < len(chunk):
+            yield chunk[skip:]
+        skip = max(skip - len(chunk), 0)
+
+
+def streamed(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:
+    """Return the body that a sync client reads through `stream`, perhaps from `file`, keeping up to `limit` bytes."""
+    start = position(file)
+    return Once(stream, limit) if start is None else Seekable(file, stream, start)

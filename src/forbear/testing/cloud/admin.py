@@ -1,23 +1,46 @@
-"""The administration under /_cloud/: state, logs and faults as JSON, for other processes."""
+"""The state of a cloud, and its administration under /_cloud/: state, logs and faults as JSON, for other processes."""
 
 from collections.abc import Callable
 from dataclasses import asdict
 from typing import TypeAlias
 
 from forbear.testing.cloud.faults.fault import Fault
-from forbear.testing.cloud.faults.plan import OLD_ACTION, RandomFaults, fault_from_json
+from forbear.testing.cloud.faults.plan import OLD_ACTION, FaultPlan, RandomFaults, fault_from_json
 from forbear.testing.cloud.http.messages import ApiError, HttpRequest, HttpResponse, Json, JsonObject, json_response
 from forbear.testing.cloud.iam.accounts import account_resource
-from forbear.testing.cloud.iam.roles import role_resource
+from forbear.testing.cloud.iam.policies import role_resource
+from forbear.testing.cloud.journal import Effects, Requests
 from forbear.testing.cloud.memorystore.instances import resource_json
 from forbear.testing.cloud.memorystore.jobs import job_resource
-from forbear.testing.cloud.state import CloudState
 from forbear.testing.cloud.storage.fields import json_value
 from forbear.testing.cloud.storage.resources import bucket_resource, object_resource
+from forbear.testing.cloud.storage.store import Store
 
 PREFIX = "/_cloud/"
 _LARGEST_PLAN = 4 * 1024 * 1024
 _RENAMED = f"the action '{OLD_ACTION}' is deprecated: use 'random_faults'"
+
+
+class CloudState:
+    """Everything that a cloud remembers; hold `store.lock` to use it."""
+
+    def __init__(self, seed: int = 0, memory_limit: int = 1024**3) -> None:
+        self.store = Store(memory_limit=memory_limit)
+        self.effects = Effects()
+        self.requests = Requests()
+        self.plan = FaultPlan(seed)
+        self.admitted = 0
+        self.resets = 0
+
+    def reset(self) -> None:
+        """Forget everything except the seed."""
+        with self.store.lock:
+            self.store.clear()
+            self.plan.clear()
+            self.effects.clear()
+            self.requests.clear()
+            self.admitted = 0
+            self.resets += 1
 
 
 def administer(state: CloudState, request: HttpRequest) -> HttpResponse:

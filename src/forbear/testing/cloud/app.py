@@ -1,6 +1,6 @@
 """Answer requests: choose a fault for each request, inject it, call the request's handler, and log the request."""
 
-from forbear.testing.cloud import admin
+from forbear.testing.cloud.admin import PREFIX, CloudState, administer
 from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.faults.fault import Fault
@@ -11,7 +11,6 @@ from forbear.testing.cloud.http.stream import pause
 from forbear.testing.cloud.journal import LoggedRequest
 from forbear.testing.cloud.operations import SENDS
 from forbear.testing.cloud.routing import Route, guarded, resolve
-from forbear.testing.cloud.state import CloudState
 from forbear.testing.cloud.storage.sessions import CHUNK
 
 _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
@@ -29,9 +28,9 @@ class CloudApp:
         Requests for the administration get no fault and are not logged.
         """
         state = self._state
-        if request.path.startswith(admin.PREFIX):
+        if request.path.startswith(PREFIX):
             with state.store.lock:
-                return Delivery(guarded(lambda: admin.administer(state, request), storage_error))
+                return Delivery(guarded(lambda: administer(state, request), storage_error))
         route = resolve(request)
         with state.store.lock:
             state.admitted += 1

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 from urllib.parse import unquote
 
+from forbear.testing.cloud import xml
 from forbear.testing.cloud.api import STORAGE_ROUTES, uploads
 from forbear.testing.cloud.api.batch import perform_batch
 from forbear.testing.cloud.api.objects import wants_media
@@ -22,8 +23,6 @@ from forbear.testing.cloud.http.messages import (
 from forbear.testing.cloud.iam import IAM_ROUTES
 from forbear.testing.cloud.memorystore import MEMORYSTORE_ROUTES
 from forbear.testing.cloud.operations import BATCH, GET, INSERT, STEPS
-from forbear.testing.cloud.xml import XML_HANDLERS
-from forbear.testing.cloud.xml import find as xml
 from forbear.testing.cloud.xml.document import xml_error
 
 _log = logging.getLogger(__name__)
@@ -138,8 +137,8 @@ def _partial(handler: Handler) -> Handler:
 
 
 def _xml(request: HttpRequest) -> Route:
-    operation, names = xml.find(request)
-    handler = XML_HANDLERS.get(operation)
+    operation, names = xml.operation_of(request)
+    handler = xml.XML_HANDLERS.get(operation)
     if handler is None:
         error = ApiError(501, f"The embedded cloud does not serve {request.method} of this kind in the XML API.")
         return _refused(xml_error(error), xml_error)
@@ -169,7 +168,7 @@ _STORAGE = Router((
 _GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
 
 OPERATIONS = frozenset(
-    (*(route[0] for route in (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)), BATCH, *STEPS, *XML_HANDLERS)
+    (*(route[0] for route in (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)), BATCH, *STEPS, *xml.XML_HANDLERS)
 )
 """The ids of all operations, and of the steps of a resumable upload."""
 

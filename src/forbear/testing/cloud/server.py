@@ -10,6 +10,7 @@ from operator import attrgetter
 from types import TracebackType
 from typing import Self
 
+from forbear.testing.cloud.admin import CloudState
 from forbear.testing.cloud.app import CloudApp
 from forbear.testing.cloud.faults.fault import Fault
 from forbear.testing.cloud.faults.parameters import whole
@@ -18,7 +19,6 @@ from forbear.testing.cloud.http.connection import ServerConnection
 from forbear.testing.cloud.http.hosts import Hosts, is_loopback
 from forbear.testing.cloud.http.stream import BUFFER, SocketStream
 from forbear.testing.cloud.journal import Effects, Requests
-from forbear.testing.cloud.state import CloudState
 from forbear.testing.cloud.storage.store import Store
 
 

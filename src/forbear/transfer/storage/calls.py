@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 from forbear.core.report import text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import drive
-from forbear.exchange.http.body import Body as HttpBody
-from forbear.exchange.http.body import Fixed
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.send import Send
+from forbear.exchange.http.send import Body as HttpBody
+from forbear.exchange.http.send import Fixed, Send
 from forbear.policy import Policy
 from forbear.run.runtime import current
 from forbear.run.state import Run, granted

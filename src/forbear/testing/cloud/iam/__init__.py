@@ -3,7 +3,7 @@
 from functools import partial
 
 from forbear.testing.cloud.call import Routes, resource_routes
-from forbear.testing.cloud.iam import accounts, policies, roles
+from forbear.testing.cloud.iam import accounts, policies
 
 _PROJECT = "/v1/projects/{project}"
 _ACCOUNTS = f"{_PROJECT}/serviceAccounts"
@@ -24,7 +24,7 @@ IAM_ROUTES: Routes = (
             "undelete": accounts.undelete,
             "enable": partial(accounts.set_disabled, disabled=False),
             "disable": partial(accounts.set_disabled, disabled=True),
-            **policies.ACCOUNT,
+            **policies.ACCOUNT_POLICY,
         },
     ),
     *resource_routes(
@@ -46,14 +46,14 @@ IAM_ROUTES: Routes = (
         f"{_PROJECT}/roles",
         "role",
         {
-            "create": roles.create,
-            "list": roles.list_,
-            "get": roles.get,
-            "patch": roles.patch,
-            "delete": roles.delete,
-            "undelete": roles.undelete,
+            "create": policies.create_role,
+            "list": policies.list_roles,
+            "get": policies.get_role,
+            "patch": policies.patch_role,
+            "delete": policies.delete_role,
+            "undelete": policies.undelete_role,
         },
     ),
-    *resource_routes("cloudresourcemanager.projects", "/v1/projects", "project", policies.PROJECT),
-    *resource_routes("cloudresourcemanager.projects", "/v3/projects", "project", policies.PROJECT),
+    *resource_routes("cloudresourcemanager.projects", "/v1/projects", "project", policies.PROJECT_POLICY),
+    *resource_routes("cloudresourcemanager.projects", "/v3/projects", "project", policies.PROJECT_POLICY),
 )

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from urllib.parse import unquote
 
 from forbear.testing.cloud.http.content import Content
 from forbear.testing.cloud.http.messages import ApiError, Headers, JsonObject, invalid
@@ -30,6 +31,23 @@ _META = ("x-goog-meta-", "x-amz-meta-")
 def goog(headers: Mapping[str, str], name: str) -> str | None:
     """Return the header `x-goog-NAME`, or `x-amz-NAME`, which S3 clients send; None if both are absent."""
     return headers.get(f"x-goog-{name}", headers.get(f"x-amz-{name}"))
+
+
+def copy_source(headers: Mapping[str, str]) -> tuple[str, str] | None:
+    """Return the bucket and the object that a request is to copy, or None if it is not a copy."""
+    value = goog(headers, "copy-source")
+    if value is None:
+        return None
+    bucket, _, name = value.removeprefix("/").partition("/")
+    return decoded(bucket), decoded(name)
+
+
+def decoded(text: str) -> str:
+    """Decode a percent-encoded name.
+
+    Invalid UTF-8 becomes lone surrogates, which no stored name contains.
+    """
+    return unquote(text, errors="surrogateescape")
 
 
 def target(headers: Mapping[str, str], bucket: Bucket, name: str) -> TargetObject:

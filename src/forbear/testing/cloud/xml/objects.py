@@ -15,8 +15,7 @@ from forbear.testing.cloud.storage.resources import moment
 from forbear.testing.cloud.xml import headers
 from forbear.testing.cloud.xml.buckets import find_bucket
 from forbear.testing.cloud.xml.document import Element, leaf, node, read, xml_response
-from forbear.testing.cloud.xml.find import source
-from forbear.testing.cloud.xml.headers import etag_of, quoted
+from forbear.testing.cloud.xml.headers import copy_source, etag_of, quoted
 
 _MAX_COMPONENTS = 32
 
@@ -84,7 +83,7 @@ def compose(call: ApiCall) -> HttpResponse:
 def source_of(call: ApiCall) -> StoredObject:
     """Return the source of a copy; raise 412 unless it meets the preconditions in the headers."""
     request = call.request.headers
-    bucket, name = source(request) or ("", "")
+    bucket, name = copy_source(request) or ("", "")
     generation = headers.goog(request, "copy-source-generation")
     item = _version(call, bucket, name, None if generation is None else integer(generation, "copy-source-generation"))
     headers.conditions(request, "x-goog-copy-source-if-").check_write(item)

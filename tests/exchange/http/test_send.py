@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from forbear.exchange.http.body import AsyncOnce, Fixed, Once, Rendered, Seekable, streamed
+from forbear.exchange.http.send import AsyncOnce, Fixed, Once, Rendered, Seekable, streamed
 
 Kind = Fixed | Seekable | Rendered | Once
 
