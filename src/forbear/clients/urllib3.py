@@ -28,6 +28,7 @@ from forbear.exchange.http.options import HttpOptions
 from forbear.http.ranges import number
 from forbear.http.request import READS, Request
 from forbear.policy import Policy
+from forbear.run.state import succeeded
 from forbear.run.switch import is_off
 
 _LIBRARY = Urllib3Errors(urllib3.exceptions)
@@ -85,8 +86,8 @@ class Retry(urllib3.Retry):
         policy = self._options.policy
         if self._exchange is not None:
             self._exchange.answered(status_code, {}, None)
-        elif policy is not None and policy.budget is not None:
-            policy.budget.put(retried=False)
+        elif policy is not None:
+            succeeded(None, policy)
         return False
 
     def increment(

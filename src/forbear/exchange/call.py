@@ -5,8 +5,9 @@ The loop that repeats the call passes the call's judgement after each failure; t
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import reports_made, text_of
+from forbear.core.verdict import Kind
 from forbear.run.runtime import current_runtime
-from forbear.run.state import Run
+from forbear.run.state import Run, succeeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -77,10 +78,7 @@ class RetriedCall:
 
     def succeeded(self) -> None:
         """Notify the policy's listener and the budget that an attempt succeeded."""
-        if self._run is not None:
-            self._run.succeeded()
-        elif self._policy.budget is not None:
-            self._policy.budget.put(retried=False)
+        succeeded(self._run, self._policy)
 
     def left(self, timeout: float | None) -> float | None:
         """Return the seconds left of the caller's own `timeout` for all attempts, None without one."""
@@ -94,6 +92,12 @@ class RetriedCall:
     async def asleep(self, delay: float) -> None:
         """Wait before the next attempt, in async code."""
         await self._start.runtime.asleep(delay)
+
+
+def with_proof(ruled: "Verdict", verdict: "Verdict") -> "Verdict":
+    """Return the verdict `ruled` by a policy; if it is transient, a proof in `verdict` that nothing was executed stays."""
+    proven = ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED
+    return ruled.replace(kind=Kind.NOT_EXECUTED) if proven else ruled
 
 
 def why_not(judgement: "Judgement", unknown: str) -> str:

@@ -10,7 +10,7 @@ from importlib import import_module
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
-from forbear.exchange.call import RetriedCall, Start
+from forbear.exchange.call import RetriedCall, Start, with_proof
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
@@ -101,9 +101,7 @@ class Rpc:
         if ruled.kind is not Kind.TRANSIENT:
             return ruled
         wait = _wait(error) if ruled.retry_after is None else ruled.retry_after
-        return ruled.replace(
-            kind=Kind.NOT_EXECUTED if served.kind is Kind.NOT_EXECUTED else ruled.kind, retry_after=wait
-        )
+        return with_proof(ruled.replace(retry_after=wait), served)
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict of the RPC's service on a failure; an unknown service follows the general rules."""

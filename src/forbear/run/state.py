@@ -92,6 +92,20 @@ async def granted(delay: float | None) -> float | None:
     return delay.settle(await delay.ask()) if isinstance(delay, PendingDelay) else delay
 
 
+def refusal_of(value: object) -> tuple[str, str]:
+    """Return the name and the text of a failure that is a value which `on_result` refused."""
+    kind = type(value).__qualname__
+    return kind, f"on_result refused a value of type {kind}"
+
+
+def succeeded(run: "Run | None", plan: "RetryPlan") -> None:
+    """Enter a success of `run` in the budget and notify the listeners; without a run, no attempt had failed."""
+    if run is not None:
+        run.succeeded()
+    elif plan.budget is not None:
+        plan.budget.put(retried=False)
+
+
 class Run:
     """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way.
 
@@ -141,9 +155,7 @@ class Run:
         if verdict is None:
             self.succeeded()
             return None
-        kind = type(value).__qualname__
-        text = f"on_result refused a value of type {kind}"
-        return self.after(verdict, None, kind, text, repeatable=self.plan.repeatable, response=value)
+        return self.after(verdict, None, *refusal_of(value), repeatable=self.plan.repeatable, response=value)
 
     def succeeded(self) -> None:
         """Enter a success in the budget and notify the listeners."""

@@ -1,4 +1,4 @@
-"""Read status, headers, body and code from the exception of any client, and judge errors around functions.
+"""Read status, headers, body and code from any client's exception, and make the policies of services that judge them.
 
 Known are the exceptions of httpx, requests, aiohttp, urllib, google-api-core, google-api-python-client and grpc. They
 are recognized by their attributes and class names, so no client library is imported.
@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
+from forbear.core.backoff import Exponential
 from forbear.core.check import is_mapping
+from forbear.core.decide import Limits
 from forbear.core.record import Record
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
 from forbear.http.request import READS
+from forbear.policy import Policy
 
 if TYPE_CHECKING:
     from forbear.http.request import HttpService
@@ -159,6 +162,12 @@ _NO_CONNECTION = frozenset({"urllib3.exceptions.NewConnectionError", "urllib3.ex
 _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, errno.EHOSTUNREACH})
 
 
+DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
+"""The waits of Google's pages: `min(2**n + up to 1 s, 64 s)`."""
+RECOMMENDED_WAITS = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
+"""Waits of 2**n to 2**(n+1) s before retry n, and of 32 to 64 s at the cap."""
+
+
 class ErrorVerdicts(Record):
     """The verdicts on errors of functions that call one service, for the `on` of the service's policies.
 
@@ -188,6 +197,14 @@ class ErrorVerdicts(Record):
                 return service.call_verdict(unknown, code, metadata) or PERMANENT
             return grpc_status.verdict(code, metadata) or PERMANENT
         return transport_verdict(error)
+
+
+def policy_of(service: "HttpService", limits: Limits, backoff: Exponential) -> Policy:
+    """Return a policy of one service, for clients and for functions that call it.
+
+    Around a function, an operation is repeated only after an error that proves that it was not executed.
+    """
+    return Policy(ErrorVerdicts(service), limits, backoff, repeatable=False, service=service)
 
 
 def transport_verdict(error: BaseException) -> Verdict:

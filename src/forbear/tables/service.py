@@ -5,7 +5,6 @@ a PUT or DELETE: the API is known, and that operation is not. These APIs documen
 one counts as unknown.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import ClassVar
@@ -41,16 +40,12 @@ class TableService(Record):
     __slots__ = ("statuses",)
 
     statuses: frozenset[int]
+    name: ClassVar[str]
     folder: ClassVar[Path]
     files: ClassVar[Mapping[str, tuple[str, ...]]]
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES) -> None:
         self._set(statuses=responses.checked(statuses))
-
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """The name in judgements and reports."""
 
     @property
     def token_header(self) -> None:

@@ -4,12 +4,12 @@ from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
 from forbear.core.report import attach, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import why_not
+from forbear.exchange.call import why_not, with_proof
 from forbear.exchange.http.send import ORIGINAL
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.request import method_label
 from forbear.http.status import reason, retry_after
-from forbear.run.state import Run
+from forbear.run.state import Run, succeeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -90,10 +90,7 @@ class Exchange:
         """Return the verdict on an error: the adapter's, or the policy's if the policy judges all errors."""
         if self.policy.service is not None:
             return verdict
-        ruled = self.policy.verdict_of_error(error)
-        if ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
-            return verdict.replace(retry_after=ruled.retry_after, delay=ruled.delay, throttled=ruled.throttled)
-        return ruled
+        return with_proof(self.policy.verdict_of_error(error), verdict)
 
     def answered(self, status: int, headers: "Mapping[str, str]", response: object) -> float | None:
         """Return the seconds to wait after a response, None to return it; `on_result` gets the client's `response`."""
@@ -113,10 +110,7 @@ class Exchange:
             if verdict.retry_after is None:  # as `on_result` judged it
                 verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
             return self._after(verdict, None, f"HTTP {status}", reason(status), status, response)
-        if self._run is not None:
-            self._run.succeeded()
-        elif policy.budget is not None:
-            policy.budget.put(retried=False)
+        succeeded(self._run, policy)
         return None
 
     def broke_off(self, error: Exception, status: int) -> None:

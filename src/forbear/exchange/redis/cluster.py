@@ -203,7 +203,7 @@ def _plan(
     if not failures:
         return None
     decisive = harmful or failures[0]
-    delay = run.after(decisive.verdict, decisive.queued.result, replace(work, repeatable=harmful is None))
+    delay = run.failed_as(decisive.verdict, decisive.queued.result, replace(work, repeatable=harmful is None))
     return run, delay, [failure.queued for failure in failures]
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeVar
 
-from forbear.core.report import Report, reports_made, text_of
+from forbear.core.report import reports_made, text_of
 from forbear.core.verdict import Kind, Verdict
+from forbear.exchange.call import with_proof
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
-from forbear.run.state import Run, granted
+from forbear.run.state import Run, granted, refusal_of, succeeded
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -52,8 +53,7 @@ def send(
                 raise
         else:
             if run is None and not policy.checks_values:
-                if policy.budget is not None:
-                    policy.budget.put(retried=False)
+                succeeded(None, policy)
                 return value
             run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
             delay = run.returned(value)
@@ -98,8 +98,7 @@ async def asend(
                 raise
         else:
             if run is None and not policy.checks_values:
-                if policy.budget is not None:
-                    policy.budget.put(retried=False)
+                succeeded(None, policy)
                 return value
             run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports, awaits=True)
             delay = await granted(run.returned(value))
@@ -152,7 +151,7 @@ async def alisten(settings: RedisSettings, attempt: Callable[[], Awaitable[T]]) 
         await run.runtime.asleep(delay)
 
 
-class CommandRun:
+class CommandRun(Run):
     """One run of a command, or of several sent together, under a policy.
 
     The loops make it after a failure, or to let the policy see a value. `started` is the time before the first attempt
@@ -160,7 +159,7 @@ class CommandRun:
     `granted`, so that a budget that does I/O is awaited.
     """
 
-    __slots__ = ("_policy", "_run", "_settings", "_work", "runtime")
+    __slots__ = ("_settings", "_work")
 
     def __init__(
         self,
@@ -173,27 +172,15 @@ class CommandRun:
         *,
         awaits: bool = False,
     ) -> None:
-        self.runtime: Runtime = current_runtime() if runtime is None else runtime
+        runtime = current_runtime() if runtime is None else runtime
+        started = runtime.monotonic() if started is None else started
+        super().__init__(policy, policy.name or work.operation, runtime, started, reports, awaits=awaits)
         self._settings = settings
-        self._policy = policy
         self._work = work
-        self._run = Run(
-            policy,
-            policy.name or work.operation,
-            self.runtime,
-            self.runtime.monotonic() if started is None else started,
-            reports,
-            awaits=awaits,
-        )
-
-    @property
-    def report(self) -> Report | None:
-        """Return the report once the run has given up, None before."""
-        return self._run.report
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`."""
-        return self.after(self.policy_verdict(error, verdict_of(error, self._work)), error)
+        return self.failed_as(self.policy_verdict(error, verdict_of(error, self._work)), error)
 
     def policy_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the policy's verdict on an error, which overrules `verdict` unless that is a conflict.
@@ -203,19 +190,16 @@ class CommandRun:
         """
         if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
             return verdict
-        own = self._policy.verdict_of_error(error)
-        if own.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED:
-            return verdict.replace(retry_after=own.retry_after, delay=own.delay, throttled=own.throttled)
-        return own
+        return with_proof(self.plan.verdict_of_error(error), verdict)
 
-    def after(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
+    def failed_as(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
         """Return the seconds to wait after `error` with its `verdict`, None to give up.
 
         `work` replaces the description of the run for this failure.
         """
         work = work or self._work
         text = without_arguments(text_of(error))[:_LONGEST_TEXT]
-        return self._run.after(
+        return self.after(
             verdict,
             error,
             type(error).__qualname__,
@@ -225,29 +209,19 @@ class CommandRun:
             unsafe=work.unsafe or None,
         )
 
-    def succeeded(self) -> None:
-        """Notify the budget and the listener of a success."""
-        self._run.succeeded()
-
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value."""
-        verdict = self._policy.verdict_of_value(value)
+        verdict = self.plan.verdict_of_value(value)
         if verdict is None:
-            self._run.succeeded()
+            self.succeeded()
             return None
-        kind = type(value).__qualname__
-        return self._run.after(
+        return self.after(
             verdict,
             None,
-            kind,
-            f"on_result refused a value of type {kind}",
+            *refusal_of(value),
             repeatable=self._work.repeatable and self._settings.may_repeat,
             unsafe=self._work.unsafe or None,
         )
-
-    def attempt_limit(self) -> float | None:
-        """Return the seconds that the attempt which starts now may take, None without an attempt timeout."""
-        return self._run.attempt_limit()
 
 
 def without_arguments(text: str) -> str:

@@ -146,13 +146,13 @@ class TransactionRun:
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait before the next cycle, None to raise the error."""
         if not self.cycle.failed:
-            return self._run.after(PERMANENT, error)  # the caller's function failed by itself
+            return self._run.failed_as(PERMANENT, error)  # the caller's function failed by itself
         queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued()
         # Before EXEC, only the commands that were sent at once can have taken effect.
         repeatable = self.cycle.harmless and (self.cycle.queued is None or queued.repeatable)
         work = replace(queued, repeatable=repeatable, watched=False)
         verdict = self._run.policy_verdict(error, verdict_of(error, work))
-        return self._run.after(self._of_cycle(verdict), error, work)
+        return self._run.failed_as(self._of_cycle(verdict), error, work)
 
     def _of_cycle(self, verdict: Verdict) -> Verdict:
         """Return the verdict on the whole cycle: after a conflict it may be repeated."""

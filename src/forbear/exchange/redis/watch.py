@@ -19,7 +19,7 @@ from forbear.exchange.redis.verdicts import failure_of, is_watch_error, verdict_
 from forbear.exchange.redis.work import Work
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
-from forbear.run.state import granted
+from forbear.run.state import granted, succeeded
 from forbear.run.switch import is_off
 from forbear.services.redis.errors import BEGIN_AGAIN
 
@@ -119,10 +119,8 @@ class WatchStep:
         if self._policy.checks_values:
             work = replace(self._describe(), repeatable=False)
             (run or self._new_run(self._policy, work)).returned(value)
-        elif run is not None:
-            run.succeeded()
-        elif self._policy.budget is not None:
-            self._policy.budget.put(retried=False)
+        else:
+            succeeded(run, self._policy)
 
     def _failed(self, error: Exception) -> tuple[Exception, float | None]:
         """Return the exception to raise, and the seconds to wait if the caller's loop may begin again instead."""
@@ -133,7 +131,7 @@ class WatchStep:
         earlier = self._take_run()
         if is_watch_error(failure):  # a conflict: another client was quicker
             if self._policy is not None:
-                self._new_run(self._policy, work).after(CONFLICT, failure)
+                self._new_run(self._policy, work).failed_as(CONFLICT, failure)
             return error, None
         verdict = verdict_of(failure, work)
         harmless = verdict.kind is Kind.NOT_EXECUTED or (verdict.kind is Kind.TRANSIENT and work.repeatable)
@@ -145,9 +143,9 @@ class WatchStep:
         if verdict.kind is Kind.PERMANENT and as_in_library:
             return error, None  # a policy for some errors only: no reason to end the caller's loop
         if not harmless or verdict.kind is Kind.PERMANENT:
-            run.after(verdict, failure, work)
+            run.failed_as(verdict, failure, work)
             return failure, None
-        delay = run.after(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
+        delay = run.failed_as(verdict.replace(kind=Kind.NOT_EXECUTED), failure, work)
         return failure, delay
 
     def _take_run(self) -> CommandRun | None:

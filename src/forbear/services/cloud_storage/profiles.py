@@ -6,10 +6,9 @@ from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED, CloudStorage
-from forbear.services.errors import ErrorVerdicts
+from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 
 _TEN_MINUTES = Limits(attempts=None, timeout=600)
-_DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
 _OLD_PAGE = CloudStorage(documented=True, statuses=frozenset({429, *range(500, 600)}))
 _PYTHON_CLIENT = CloudStorage(documented=True, statuses=frozenset({429, 500, 502, 503, 504, 508}))
 
@@ -27,7 +26,7 @@ def documented() -> Policy:
     (except for data sent in a resumable session), every 5xx, socket timeouts and TCP disconnects. Only operations that
     the page calls idempotent are repeated, under the conditions that it names.
     """
-    return _policy(DOCUMENTED, _TEN_MINUTES, _DOCUMENTED_WAITS)
+    return policy_of(DOCUMENTED, _TEN_MINUTES, DOCUMENTED_WAITS)
 
 
 @cache
@@ -40,7 +39,7 @@ def documented_2020() -> Policy:
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
     says no less than a 503, and a request that may have been executed is not repeated blindly after either.
     """
-    return _policy(_OLD_PAGE, Limits(attempts=11, timeout=None), _DOCUMENTED_WAITS)
+    return policy_of(_OLD_PAGE, Limits(attempts=11, timeout=None), DOCUMENTED_WAITS)
 
 
 @cache
@@ -51,7 +50,7 @@ def python_client() -> Policy:
     mention jitter; the client has full jitter.
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=60, jitter="full")
-    return _policy(_PYTHON_CLIENT, Limits(attempts=None, timeout=120), backoff)
+    return policy_of(_PYTHON_CLIENT, Limits(attempts=None, timeout=120), backoff)
 
 
 @cache
@@ -61,7 +60,7 @@ def gsutil() -> Policy:
     gsutil's code caps waits at 32 s and makes 23 attempts on the JSON API. `gsutil_policy` reads the user's own
     settings.
     """
-    return _policy(DOCUMENTED, Limits(attempts=24, timeout=None), gsutil_waits(60))
+    return policy_of(DOCUMENTED, Limits(attempts=24, timeout=None), gsutil_waits(60))
 
 
 def gsutil_waits(maximum: float) -> Exponential:
@@ -86,8 +85,4 @@ def policy() -> Policy:
       the server obeys them on reads only. Use ifMetagenerationMatch, or `CloudStorage(disputed=True)`.
     - Operations that the page does not name (folders, moves, restores) follow the table, instead of being refused.
     """
-    return _policy(RECOMMENDED, _TEN_MINUTES, Exponential(initial=2, multiplier=2, maximum=64, jitter="equal"))
-
-
-def _policy(service: CloudStorage, limits: Limits, backoff: Exponential) -> Policy:
-    return Policy(ErrorVerdicts(service), limits, backoff, repeatable=False, service=service)
+    return policy_of(RECOMMENDED, _TEN_MINUTES, RECOMMENDED_WAITS)

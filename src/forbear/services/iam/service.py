@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from forbear.core import check
-from forbear.core.backoff import Exponential
 from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
 from forbear.core.service import Judgement
@@ -20,7 +19,7 @@ from forbear.grpc.call import Metadata
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import errors
-from forbear.services.errors import ErrorVerdicts
+from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.tables import responses
 from forbear.tables.service import TableService
 
@@ -39,6 +38,7 @@ class Iam(TableService):
 
     retry_not_found: bool
 
+    name = "iam"
     folder = Path(__file__).parent
     files: ClassVar = {"iam": ("v1", "v2", "v3"), "iamcredentials": ("credentials",)}
 
@@ -46,11 +46,6 @@ class Iam(TableService):
         super().__init__(statuses=statuses)
         check.flag("retry_not_found", retry_not_found)
         self._set(retry_not_found=retry_not_found)
-
-    @property
-    def name(self) -> str:
-        """The name in judgements and reports."""
-        return "iam"
 
     def verdict(
         self,
@@ -94,8 +89,7 @@ def documented() -> Policy:
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
     says no less than a 503, and a request that may have been executed is not repeated blindly after either.
     """
-    backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
-    return Policy(ErrorVerdicts(DOCUMENTED), _LIMITS, backoff, repeatable=False, service=DOCUMENTED)
+    return policy_of(DOCUMENTED, _LIMITS, DOCUMENTED_WAITS)
 
 
 @cache
@@ -109,8 +103,7 @@ def policy() -> Policy:
     - 429 is transient: the page warns of quotas, and a quota comes back with time.
     - 408 is transient: the server says that it did not receive the whole request.
     """
-    backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
-    return Policy(ErrorVerdicts(RECOMMENDED), _LIMITS, backoff, repeatable=False, service=RECOMMENDED)
+    return policy_of(RECOMMENDED, _LIMITS, RECOMMENDED_WAITS)
 
 
 _CONDITION = ("title", "description", "expression")

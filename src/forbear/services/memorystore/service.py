@@ -4,10 +4,9 @@ from functools import cache
 from pathlib import Path
 from typing import ClassVar
 
-from forbear.core.backoff import Exponential
 from forbear.core.decide import Limits
 from forbear.policy import Policy
-from forbear.services.errors import ErrorVerdicts
+from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
 from forbear.tables.service import TableService
 
 DOCUMENTED_STATUSES = frozenset({429, *range(500, 600)})
@@ -19,13 +18,9 @@ class Memorystore(TableService):
 
     __slots__ = ()
 
+    name = "memorystore"
     folder = Path(__file__).parent
     files: ClassVar = {"redis": ("redis",), "memorystore": ("valkey",)}
-
-    @property
-    def name(self) -> str:
-        """The name in judgements and reports."""
-        return "memorystore"
 
 
 RECOMMENDED = Memorystore()
@@ -43,9 +38,7 @@ def documented() -> Policy:
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
     says no less than a 503, and a request that may have been executed is not repeated blindly after either.
     """
-    backoff = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
-    limits = Limits(attempts=11, timeout=None)
-    return Policy(ErrorVerdicts(DOCUMENTED), limits, backoff, repeatable=False, service=DOCUMENTED)
+    return policy_of(DOCUMENTED, Limits(attempts=11, timeout=None), DOCUMENTED_WAITS)
 
 
 @cache
@@ -61,6 +54,4 @@ def policy() -> Policy:
     - 501, 505 and other rare 5xx are permanent: a retry does not make the server able.
     - 408 is transient: the server did not receive the whole request.
     """
-    backoff = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
-    limits = Limits(attempts=11, timeout=300)
-    return Policy(ErrorVerdicts(RECOMMENDED), limits, backoff, repeatable=False, service=RECOMMENDED)
+    return policy_of(RECOMMENDED, Limits(attempts=11, timeout=300), RECOMMENDED_WAITS)

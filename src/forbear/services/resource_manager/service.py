@@ -16,13 +16,9 @@ class ResourceManager(TableService):
 
     __slots__ = ()
 
+    name = "resource_manager"
     folder = Path(__file__).parent
     files: ClassVar = {"cloudresourcemanager": ("projects",)}
-
-    @property
-    def name(self) -> str:
-        """The name in judgements and reports."""
-        return "resource_manager"
 
 
 RECOMMENDED = ResourceManager()

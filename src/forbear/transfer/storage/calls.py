@@ -11,7 +11,7 @@ from forbear.exchange.http.send import Body as HttpBody
 from forbear.exchange.http.send import Fixed, Send
 from forbear.policy import Policy
 from forbear.run.runtime import current
-from forbear.run.state import Run, granted
+from forbear.run.state import Run, granted, succeeded
 from forbear.run.switch import is_off
 from forbear.transfer.errors import Stalled
 from forbear.transfer.storage.bodies import Deadline, RequestBody, read_whole
@@ -122,10 +122,7 @@ class Retries:
     def progressed(self) -> None:
         """Reset the retries: the next failure counts as the first one. The policy's budget gets its deposit."""
         run, self._run = self._run, None
-        if run is not None:
-            run.succeeded()
-        elif self._policy.budget is not None:
-            self._policy.budget.put(retried=False)
+        succeeded(run, self._policy)
 
     async def after(self, error: Exception, verdict: Verdict) -> None:
         """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
