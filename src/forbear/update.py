@@ -3,11 +3,11 @@
 The caller says which errors are conflicts, and how to recognize an own write.
 """
 
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 
 from forbear.core.decide import Limits, Reason, Stop
-from forbear.core.report import text_of
-from forbear.core.verdict import PERMANENT, TRANSIENT, Kind
+from forbear.core.report import Report, text_of
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.nesting import inner_report
@@ -16,11 +16,7 @@ from forbear.run.state import Run, granted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
     from typing import Any, TypeVar
-
-    from forbear.core.report import Report
-    from forbear.core.verdict import Verdict
 
     V = TypeVar("V")
 

@@ -5,12 +5,11 @@ from enum import Enum
 from forbear.core import check
 from forbear.core.check import INFINITY, LARGEST
 from forbear.core.record import Record
-from forbear.core.verdict import Kind
+from forbear.core.verdict import Kind, Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.core.backoff import Backoff
-    from forbear.core.verdict import Verdict
 
 
 _NOT_EXECUTED, _PERMANENT, _CONFLICT = Kind.NOT_EXECUTED, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12

@@ -1,8 +1,6 @@
 """Lazy exports: a package that loads the module of a public name when the name is first used."""
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping
 
 
 def exports(

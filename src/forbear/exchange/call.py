@@ -4,17 +4,12 @@ The loop that repeats the call passes the call's judgement after each failure; t
 """
 
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import reports_made, text_of
-from forbear.core.verdict import Kind
+from forbear.core.report import Report, reports_made, text_of
+from forbear.core.service import Judgement
+from forbear.core.verdict import Kind, Verdict
+from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, succeeded
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from forbear.core.report import Report
-    from forbear.core.service import Judgement
-    from forbear.core.verdict import Verdict
-    from forbear.policy import Policy
 
 
 class Start:
@@ -37,21 +32,21 @@ class RetriedCall:
 
     __slots__ = ("_policy", "_run", "_start")
 
-    def __init__(self, policy: "Policy", start: "Start") -> None:
+    def __init__(self, policy: Policy, start: Start) -> None:
         self._policy = policy
         self._start = start
         self._run: Run | None = None
 
     @property
-    def report(self) -> "Report | None":
+    def report(self) -> Report | None:
         """The report, once the call was given up."""
         return None if self._run is None else self._run.report
 
     def failed(
         self,
         error: Exception,
-        verdict: "Verdict",
-        judgement: "Judgement",
+        verdict: Verdict,
+        judgement: Judgement,
         code: int | None = None,
         stuck: str | None = None,
     ) -> float | None:
@@ -94,14 +89,14 @@ class RetriedCall:
         await self._start.runtime.asleep(delay)
 
 
-def with_proof(ruled: "Verdict", verdict: "Verdict") -> "Verdict":
-    """Return the verdict `ruled` by a policy; if it is transient, a proof in `verdict` that nothing was executed stays."""
+def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:
+    """Return `ruled`, a policy's verdict; if it is transient, a proof in `verdict` of no execution stays."""
     proven = ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED
     return ruled.replace(kind=Kind.NOT_EXECUTED) if proven else ruled
 
 
-def why_not(judgement: "Judgement", unknown: str) -> str:
-    """Return why an operation may not be executed twice, with the cure; `unknown` is the name of an unknown one."""
+def why_not(judgement: Judgement, unknown: str) -> str:
+    """Return why an operation may not be executed twice, with the cure; `unknown` names an unknown operation."""
     if judgement.refused is not None:
         return judgement.refused
     name = judgement.operation or unknown

@@ -1,15 +1,12 @@
 """A gRPC call as a service sees it, and the contract of a service that judges RPCs."""
 
-from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 from forbear.core.check import is_mapping
 from forbear.core.record import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-    from typing import Protocol, TypeGuard
-
     from forbear.core.service import Judgement, Service
     from forbear.core.verdict import Verdict
 

@@ -3,9 +3,7 @@
 A precondition counts only in a form that the server must understand and enforce; a doubtful one does not count.
 """
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
+from collections.abc import Mapping
 
 MAX_BODY = 1024 * 1024
 """The largest body that is searched, in bytes; no policy or key resource comes near it."""
@@ -60,13 +58,13 @@ def is_uuid(text: str) -> bool:
     )
 
 
-def has_tag(headers: "Mapping[str, str]", name: str = "if-match") -> bool:
+def has_tag(headers: Mapping[str, str], name: str = "if-match") -> bool:
     """Return whether the header `name` has entity tags; one with `*`, which matches any version, does not count."""
     tags = headers.get(name, "")
     return bool(tags.strip(" \t,")) and "*" not in tags
 
 
-def has_strong_tag(headers: "Mapping[str, str]", name: str = "if-match") -> bool:
+def has_strong_tag(headers: Mapping[str, str], name: str = "if-match") -> bool:
     """Return whether the header `name` lists strong entity tags (RFC 9110 §8.8.3) and nothing else."""
     return all(is_strong(tag.strip(" \t")) for tag in headers.get(name, "").split(","))
 

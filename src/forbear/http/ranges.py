@@ -5,14 +5,11 @@ its generation (Cloud Storage). Both have the same content coding. The second be
 Bytes are counted as they are on the wire, before any Content-Encoding is undone.
 """
 
+from collections.abc import Mapping
+
 from forbear.core.record import Record
 from forbear.http.preconditions import is_strong
 from forbear.http.status import reason
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _ALIASES = {"x-gzip": "gzip", "x-compress": "compress"}
 """Other names of content codings (RFC 9110 §8.4.1)."""
@@ -106,7 +103,7 @@ class DownloadRange(Record):
         return self.etag is not None and not self.encoding
 
 
-def download_range(method: str, status: int, headers: "Mapping[str, str]", range_header: str = "") -> DownloadRange:
+def download_range(method: str, status: int, headers: Mapping[str, str], range_header: str = "") -> DownloadRange:
     """Return the range of bytes that a download's first response has, so that the download can be continued.
 
     `headers` has lower-case names; `range_header` is the request's own Range. Raises Unresumable with the reason if the
@@ -129,13 +126,13 @@ def download_range(method: str, status: int, headers: "Mapping[str, str]", range
     return DownloadRange(first, last, total, strong, generation, encoding)
 
 
-def coding(headers: "Mapping[str, str]") -> str:
+def coding(headers: Mapping[str, str]) -> str:
     """Return the content codings of a response, in order and comma-separated; "" for none or `identity`."""
     codings = (name.strip().lower() for name in headers.get("content-encoding", "").split(","))
     return ", ".join(_ALIASES.get(name, name) for name in codings if name not in ("", "identity"))
 
 
-def is_pinned(status: int, headers: "Mapping[str, str]") -> bool:
+def is_pinned(status: int, headers: Mapping[str, str]) -> bool:
     """Return whether a response's headers pin its bytes: any response that passes `verify_again` has the same ones.
 
     The headers of a coded response do not: a server that compresses while it sends may yield other bytes each time,
@@ -151,7 +148,7 @@ def is_pinned(status: int, headers: "Mapping[str, str]") -> bool:
 
 
 def verify(
-    expected: DownloadRange, received: int, status: int, headers: "Mapping[str, str]", *, named: bool = False
+    expected: DownloadRange, received: int, status: int, headers: Mapping[str, str], *, named: bool = False
 ) -> int:
     """Check that a response continues `expected` exactly after `received` bytes; return the total after it.
 
@@ -181,7 +178,7 @@ def verify(
 
 
 def verify_again(
-    first: "tuple[int, Mapping[str, str]]", second: "tuple[int, Mapping[str, str]]", range_header: str = ""
+    first: tuple[int, Mapping[str, str]], second: tuple[int, Mapping[str, str]], range_header: str = ""
 ) -> int | None:
     """Check that the `second` response to a request has the same bytes as the `first`; return their number.
 
@@ -206,7 +203,7 @@ def verify_again(
     return other if length is None else length
 
 
-def _verify_end(expected: DownloadRange, received: int, headers: "Mapping[str, str]", *, named: bool) -> int:
+def _verify_end(expected: DownloadRange, received: int, headers: Mapping[str, str], *, named: bool) -> int:
     """Check that a 416 says that nothing follows the `received` bytes, and return their number."""
     actual = parse(headers.get("content-range", ""))
     if actual is None or actual.first is not None or actual.total != expected.first + received:
@@ -216,7 +213,7 @@ def _verify_end(expected: DownloadRange, received: int, headers: "Mapping[str, s
     return received
 
 
-def _is_same(expected: DownloadRange, headers: "Mapping[str, str]") -> bool:
+def _is_same(expected: DownloadRange, headers: Mapping[str, str]) -> bool:
     """Return whether a response names the expected object; raises Unresumable if it names another."""
     etag, generation = headers.get("etag"), headers.get("x-goog-generation")
     if expected.etag is not None and etag not in (None, expected.etag):
@@ -228,13 +225,13 @@ def _is_same(expected: DownloadRange, headers: "Mapping[str, str]") -> bool:
     )
 
 
-def _names(headers: "Mapping[str, str]") -> tuple[str | None, str | None]:
+def _names(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
     """Return the strong ETag and the generation of a response, None for each that is missing."""
     etag = headers.get("etag", "")
     return etag if is_strong(etag) else None, headers.get("x-goog-generation") or None
 
 
-def _extent(status: int, headers: "Mapping[str, str]", range_header: str) -> tuple[int, int | None, int | None]:
+def _extent(status: int, headers: Mapping[str, str], range_header: str) -> tuple[int, int | None, int | None]:
     """Return the first and the last byte of a response, and the size of its object; None for what is unknown."""
     if status == 200 and "content-range" not in headers:
         total = _length(headers)
@@ -249,7 +246,7 @@ def _extent(status: int, headers: "Mapping[str, str]", range_header: str) -> tup
     return span.first, span.last, span.total
 
 
-def _is_part(headers: "Mapping[str, str]") -> bool:
+def _is_part(headers: Mapping[str, str]) -> bool:
     """Return whether the Content-Range of a 200, to which RFC 9110 gives no meaning, agrees with its length."""
     span = parse(headers.get("content-range", ""))
     if span is None or span.first is None or span.last is None:
@@ -280,7 +277,7 @@ def _is_same_span(one: str, other: str) -> bool:
     return (first.first, first.last) == (second.first, second.last) and len(totals) < 2
 
 
-def _length(headers: "Mapping[str, str]") -> int | None:
+def _length(headers: Mapping[str, str]) -> int | None:
     """Return the Content-Length of a response, None without one."""
     return None if "transfer-encoding" in headers else number(headers.get("content-length", ""))
 

@@ -1,10 +1,8 @@
 """Judge an HTTP response by its status, and parse its Retry-After header (RFC 9110 §10.2.3)."""
 
-from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from collections.abc import Container, Mapping
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Container, Mapping
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 
 TRANSIENT_STATUSES = frozenset({408, 429, 500, 502, 503, 504})
 """Statuses of errors that may go away: nearly all shipped clients retry these."""
@@ -23,8 +21,8 @@ _MOST = 16
 
 def verdict(
     status: int,
-    headers: "Mapping[str, str]",
-    transient: "Container[int]" = TRANSIENT_STATUSES,
+    headers: Mapping[str, str],
+    transient: Container[int] = TRANSIENT_STATUSES,
     now: float | None = None,
 ) -> Verdict | None:
     """Return the verdict on a response, None if it is no error (a status below 400).
@@ -44,7 +42,7 @@ def verdict(
     return Verdict(Kind.TRANSIENT, retry_after=seconds, throttled=throttled)
 
 
-def retry_after(headers: "Mapping[str, str]", now: float | None = None) -> float | None:
+def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
     """Return the seconds that a response's Retry-After asks to wait, None without one; `now` as for `verdict`."""
     value = headers.get("retry-after")
     return None if value is None else parse_retry_after(value, headers.get("date"), now)

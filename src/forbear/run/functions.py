@@ -1,12 +1,11 @@
 """Recognize async and generator functions, coroutines, and names of functions, without importing inspect."""
 
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from functools import partial, update_wrapper
 from types import FunctionType, MethodType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, NoReturn
 
 _COROUTINE, _GENERATOR, _ASYNC_GENERATOR = 0x80, 0x20, 0x200  # CO_COROUTINE, CO_GENERATOR, CO_ASYNC_GENERATOR

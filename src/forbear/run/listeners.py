@@ -1,7 +1,7 @@
 """Notify listeners of events: the listener of a run's policy, and those of the whole process."""
 
-from collections.abc import Coroutine
-from contextvars import ContextVar
+from collections.abc import Callable, Coroutine
+from contextvars import ContextVar, Token
 
 from forbear.core.redact import redact
 from forbear.core.report import text_of
@@ -9,8 +9,6 @@ from forbear.run.functions import name_of, refuse_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from contextvars import Token
     from types import TracebackType
 
     from forbear.core.events import Event

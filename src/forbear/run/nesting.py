@@ -8,14 +8,13 @@ was made in the same thread or task, or if the error reached the attempt through
 from contextvars import ContextVar
 
 from forbear.core.decide import Reason
-from forbear.core.report import carried, cause_of, context_of, traceback_of
+from forbear.core.report import Report, carried, cause_of, context_of, traceback_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
     from typing import Protocol
 
-    from forbear.core.report import Report
     from forbear.run.runtime import Runtime
 
     Entry = tuple[int, int, int]

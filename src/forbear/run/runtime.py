@@ -5,7 +5,7 @@ Everything else reads the time and waits through a runtime, so that virtual time
 
 import sys
 import time
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 from functools import cached_property
 
 from forbear.core import check
@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from asyncio import Timeout
     from collections.abc import Awaitable, Callable
     from contextlib import AbstractAsyncContextManager
-    from contextvars import Token
     from types import TracebackType
     from typing import SupportsIndex
 

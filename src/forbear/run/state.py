@@ -7,13 +7,13 @@ events, then the loop's wait.
 from functools import partial
 from sys import intern
 
-from forbear.core.decide import Reason, Stop, decide
-from forbear.core.events import Failed, GaveUp, Recovered, Scheduled
+from forbear.core.decide import Limits, Reason, Stop, decide
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt, Report, attach, reports_made, text_of
-from forbear.core.verdict import TRANSIENT, Kind
+from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.nesting import RunOrigin, ended_within, gave_up
-from forbear.run.runtime import AttemptTimeout
+from forbear.run.runtime import AttemptTimeout, Runtime
 from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False
@@ -22,11 +22,7 @@ if TYPE_CHECKING:
     from typing import Protocol, Self
 
     from forbear.core.backoff import Backoff
-    from forbear.core.decide import Limits
-    from forbear.core.events import Event
-    from forbear.core.verdict import Verdict
     from forbear.run.budget import Budget
-    from forbear.run.runtime import Runtime
 
     Failure = tuple[Verdict, Exception | None, str, str, float]
     """A failed attempt: its verdict, its error if there is one, its name, its text and the seconds elapsed by then."""

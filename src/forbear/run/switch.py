@@ -1,11 +1,10 @@
 """Turn retries off, for the process (also by FORBEAR_DISABLED=1) or for a block: each run is then a single attempt."""
 
 import os
-from contextvars import ContextVar
+from contextvars import ContextVar, Token
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from contextvars import Token
     from types import TracebackType
 
 _off_here: ContextVar[bool] = ContextVar("forbear_off", default=False)

@@ -4,19 +4,15 @@ import os
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict
-from typing import TYPE_CHECKING
 
 from rich.console import Console, Group
 from rich.live import Live
 from rich.text import Text
 
-from forbear.cli.demo.checker import Score
+from forbear.cli.demo.checker import Score, Tally
 from forbear.cli.demo.storage import Snapshot
+from forbear.cli.demo.upload import UploadResult
 from forbear.cli.output import columns, console, show_table, tell
-
-if TYPE_CHECKING:
-    from forbear.cli.demo.checker import Tally
-    from forbear.cli.demo.upload import UploadResult
 
 _BAD = ("lost", "duplicated", "corrupted", "too many")
 _BARS = "▁▂▃▄▅▆▇█"
@@ -105,7 +101,7 @@ def show_storage(scores: Mapping[str, Score], seed: int) -> None:
     _say(f"{_failures(ours)}\n")
 
 
-def show_grants(tallies: "Mapping[str, Tally]", seed: int) -> None:
+def show_grants(tallies: Mapping[str, Tally], seed: int) -> None:
     """Print the results of the IAM part."""
     _tallies("IAM", tallies)
     none, naive, ours = (tallies[name] for name in ("none", "naive", "forbear"))
@@ -116,7 +112,7 @@ def show_grants(tallies: "Mapping[str, Tally]", seed: int) -> None:
     _conclude(ours, "forbear.update reads the policy again and looks for its member: each member is there once", seed)
 
 
-def show_counters(tallies: "Mapping[str, Tally]", seed: int) -> None:
+def show_counters(tallies: Mapping[str, Tally], seed: int) -> None:
     """Print the results of the Redis part."""
     _tallies("Redis", tallies)
     naive, ours = tallies["naive"], tallies["forbear"]
@@ -127,7 +123,7 @@ def show_counters(tallies: "Mapping[str, Tally]", seed: int) -> None:
     _conclude(ours, "forbear.update stores a token with each change and looks for it: the counters are right", seed)
 
 
-def show_upload(upload: "UploadResult", seed: int) -> None:
+def show_upload(upload: UploadResult, seed: int) -> None:
     """Print the results of the upload part."""
     table = columns("Upload", "bytes")
     table.columns[1].justify = "right"
@@ -169,12 +165,12 @@ def _colored(finding: str, count: int) -> str:
     return f"[bold red]{count}[/]" if count else "[green]0[/]"
 
 
-def _tallies(title: str, tallies: "Mapping[str, Tally]") -> None:
+def _tallies(title: str, tallies: Mapping[str, Tally]) -> None:
     rows = {name: asdict(tally) for name, tally in tallies.items()}
     _table(title, {name: {word.replace("_", " "): count for word, count in row.items()} for name, row in rows.items()})
 
 
-def _conclude(ours: "Tally", success: str, seed: int) -> None:
+def _conclude(ours: Tally, success: str, seed: int) -> None:
     if not ours.is_clean:
         _say_bug(seed)
     elif ours.counted == ours.requested:

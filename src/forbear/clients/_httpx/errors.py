@@ -39,7 +39,7 @@ class HttpxLibrary:
         self.RequestBody: Any = type("RequestBody", (_RequestBody, module.SyncByteStream), {})
         slots = {"__slots__": ()}
         self.ResponseBody: Any = type("ResponseBody", (Reader, module.SyncByteStream), slots)
-        self.AsyncRequestBody: Any = type("AsyncRequestBody", (_AsyncRequestBody, module.AsyncByteStream), {})
+        self.AsyncRequestBody: Any = type("AsyncRequestBody", (_RequestBody, module.AsyncByteStream), {})
         self.AsyncResponseBody: Any = type("AsyncResponseBody", (AsyncReader, module.AsyncByteStream), slots)
 
     def verdict(self, error: Exception) -> Verdict:
@@ -68,16 +68,7 @@ class _RequestBody:
     def __iter__(self) -> Any:
         return self._chunks(self._skip)
 
-
-class _AsyncRequestBody:
-    """The stream of a request that is sent again, for async clients."""
-
-    def __init__(self, chunks: Callable[[int], Any], skip: int) -> None:
-        self._chunks = chunks
-        self._skip = skip
-
-    def __aiter__(self) -> Any:
-        return self._chunks(self._skip)
+    __aiter__ = __iter__  # where `chunks` returns an async iterator
 
 
 def _causes(error: object) -> Iterator[BaseException]:

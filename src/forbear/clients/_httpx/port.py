@@ -9,7 +9,7 @@ from forbear.core.verdict import Verdict
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.responses import FirstResult
-from forbear.exchange.http.send import WHOLE_BODY, AsyncOnce, Body, Fixed, Rendered, Send, streamed
+from forbear.exchange.http.send import AsyncOnce, Body, Fixed, Rendered, Send, streamed
 from forbear.http.bodies import position
 
 
@@ -70,13 +70,7 @@ class _Port(HttpCall):
         varied = self._library.Request(
             request.method, url, headers=request.headers, stream=stream, extensions=extensions
         )
-        if self._token is not None:
-            varied.headers[self._token[0]] = self._token[1]
-        if send.skip != 0:
-            for name in WHOLE_BODY:
-                varied.headers.pop(name, None)
-        if send.headers:
-            varied.headers.update(send.headers)
+        self._adjust(varied.headers, send)
         return varied
 
 

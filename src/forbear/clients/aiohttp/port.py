@@ -23,7 +23,7 @@ from forbear.exchange.http.adrive import AsyncReader
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.responses import FirstResult
-from forbear.exchange.http.send import WHOLE_BODY, AsyncOnce, Body, Send
+from forbear.exchange.http.send import AsyncOnce, Body, Send
 from forbear.http.ranges import coding
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
@@ -203,12 +203,7 @@ class AiohttpPort(HttpCall):
         elif isinstance(body, Reusable):
             request._body = body.in_turn
         headers = self._caller_headers.copy()
-        if self._token is not None:
-            headers[self._token[0]] = self._token[1]
-        if send.skip != 0:
-            for name in WHOLE_BODY:
-                headers.popall(name, None)
-        headers.update(send.headers)
+        self._adjust(headers, send)
         request.headers = headers
         request.chunked = self._chunked if send.skip == 0 else None
         if request._continue is not None:  # the previous attempt's was answered, or cancelled with that attempt

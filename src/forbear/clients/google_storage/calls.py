@@ -16,7 +16,7 @@ from requests.structures import CaseInsensitiveDict
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety, Verdict
-from forbear.exchange.http.send import WHOLE_BODY, Send
+from forbear.exchange.http.send import Send
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.request import Request
 from forbear.services import errors
@@ -134,13 +134,10 @@ class Sending:
     def _send(self, send: Send) -> Any:
         names = self._names
         headers: CaseInsensitiveDict[Any] = CaseInsensitiveDict(names["headers"])
-        headers.update(send.headers)
+        send.adjust(headers)
         headers.pop("content-length", None)  # the session of requests counts it
         if send.skip is None:
             headers.pop(_HASH, None)
-        if send.skip != 0:
-            for name in WHOLE_BODY:
-                headers.pop(name, None)
         body = b"" if send.skip is None else names["payload"][send.skip :]
         return names["transport"].request(
             names["method"], names["url"], data=body, headers=headers, timeout=names["timeout"]

@@ -14,7 +14,7 @@ from forbear.clients.requests.response import pieces, settled
 from forbear.core.verdict import Verdict
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
-from forbear.exchange.http.send import WHOLE_BODY, Body, Fixed, Once, Seekable, Send, streamed
+from forbear.exchange.http.send import Body, Fixed, Once, Seekable, Send, streamed
 
 Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
@@ -136,10 +136,5 @@ class RequestsPort(HttpCall):
         if send.query:
             parts = urlsplit(str(varied.url))
             varied.url = parts._replace(query="&".join(filter(None, (parts.query, send.query)))).geturl()
-        if self._token is not None:
-            varied.headers[self._token[0]] = self._token[1]
-        if send.skip != 0:
-            for name in WHOLE_BODY:
-                varied.headers.pop(name, None)
-        varied.headers.update(send.headers)
+        self._adjust(varied.headers, send)
         return varied  # type: ignore[no-any-return]

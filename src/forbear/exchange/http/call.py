@@ -1,7 +1,7 @@
 """One request of an HTTP adapter: its options, its start, and its exchange once an attempt has failed."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
 from functools import partial
 from typing import Any, ClassVar
 
@@ -10,7 +10,7 @@ from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import is_read_at_once, needs_reader
-from forbear.exchange.http.send import Body, Fixed
+from forbear.exchange.http.send import Body, Fixed, Send
 from forbear.http.request import Request
 
 
@@ -83,6 +83,12 @@ class HttpCall(ABC):
         """Return the headers of a response; names are found in any case."""
         headers: Mapping[str, str] = response.headers
         return headers
+
+    def _adjust(self, headers: MutableMapping[str, str], send: Send) -> None:
+        """Change the caller's headers into those of `send`, with the token of the request if it has one."""
+        if self._token is not None:
+            headers[self._token[0]] = self._token[1]
+        send.adjust(headers)
 
     def _open(self) -> Exchange:
         """Return the exchange of the request, and set its body and its token.

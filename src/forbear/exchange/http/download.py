@@ -9,7 +9,7 @@ from hashlib import sha256
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.report import text_of
-from forbear.core.verdict import TRANSIENT, Kind
+from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.exchange.http.options import is_signed
 from forbear.exchange.http.send import ORIGINAL, Send
 from forbear.http import preconditions, ranges
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from hashlib import _Hash
 
-    from forbear.core.verdict import Verdict
     from forbear.exchange.http.exchange import Exchange
 
 

@@ -1,26 +1,23 @@
 """The state of one HTTP request: after each failed attempt it decides whether, when and what to send next."""
 
+from collections.abc import Callable, Mapping
+
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
-from forbear.core.report import attach, text_of
+from forbear.core.report import Report, attach, text_of
+from forbear.core.service import Judgement
 from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import why_not, with_proof
-from forbear.exchange.http.send import ORIGINAL
+from forbear.exchange.call import Start, why_not, with_proof
+from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
-from forbear.http.request import method_label
+from forbear.http.request import Request, method_label
 from forbear.http.status import reason, retry_after
+from forbear.policy import Policy
 from forbear.run.state import Run, succeeded
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
-
-    from forbear.core.report import Report
-    from forbear.core.service import Judgement
-    from forbear.exchange.call import Start
-    from forbear.exchange.http.send import Body
-    from forbear.http.request import HttpService, Request
-    from forbear.policy import Policy
+    from forbear.http.request import HttpService
 
 
 def begun(verdict: Verdict) -> Verdict:
@@ -48,11 +45,11 @@ class Exchange:
 
     def __init__(
         self,
-        policy: "Policy",
+        policy: Policy,
         service: "HttpService",
-        describe: "Callable[[], Request]",
-        body: "Body",
-        start: "Start",
+        describe: Callable[[], Request],
+        body: Body,
+        start: Start,
         *,
         keyed: bool = False,
     ) -> None:
@@ -72,7 +69,7 @@ class Exchange:
         self._session: ChunkSession | None = None  # the session of a chunk that must not be sent again blindly
 
     @property
-    def report(self) -> "Report | None":
+    def report(self) -> Report | None:
         """The report, once the request was given up."""
         return None if self._run is None else self._run.report
 
@@ -92,7 +89,7 @@ class Exchange:
             return verdict
         return with_proof(self.policy.verdict_of_error(error), verdict)
 
-    def answered(self, status: int, headers: "Mapping[str, str]", response: object) -> float | None:
+    def answered(self, status: int, headers: Mapping[str, str], response: object) -> float | None:
         """Return the seconds to wait after a response, None to return it; `on_result` gets the client's `response`."""
         policy = self.policy
         verdict = None
@@ -145,14 +142,14 @@ class Exchange:
         return limit if timeout is None else min(limit, timeout)
 
     @property
-    def request(self) -> "Request":
+    def request(self) -> Request:
         """The caller's request, reduced to what decides its safety."""
         if self._request is None:
             self._request = self._describe()
         return self._request
 
     @property
-    def judgement(self) -> "Judgement":
+    def judgement(self) -> Judgement:
         """The safety of the request, as its service judges it."""
         if self._judgement is None:
             self._judgement = self.service.classify(self.request)

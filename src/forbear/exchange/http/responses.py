@@ -4,15 +4,11 @@ An error that ends the body of a write, or of a response that was given up on, m
 around the client would take it for a failed attempt and send the write again.
 """
 
+from collections.abc import Mapping
 from typing import Generic, TypeVar, cast
 
 from forbear.http.ranges import number
 from forbear.http.request import READS
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 _CONTINUED = ("GET", "HEAD")
 WHOLE_OR_PART = (200, 206)
@@ -27,7 +23,7 @@ def is_bodiless(method: str, status: int) -> bool:
     return method == "HEAD" or status < 200 or status in (204, 304)
 
 
-def is_read_at_once(method: str, status: int, headers: "Mapping[str, str]") -> bool:
+def is_read_at_once(method: str, status: int, headers: Mapping[str, str]) -> bool:
     """Return whether a response is a short success of a write.
 
     If such a body breaks, it breaks before the caller gets the response. The body of a read is continued instead. Names
@@ -44,7 +40,7 @@ def is_continued(method: str, status: int) -> bool:
     return method == "GET" and status in WHOLE_OR_PART
 
 
-def needs_reader(method: str, status: int, headers: "Mapping[str, str]", *, given_up: bool) -> bool:
+def needs_reader(method: str, status: int, headers: Mapping[str, str], *, given_up: bool) -> bool:
     """Return whether the caller must read the body of a response through a Reader."""
     if is_bodiless(method, status):
         return False

@@ -4,14 +4,14 @@ Every attempt sends the whole body from its start, or raises. A second half is n
 session that has the first.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
 from typing import Protocol, Self
 
 from forbear.core.record import Record
 from forbear.http.bodies import AsyncReplay, Replay, position, rewind
 
-WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "digest")
-"""Headers (lower case) that describe the whole body: an adapter drops them when it sends only a part."""
+_WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "digest")
+"""Headers (lower case) that describe the whole body, and are left out where only a part of it is sent."""
 
 
 class Send(Record):
@@ -33,6 +33,14 @@ class Send(Record):
     def is_original(self) -> bool:
         """True if nothing is varied."""
         return self is ORIGINAL
+
+    def adjust(self, headers: MutableMapping[str, str]) -> None:
+        """Change the headers of the caller's request, whose names are found in any case, into those of this one."""
+        if self.skip != 0:
+            for name in _WHOLE_BODY:
+                if name in headers:
+                    del headers[name]  # all of them, where a header may be there more than once
+        headers.update(self.headers)
 
 
 ORIGINAL = Send()
