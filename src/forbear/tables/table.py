@@ -17,15 +17,18 @@ path, RPC, command). An empty cell means "none"; in `documented` it means that t
 """
 
 import csv
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 from forbear.core.service import TableEntry
 from forbear.core.verdict import Safety
 from forbear.tables.conditions import Alternatives, compiled, compiled_fields, parse
 
 COLUMNS = ("id", "safety", "safe_if", "disputed_if", "documented", "maybe_done", "source", "effect", "note")
+
+_R = TypeVar("_R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,26 +64,35 @@ def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> 
 
     Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
     """
+    return read_rows(path, (*COLUMNS, *where, *optional), lambda line: _row(line, where, optional))
+
+
+def read_rows(path: Path, columns: Sequence[str], make: Callable[[Mapping[str, str]], _R]) -> tuple[_R, ...]:
+    """Return the rows of a CSV file as `make` makes them; the first of its `columns` has a row's name.
+
+    Raises ValueError for other columns, a row with too many values, a name that stands twice, and what `make` refuses,
+    with the file, the line and the name.
+    """
+    key = columns[0]
     with path.open(encoding="utf-8", newline="") as file:
         reader = csv.DictReader(file, restval="", restkey="surplus")
-        expected = {*COLUMNS, *where, *optional}
-        if set(reader.fieldnames or ()) != expected:
-            raise ValueError(f"{path.name}: columns must be {sorted(expected)}, got {sorted(reader.fieldnames or ())}")
-        rows: dict[str, Row] = {}
+        if set(reader.fieldnames or ()) != set(columns):
+            raise ValueError(f"{path.name}: columns must be {sorted(columns)}, got {sorted(reader.fieldnames or ())}")
+        rows: dict[str, _R] = {}
         for line in reader:
             try:
-                row = _row(line, where, optional)
-                if row.id in rows:
-                    raise ValueError("`id` must be unique")
+                if "surplus" in line:
+                    raise ValueError(f"a row must have one value a column, got {line['surplus']!r} beyond the last one")
+                row = make(line)
+                if line[key] in rows:
+                    raise ValueError(f"`{key}` must be unique")
             except ValueError as error:
-                raise ValueError(f"{path.name}, line {reader.line_num} ({line['id']}): {error}") from None
-            rows[row.id] = row
+                raise ValueError(f"{path.name}, line {reader.line_num} ({line[key]}): {error}") from None
+            rows[line[key]] = row
     return tuple(rows.values())
 
 
 def _row(line: Mapping[str, str], where: tuple[str, ...], optional: tuple[str, ...]) -> Row:
-    if "surplus" in line:
-        raise ValueError(f"a row must have one value a column, got {line['surplus']!r} beyond the last one")
     for column in ("id", "source", "effect", *where):
         if not line[column]:
             raise ValueError(f"`{column}` must not be empty")

@@ -4,7 +4,7 @@ The APIs are those of accounts, keys, roles and pools (v1), deny policies (v2), 
 `setIamPolicy` of other APIs (projects, buckets, topics) belongs to their services.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, ClassVar
@@ -132,16 +132,12 @@ def has_member(role: str, member: str, condition: Mapping[str, str] | None = Non
 
     def granted(policy: object) -> bool:
         return any(
-            (_get(binding, "role"), _plain(_get(binding, "condition"))) == wanted and member in _members(binding)
+            (_get(binding, "role"), _plain(_get(binding, "condition"))) == wanted
+            and member in (_get(binding, "members") or ())
             for binding in _get(policy, "bindings") or ()
         )
 
     return granted
-
-
-def _members(binding: object) -> Iterable[str]:
-    members: Iterable[str] = _get(binding, "members") or ()
-    return members
 
 
 def _plain(condition: Any) -> tuple[str, ...]:

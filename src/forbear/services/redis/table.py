@@ -18,7 +18,6 @@
 - `note`: anything else worth knowing.
 """
 
-import csv
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from typing import Any, Literal
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.services.redis.arguments import RULES
+from forbear.tables.table import read_rows
 
 NAME = "redis"
 
@@ -134,25 +134,10 @@ def load(path: Path) -> tuple[CommandRow, ...]:
 
     Raises ValueError for a table that breaks the schema, with the file, the line and the command.
     """
-    with path.open(encoding="utf-8", newline="") as file:
-        reader = csv.DictReader(file, restval="", restkey="surplus")
-        if tuple(reader.fieldnames or ()) != COLUMNS:
-            raise ValueError(f"{path.name}: columns must be {list(COLUMNS)}, got {reader.fieldnames}")
-        rows: dict[str, CommandRow] = {}
-        for line in reader:
-            try:
-                row = _row(line)
-                if row.command in rows:
-                    raise ValueError("`command` must be unique")
-            except ValueError as error:
-                raise ValueError(f"{path.name}, line {reader.line_num} ({line['command']}): {error}") from None
-            rows[row.command] = row
-    return tuple(rows.values())
+    return read_rows(path, COLUMNS, _row)
 
 
 def _row(line: Mapping[str, str]) -> CommandRow:
-    if "surplus" in line:
-        raise ValueError(f"a row must have one value a column, got {line['surplus']!r} beyond the last one")
     for column, values in _VALUES.items():
         if line[column] not in values:
             raise ValueError(f"`{column}` must be one of {sorted(values)}, got {line[column]!r}")
