@@ -4,7 +4,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from forbear.testing.cloud.http.messages import ErrorForm, HttpRequest, HttpResponse, JsonObject
+from forbear.testing.cloud.http.messages import (
+    NO_CONTENT,
+    ErrorForm,
+    HttpRequest,
+    HttpResponse,
+    JsonObject,
+    json_response,
+)
 from forbear.testing.cloud.journal import Effects, LoggedEffect
 from forbear.testing.cloud.storage.conditions import Conditions, Tagged, check_etag, check_match, read_conditions
 from forbear.testing.cloud.storage.fields import json_object, query_integer
@@ -75,6 +82,16 @@ class ApiCall:
             self.effects.total + 1, operation or self.operation, resource, generation, token, self.number
         )
         self.effects.add(effect)
+
+    def deleted(self, resource: str, generation: int | None = None) -> HttpResponse:
+        """Record in the journal that the call deleted `resource`, and respond 204."""
+        self.committed(resource, generation)
+        return NO_CONTENT
+
+    def done(self, resource: str) -> HttpResponse:
+        """Record in the journal that the call changed `resource`, and respond with an empty object."""
+        self.committed(resource)
+        return json_response({})
 
 
 Handler: TypeAlias = Callable[[ApiCall], HttpResponse]

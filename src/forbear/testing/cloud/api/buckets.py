@@ -2,7 +2,6 @@
 
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.messages import (
-    NO_CONTENT,
     ApiError,
     HttpResponse,
     JsonObject,
@@ -88,8 +87,7 @@ def delete(call: ApiCall) -> HttpResponse:
     bucket = call.bucket()
     call.check_write(bucket)
     call.store.delete_bucket(bucket)
-    call.committed(bucket.name, bucket.generation)
-    return NO_CONTENT
+    return call.deleted(bucket.name, bucket.generation)
 
 
 def restore(call: ApiCall) -> HttpResponse:
@@ -205,8 +203,7 @@ def delete_notification(call: ApiCall) -> HttpResponse:
     _notification(call)
     bucket, number = call.bucket(), call.names["notification"]
     del bucket.notifications[number]
-    call.committed(f"{bucket.name}/notificationConfigs/{number}")
-    return NO_CONTENT
+    return call.deleted(f"{bucket.name}/notificationConfigs/{number}")
 
 
 def _notification(call: ApiCall) -> JsonObject:

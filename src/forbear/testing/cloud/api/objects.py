@@ -3,7 +3,6 @@
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.messages import (
-    NO_CONTENT,
     ApiError,
     HttpRequest,
     HttpResponse,
@@ -77,8 +76,7 @@ def delete(call: ApiCall) -> HttpResponse:
     item = call.item()
     call.check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
-    call.committed(item.resource, item.generation)
-    return NO_CONTENT
+    return call.deleted(item.resource, item.generation)
 
 
 def restore(call: ApiCall) -> HttpResponse:

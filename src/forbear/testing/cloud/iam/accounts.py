@@ -75,7 +75,7 @@ def delete(call: ApiCall) -> HttpResponse:
     """Delete a service account; it can be restored."""
     account = account_of(call)
     account.deleted = True
-    return _done(call, account.name)
+    return call.done(account.name)
 
 
 def undelete(call: ApiCall) -> HttpResponse:
@@ -97,18 +97,12 @@ def set_disabled(call: ApiCall, *, disabled: bool) -> HttpResponse:
     """Disable or enable a service account."""
     account = account_of(call)
     account.disabled = disabled
-    return _done(call, account.name)
+    return call.done(account.name)
 
 
 def account_of(call: ApiCall) -> ServiceAccount:
     """Return the service account of the path; raise 404 if it does not exist."""
     return call.store.iam.account(call.names["project"], call.names["account"])
-
-
-def _done(call: ApiCall, name: str) -> HttpResponse:
-    """Record a change of the resource with this name in the journal, and respond with an empty object."""
-    call.committed(name)
-    return json_response({})
 
 
 def _changed(call: ApiCall, account: ServiceAccount, values: dict[str, str]) -> HttpResponse:
@@ -184,14 +178,14 @@ def delete_key(call: ApiCall) -> HttpResponse:
     """Delete a key for good."""
     key = _key(call)
     del account_of(call).keys[key.id]
-    return _done(call, key.name)
+    return call.done(key.name)
 
 
 def set_key_disabled(call: ApiCall, *, disabled: bool) -> HttpResponse:
     """Disable or enable a key."""
     key = _key(call)
     key.disabled = disabled
-    return _done(call, key.name)
+    return call.done(key.name)
 
 
 def _new_key(call: ApiCall, account: ServiceAccount, algorithm: str, origin: str) -> AccountKey:

@@ -29,7 +29,7 @@ def cancel(call: ApiCall) -> HttpResponse:
     if job.ended is None:
         job.cancelled, job.error = True, CANCELLED
         call.store.memorystore.end(job)
-        call.committed(job.name)
+        return call.done(job.name)
     return json_response({})
 
 
@@ -37,8 +37,7 @@ def delete(call: ApiCall) -> HttpResponse:
     """Forget a job, so that it can no longer be read; a running job continues."""
     job = _job(call)
     job.forgotten = True
-    call.committed(job.name)
-    return json_response({})
+    return call.done(job.name)
 
 
 def _parent(call: ApiCall) -> str:

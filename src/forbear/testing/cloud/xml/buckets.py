@@ -1,7 +1,7 @@
 """Buckets of the XML API: list buckets, list the objects of one, create, check and delete it."""
 
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, Headers, HttpResponse, JsonObject
+from forbear.testing.cloud.http.messages import ApiError, Headers, HttpResponse, JsonObject
 from forbear.testing.cloud.storage.fields import page_token
 from forbear.testing.cloud.storage.listing import ObjectPage, list_objects
 from forbear.testing.cloud.storage.model import Bucket
@@ -96,8 +96,7 @@ def delete(call: ApiCall) -> HttpResponse:
     if bucket.objects:
         raise ApiError(409, "The bucket you tried to delete is not empty.", "BucketNotEmpty")
     call.store.delete_bucket(bucket)
-    call.committed(bucket.name, bucket.generation)
-    return NO_CONTENT
+    return call.deleted(bucket.name, bucket.generation)
 
 
 def find_bucket(call: ApiCall, name: str | None = None) -> Bucket:

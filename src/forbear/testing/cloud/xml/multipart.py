@@ -4,7 +4,7 @@ import re
 
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.content import Content, joined
-from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, HttpResponse, invalid
+from forbear.testing.cloud.http.messages import ApiError, HttpResponse, invalid
 from forbear.testing.cloud.storage.encryption import check_source_key, key_error, read_key
 from forbear.testing.cloud.storage.fields import integer
 from forbear.testing.cloud.storage.sessions import MultipartUpload
@@ -110,8 +110,7 @@ def abort(call: ApiCall) -> HttpResponse:
     """Delete an upload with its parts."""
     target = _upload(call).target
     del call.store.multiparts[call.query["uploadId"]]
-    call.committed(f"{target.bucket}/{target.name}")
-    return NO_CONTENT
+    return call.deleted(f"{target.bucket}/{target.name}")
 
 
 def _part(upload: MultipartUpload, number: int, etag: str) -> Content:

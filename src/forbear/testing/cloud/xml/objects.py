@@ -5,7 +5,7 @@ from dataclasses import replace
 from forbear.testing.cloud.api import resumable
 from forbear.testing.cloud.api.downloads import media
 from forbear.testing.cloud.call import ApiCall
-from forbear.testing.cloud.http.messages import NO_CONTENT, ApiError, HttpResponse, invalid
+from forbear.testing.cloud.http.messages import ApiError, HttpResponse, invalid
 from forbear.testing.cloud.operations import XML_PUT
 from forbear.testing.cloud.storage.conditions import check_etag
 from forbear.testing.cloud.storage.encryption import check_key, check_source_key
@@ -43,8 +43,7 @@ def delete(call: ApiCall) -> HttpResponse:
     item = _item(call)
     headers.conditions(call.request.headers).check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
-    call.committed(item.resource, item.generation)
-    return NO_CONTENT
+    return call.deleted(item.resource, item.generation)
 
 
 def copy(call: ApiCall) -> HttpResponse:
