@@ -62,14 +62,15 @@ class Failed(Record):
         verdict: "Verdict",
         name: str,
     ) -> None:
-        store = object.__setattr__
-        store(self, "operation", operation)
-        store(self, "attempt", attempt)
-        store(self, "elapsed", elapsed)
-        store(self, "error", error)
-        store(self, "text", text)
-        store(self, "verdict", verdict)
-        store(self, "name", name)
+        self._set(
+            operation=operation,
+            attempt=attempt,
+            elapsed=elapsed,
+            error=error,
+            text=text,
+            verdict=verdict,
+            name=name,
+        )
 
 
 class Scheduled(Record):
@@ -84,12 +85,7 @@ class Scheduled(Record):
     failure: "Attempt"
 
     def __init__(self, operation: str, attempt: int, elapsed: float, delay: float, failure: "Attempt") -> None:
-        store = object.__setattr__
-        store(self, "operation", operation)
-        store(self, "attempt", attempt)
-        store(self, "elapsed", elapsed)
-        store(self, "delay", delay)
-        store(self, "failure", failure)
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed, delay=delay, failure=failure)
 
 
 class Recovered(Record):

@@ -9,7 +9,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
 from typing import Self
 
@@ -33,7 +33,7 @@ _MOST_ROUNDS = 100
 _WAIT = "wait until it ends; the lock ends with the process"
 
 
-class OpenFolder:
+class OpenFolder(AbstractContextManager["OpenFolder", None]):
     """An open folder, as a context manager. Its methods take the names of files in it and raise OSError.
 
     `inside` is an open folder: `path` is then the name of a folder in it, which must not be a symbolic link.
@@ -47,9 +47,6 @@ class OpenFolder:
         elif _BY_DESCRIPTOR and inside is not None:
             self._descriptor = os.open(path, _FOLDER | _NOFOLLOW, dir_fd=inside._descriptor)
             self.path = os.path.join(inside.path, path)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

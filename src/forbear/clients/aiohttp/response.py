@@ -5,9 +5,9 @@ Everything in aiohttp that reads a body, `response.content` included, waits for 
 """
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from functools import partial
-from typing import Any, Self
+from typing import Any
 from weakref import ref
 
 from aiohttp import ClientPayloadError, ClientResponse, ClientResponseError, StreamReader
@@ -19,14 +19,11 @@ from forbear.exchange.http.adrive import AsyncReader
 _LIMIT = 64 * 1024
 
 
-class Pieces:
+class Pieces(AsyncIterator[bytes]):
     """The body of a response as it arrives, decoded if it was compressed; it ends at an error."""
 
     def __init__(self, response: ClientResponse) -> None:
         self._content: StreamReader | None = response.content
-
-    def __aiter__(self) -> Self:
-        return self
 
     @property
     def is_open(self) -> bool:

@@ -96,7 +96,7 @@ class _AsyncResponses:
         self._details = details
         self._message = message
         self._requests = requests
-        self._call: Any = None
+        self._call: grpc.aio.StreamStreamCall[Any, Any]
         self._responses: AsyncIterator[Any] | None = None
         self._wait: asyncio.Future[None] | None = None
         self._cancelled = False
@@ -142,25 +142,21 @@ class _AsyncResponses:
     def cancel(self) -> bool:
         """Cancel the call, or the wait before the next one."""
         if self._wait is None:
-            cancelled: bool = self._call.cancel()
-        else:
-            cancelled = self._cancelled = self._wait.cancel()
-        return cancelled
+            return self._call.cancel()
+        self._cancelled = self._wait.cancel()
+        return self._cancelled
 
     def cancelled(self) -> bool:
         """Return whether the call was cancelled."""
-        cancelled: bool = self._cancelled or self._call.cancelled()
-        return cancelled
+        return self._cancelled or self._call.cancelled()
 
     def done(self) -> bool:
         """Return whether the call has ended."""
-        done: bool = self._wait is None and self._call.done()
-        return done
+        return self._wait is None and self._call.done()
 
     def time_remaining(self) -> float | None:
         """Return the seconds left of its timeout."""
-        left: float | None = self._call.time_remaining()
-        return left
+        return self._call.time_remaining()
 
     def add_done_callback(self, callback: Any) -> None:
         """Register `callback` to be called when the call ends."""
@@ -176,13 +172,11 @@ class _AsyncResponses:
 
     async def code(self) -> grpc.StatusCode:
         """Return the status code."""
-        code: grpc.StatusCode = await self._call.code()
-        return code
+        return await self._call.code()
 
     async def details(self) -> str:
         """Return the server's text for the status."""
-        details: str = await self._call.details()
-        return details
+        return await self._call.details()
 
     async def wait_for_connection(self) -> None:
         """Wait for the initial metadata."""

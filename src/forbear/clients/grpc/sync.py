@@ -5,8 +5,8 @@ message, or a list of messages. An iterator of messages can be read only once, s
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterable
-from typing import Any, Self
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import Any
 
 import grpc
 
@@ -132,7 +132,7 @@ class RetryInterceptor(
         return call
 
 
-class _Responses:
+class _Responses(Iterator[Any]):
     """A stream of responses that is opened again until its first response arrives.
 
     Later responses come from the call unchanged. `stuck` says why it cannot be opened again.
@@ -155,9 +155,6 @@ class _Responses:
         self._open: Callable[[], Any] = lambda: continuation(timed(details, self._retried), requests())
         self._call = self._open()
         self._begun = False
-
-    def __iter__(self) -> Self:
-        return self
 
     def __next__(self) -> Any:
         while True:

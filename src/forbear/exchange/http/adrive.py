@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from types import AsyncGeneratorType
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
 from forbear.exchange.http.download import Download, HandedOut, Refused
@@ -49,7 +49,7 @@ async def drive(port: AsyncSender[R]) -> R:
         await port.start.runtime.asleep(delay)
 
 
-class AsyncReader(Generic[R]):
+class AsyncReader(AsyncIterator[bytes], Generic[R]):
     """The body of a response, as an async iterator.
 
     A body that breaks is continued in further responses; where that is impossible, its error gets a report. `chunks`
@@ -73,9 +73,6 @@ class AsyncReader(Generic[R]):
         self._close = close
         self._download: Download | None = None  # until it breaks
         self._handed_out = HandedOut(status, headers)
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> bytes:
         chunk: bytes | None = b""
@@ -156,11 +153,8 @@ class AsyncReader(Generic[R]):
 # Async only
 
 
-class _Nothing:
+class _Nothing(AsyncIterator[bytes]):
     """An empty body. It is not a generator, because trio warns of a generator that is not read to its end."""
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> bytes:
         raise StopAsyncIteration

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Generic, Self, TypeVar
+from typing import Generic, TypeVar
 
 from forbear.core.verdict import TRANSIENT
 from forbear.exchange.http.download import Download, HandedOut, Refused
@@ -43,7 +43,7 @@ def drive(port: Sender[R]) -> R:
         port.start.runtime.sleep(delay)
 
 
-class Reader(Generic[R]):
+class Reader(Iterator[bytes], Generic[R]):
     """The body of a response, as an iterator.
 
     A body that breaks is continued in further responses; where that is impossible, its error gets a report. `chunks`
@@ -67,9 +67,6 @@ class Reader(Generic[R]):
         self._close = close
         self._download: Download | None = None  # until it breaks
         self._handed_out = HandedOut(status, headers)
-
-    def __iter__(self) -> Self:
-        return self
 
     def __next__(self) -> bytes:
         chunk: bytes | None = b""

@@ -5,7 +5,7 @@ session that has the first.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping
-from typing import Protocol, Self
+from typing import Protocol
 
 from forbear.core.record import Record
 from forbear.http.bodies import AsyncReplay, Replay, position, rewind
@@ -186,16 +186,13 @@ class AsyncOnce:
         return _Skipping(self, aiter(self._replay), skip)
 
 
-class _Skipping:
+class _Skipping(AsyncIterator[bytes]):
     """An async stream without its first `skip` bytes."""
 
     def __init__(self, once: AsyncOnce, chunks: AsyncIterator[bytes], skip: int) -> None:
         self._once = once
         self._chunks = chunks
         self._skip = skip
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> bytes:
         part = b""
@@ -212,14 +209,11 @@ class _Skipping:
         return part
 
 
-class _Async:
+class _Async(AsyncIterator[bytes]):
     """A sync stream for an async client. It is no generator, because trio warns of one that is not read to its end."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> bytes:
         for chunk in self._chunks:

@@ -6,9 +6,9 @@ A `Layout` says how far each slice has come. It is saved while they arrive, so t
 import asyncio
 import os
 import threading
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Protocol
 
 from forbear.run.runtime import current
 from forbear.transfer.checksum import Crc32c
@@ -63,7 +63,7 @@ def layout_for(size: int, slices: int | None, connections: int) -> Layout | None
     return [[start, min(start + each, size), 0] for start in range(0, size, each)]
 
 
-class Slices:
+class Slices(AbstractContextManager["Slices", None]):
     """The slices of one object, written to one file; a context manager that saves their progress.
 
     With `at_once`, all slices are fetched side by side. Otherwise one connection fetches them one after the other, and
@@ -91,9 +91,6 @@ class Slices:
         self._lock = threading.Lock()
         self._closed = False
         self._syncing: asyncio.Future[None] | None = None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -12,7 +12,7 @@ import shutil
 import stat
 import sys
 import time
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from functools import cache
 from types import TracebackType
@@ -43,7 +43,7 @@ class DownloadOptions:
 
 
 @dataclass(frozen=True, slots=True)
-class TargetPath:
+class TargetPath(AbstractContextManager["TargetPath", None]):
     """The path of a target, as an open folder and the `name` of a file in it; links are resolved.
 
     `mode` has the permissions of the file that is there, None if there is none. A `special` file, such as a device or
@@ -87,9 +87,6 @@ class TargetPath:
             if isinstance(error, OSError | ValueError):
                 raise unwritable(path, error) from error
             raise
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
@@ -141,7 +138,7 @@ class TargetPath:
         return descriptor
 
 
-class PartFile:
+class PartFile(AbstractContextManager["PartFile", None]):
     """The private file beside a target that takes the bytes of a download until they are published.
 
     The context manager deletes the file at exit, unless it was published or `keep` is true. A resumable part file is
@@ -190,9 +187,6 @@ class PartFile:
             return shutil.disk_usage(self._target.folder.path or os.curdir).free
         disk = os.fstatvfs(self.descriptor)
         return disk.f_bfree * disk.f_frsize if disk.f_blocks else None
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -3,7 +3,8 @@
 import os
 import stat
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
-from typing import Any, BinaryIO, Self, cast
+from contextlib import AbstractContextManager
+from typing import Any, BinaryIO, cast
 
 from forbear.transfer.checksum import Crc32c
 from forbear.transfer.errors import SourceChanged, StrPath, TransferError, unreadable
@@ -18,7 +19,7 @@ _HINTS = {
 }
 
 
-class FileSource:
+class FileSource(AbstractContextManager["FileSource", None]):
     """An open regular file; a context manager that closes it. Its bytes are hashed when they are read first.
 
     Raise TransferError if the file cannot be opened or is not a regular one.
@@ -38,9 +39,6 @@ class FileSource:
         self.size: int | None = self.stat.st_size
         self.rewindable = True
         self._crc = Crc32c()
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)

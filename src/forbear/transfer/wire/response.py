@@ -6,8 +6,9 @@ Each error has a verdict: the request was not executed, or its outcome is unknow
 import asyncio
 from collections import deque
 from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from forbear.core.report import Report
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Verdict
@@ -24,7 +25,7 @@ _PIECE = 64
 """The memory overhead of a piece in bytes: a server may send pieces of one byte."""
 
 
-class Response:
+class Response(AbstractAsyncContextManager["Response", None]):
     """A response whose headers have arrived; `headers` has lower-case names, repeated headers joined by commas.
 
     Use it as a context manager: a response that is not read to its end closes the connection.
@@ -112,9 +113,6 @@ class Response:
     def _wake(self) -> None:
         if self._waiter is not None and not self._waiter.done():
             self._waiter.set_result(None)
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
