@@ -1,6 +1,6 @@
 """The policy that a command line describes: a named profile, and the options that change its limits and backoff."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
 
 import click
@@ -38,7 +38,8 @@ class PolicyOptions(TypedDict):
 
 def policy_options(function: F) -> F:
     """Add the options for limits and backoff to a command, which gets them as the keywords of `PolicyOptions`."""
-    for option in reversed(
+    return add_options(
+        function,
         (
             click.option(
                 "--attempts", type=values.count_or_none, metavar="N", help="Attempts, including the first; or none."
@@ -56,8 +57,13 @@ def policy_options(function: F) -> F:
             click.option(
                 "--constant", type=values.duration_from_zero, metavar="S", help="Always wait this long, without jitter."
             ),
-        )
-    ):
+        ),
+    )
+
+
+def add_options(function: F, options: Sequence[Callable[[F], F]]) -> F:
+    """Add options to a command; its help shows them in this order."""
+    for option in reversed(options):
         function = option(function)
     return function
 

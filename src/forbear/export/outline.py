@@ -219,9 +219,9 @@ def duration(seconds: float) -> str:
     return f"{min(max(seconds, LEAST), _LONGEST):.9f}".rstrip("0").rstrip(".") + "s"
 
 
-def assignments(values: Iterable[tuple[str, object]], indent: int = 4) -> list[str]:
-    """Return a line `name=value,` of Python for each value."""
-    return [f"{' ' * indent}{name}={value!r}," for name, value in values]
+def assignments(values: Iterable[tuple[str, object]]) -> list[str]:
+    """Return an indented line `name=value,` of Python for each value."""
+    return [f"    {name}={value!r}," for name, value in values]
 
 
 def _may_answer_delays(hook: object) -> bool:

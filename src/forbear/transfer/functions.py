@@ -94,9 +94,7 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
     with ExitStack() as stack:
         stack.enter_context(tracked(progress))
         target, kept = await _decided_target(storage, arguments, progress, stack)
-        path = arguments.manifest
-        manifest = None if path is None else stack.enter_context(Manifest(path))
-        pool = WorkerPool(storage, progress, parallel=arguments.parallel, manifest=manifest, state=arguments.state)
+        pool = _worker_pool(storage, arguments, progress, stack)
         await pool.run(plan_cp(storage, arguments, target))
         if kept is not None and pool.summary.ok:
             kept.forget()
@@ -154,13 +152,25 @@ async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
         stack.enter_context(tracked(progress))
         if arguments.dry_run:
             return await _dry_run(plan, progress)
-        path = arguments.manifest
-        manifest = None if path is None else stack.enter_context(Manifest(path, skips=False))
-        pool = WorkerPool(storage, progress, parallel=arguments.parallel, manifest=manifest, state=arguments.state)
+        pool = _worker_pool(storage, arguments, progress, stack, skips=False)
         await pool.run(plan.copies(), complete=not arguments.delete)
         if arguments.delete:
             await pool.run(plan.deletions() if pool.summary.ok else _skipped_deletions(plan, arguments.target))
         return pool.summary
+
+
+def _worker_pool(
+    storage: Storage,
+    arguments: CpArguments | RsyncArguments,
+    progress: Progress,
+    stack: ExitStack,
+    *,
+    skips: bool = True,
+) -> WorkerPool:
+    """Make the workers; a manifest records what they do, and with `skips` they leave out what it has as done."""
+    path = arguments.manifest
+    manifest = None if path is None else stack.enter_context(Manifest(path, skips=skips))
+    return WorkerPool(storage, progress, parallel=arguments.parallel, manifest=manifest, state=arguments.state)
 
 
 async def _skipped_deletions(plan: RsyncPlan, target: str) -> AsyncGenerator[Item]:

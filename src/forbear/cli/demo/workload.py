@@ -24,6 +24,7 @@ from forbear.cli.demo.model import (
 from forbear.testing.cloud.storage.store import Store
 
 _CHUNK = 262_144
+_PIECE = 16_384
 _PAGE = 4
 _BUCKETS = "/storage/v1/b"
 _NOTIFICATIONS = f"{_BUCKETS}/{BUCKET}/notificationConfigs"
@@ -308,6 +309,6 @@ def _deletion(name: str, path: str, condition: str, is_applied: Callable[[Store]
     return single(request, repeatable=True, is_applied=is_applied)
 
 
-async def _one_shot(data: bytes, size: int = 16_384) -> "AsyncIterable[bytes]":
-    for start in range(0, len(data), size):
-        yield data[start : start + size]
+async def _one_shot(data: bytes) -> "AsyncIterable[bytes]":
+    for start in range(0, len(data), _PIECE):
+        yield data[start : start + _PIECE]

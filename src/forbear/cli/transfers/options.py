@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 import click
 
 from forbear.cli import values
-from forbear.cli.options import PolicyOptions, policy_options
+from forbear.cli.options import PolicyOptions, add_options, policy_options
 from forbear.cli.output import BadInput, warn
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -58,10 +58,7 @@ class TransferOptions(PolicyOptions):
 
 def transfer_options(function: F) -> F:
     """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
-    function = policy_options(function)
-    for option in reversed(_OPTIONS):
-        function = option(function)
-    return function
+    return add_options(policy_options(function), _OPTIONS)
 
 
 def check(options: TransferOptions) -> None:

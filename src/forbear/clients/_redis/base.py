@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 from forbear.exchange.redis.pipelines import PipelineState
 from forbear.exchange.redis.settings import ONCE, RECOMMENDED, RedisSettings, check_pool, limit_sockets, refuse_retries
 from forbear.policy import Policy
+from forbear.run.switch import is_off
 
 if TYPE_CHECKING:
 
@@ -80,6 +81,35 @@ class PubSubBase(LibraryPubSub):
 
     settings: RedisSettings = ONCE
     _resubscribing = False
+
+
+class TransactionsBase(LibraryTransactions):
+    """`transaction()` of all clients; `_transact` runs it under a policy, and returns an awaitable for asyncio."""
+
+    settings: RedisSettings
+    _pipeline: Callable[..., Any]
+    _transact: Callable[..., Any]
+
+    def transaction(
+        self,
+        func: Callable[[Any], Any],
+        *watches: Any,
+        shard_hint: Any = None,
+        value_from_callable: bool = False,
+        watch_delay: float | None = None,
+        **options: Any,
+    ) -> Any:
+        """Run `func(pipeline)` and EXEC under WATCH, and the whole cycle again after a conflict.
+
+        The policy limits the cycles and sets the waits between them. `watch_delay` (seconds) replaces its backoff, and
+        `max_tries` of valkey-py its attempts. If it is unknown whether EXEC was executed, the error is raised. Without
+        a policy the library's own loop runs the cycles.
+        """
+        options |= {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
+        policy = self.settings.policy
+        if policy is None or is_off():
+            return super().transaction(func, *watches, shard_hint=shard_hint, **options)
+        return self._transact(policy, func, watches, shard_hint, options)
 
 
 P = TypeVar("P", bound=PipelineBase)

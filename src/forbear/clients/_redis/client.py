@@ -4,40 +4,19 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, cast
 
-from forbear.clients._redis.base import ClientBase, LibraryClient, LibraryTransactions, P, PipelineBase, PubSubBase, S
+from forbear.clients._redis.base import ClientBase, LibraryClient, P, PipelineBase, PubSubBase, S, TransactionsBase
 from forbear.exchange.redis import blocking, loops, pipelines
 from forbear.exchange.redis.settings import ONCE, RedisSettings
 from forbear.exchange.redis.transactions import transact
 from forbear.exchange.redis.verdicts import is_demoted
 from forbear.exchange.redis.work import single
-from forbear.run.switch import is_off
+from forbear.policy import Policy
 
 
-class TransactionsMixin(LibraryTransactions):
+class TransactionsMixin(TransactionsBase):
     """Gives sync clients a `transaction()` that retries."""
 
-    settings: RedisSettings
-    _pipeline: Callable[..., Any]
-
-    def transaction(
-        self,
-        func: Callable[[Any], Any],
-        *watches: Any,
-        shard_hint: Any = None,
-        value_from_callable: bool = False,
-        watch_delay: float | None = None,
-        **options: Any,
-    ) -> Any:
-        """Run `func(pipeline)` and EXEC under WATCH, and the whole cycle again after a conflict.
-
-        The policy limits the cycles and sets the waits between them. `watch_delay` (seconds) replaces its backoff, and
-        `max_tries` of valkey-py its attempts. If it is unknown whether EXEC was executed, the error is raised. Without
-        a policy the library's own loop runs the cycles.
-        """
-        options |= {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
-        policy = self.settings.policy
-        if policy is None or is_off():
-            return super().transaction(func, *watches, shard_hint=shard_hint, **options)
+    def _transact(self, policy: Policy, func: Any, watches: Any, shard_hint: Any, options: dict[str, Any]) -> Any:
         with self._pipeline(ONCE, True, shard_hint) as pipe:
             return transact(self.settings, policy, pipe, func, watches, **options)
 
