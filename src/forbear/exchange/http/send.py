@@ -60,7 +60,7 @@ class Body(Protocol):
         ...
 
     def why_not_again(self) -> str | None:
-        """Return why the body cannot be sent again, None if it can."""
+        """Return the reason why the body cannot be sent again, None if it can."""
         ...
 
 
@@ -108,7 +108,7 @@ class Seekable(_SyncBody):
         self._start = start
 
     def why_not_again(self) -> str | None:
-        """Return why the file cannot be sent again: it may have been closed."""
+        """Return a reason if the file cannot be sent again because it was closed, else None."""
         if position(self._file) is not None:
             return None
         return (
@@ -132,7 +132,7 @@ class Rendered(_SyncBody):
         self._files = tuple(files)
 
     def why_not_again(self) -> str | None:
-        """Return why the form cannot be sent again: one of its files may have been closed."""
+        """Return a reason if the form cannot be sent again because one of its files was closed, else None."""
         if all(position(file) is not None for file in self._files):
             return None
         return "a file in the form can no longer be rewound; keep it open until the response arrives, or pass bytes"
@@ -154,7 +154,7 @@ class Once:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """Return why the stream cannot be sent again: it was longer than the limit."""
+        """Return a reason if the stream cannot be sent again because it was longer than the limit, else None."""
         return self._replay.refusal
 
     def chunks(self, skip: int) -> Iterator[bytes]:
@@ -178,7 +178,7 @@ class AsyncOnce:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """Return why the stream cannot be sent again: it was longer than the limit."""
+        """Return a reason if the stream cannot be sent again because it was longer than the limit, else None."""
         return self._replay.refusal
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
