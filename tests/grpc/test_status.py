@@ -146,7 +146,7 @@ def test_other_wire_types(data: bytes, parts: list[tuple[int, bytes]]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("responses", "statuses", "numbers"),
+    ("replies", "statuses", "numbers"),
     [
         ((), (), ()),
         (("404",), (404,), (5,)),

@@ -1,4 +1,4 @@
-"""What an attempt sends: the caller's request or a variation of it, and its body (bytes, files, forms, streams).
+"""The request that an attempt sends, the caller's own or a variation, and its body: bytes, files, forms or streams.
 
 Every attempt sends the whole body from its start, or raises. A second half is never sent as if it were all, except to a
 session that has the first.
