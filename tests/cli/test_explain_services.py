@@ -5,6 +5,7 @@ import json
 import pytest
 
 from forbear.core.decide import Wait, decide
+from forbear.core.verdict import TRANSIENT, Kind
 from forbear.grpc import codes
 from forbear.grpc.call import GrpcCall, is_rpc_service
 from forbear.services import iam, redis
@@ -115,7 +116,9 @@ def test_what_replies_of_redis_mean(invoke: Invoke) -> None:
     assert all(found[reply] for reply in before)
     assert not any(found[reply] for reply in ("reset or timeout after sending", "WRONGTYPE", "NOAUTH", "OOM"))
     assert "NOSCRIPT" not in found
-    assert retried(explained(invoke, "redis", "EVALSHA", "0" * 40, "0"))["NOSCRIPT"] is True
+    script = retried(explained(invoke, "redis", "EVALSHA", "0" * 40, "0"))
+    assert not any(script[response] for response in (*before, "NOSCRIPT"))  # scripts send any error, also after writes
+    assert script["connection refused, DNS or TLS failure"] is True
     why = {outcome["failure"]: outcome["why"] for outcome in explained(invoke, "redis", "EXEC")["failures"]}
     assert why["EXECABORT"] == "the error is permanent"
     assert "read-modify-write" in why["nil, because a watched key changed"]
@@ -130,14 +133,11 @@ def test_the_answers_for_redis_are_the_decisions(command: list[str], invoke: Inv
     for failure, answered in retried(explained(invoke, "redis", *command)).items():
         if not failure[:2].isupper():
             continue  # no reply
+        verdict = redis.verdict_of_response(failure)
+        if judgement.scripted and verdict.kind is Kind.NOT_EXECUTED:
+            verdict = TRANSIENT
         step = decide(
-            policy.limits,
-            policy.backoff,
-            redis.verdict_of_response(failure),
-            attempt=1,
-            elapsed=0,
-            u=0.5,
-            repeatable=judgement.repeatable,
+            policy.limits, policy.backoff, verdict, attempt=1, elapsed=0, u=0.5, repeatable=judgement.repeatable
         )
         assert answered == isinstance(step, Wait), failure
 

@@ -110,3 +110,13 @@ def test_too_many(http: httpx.Client) -> None:
     get = part("GET /storage/v1/b/bkt")
     assert len(statuses(send(http, *[get] * 100))) == 100
     assert send(http, *[get] * 101).status_code == 400
+
+
+def test_a_part_may_name_the_allowed_host_of_its_batch() -> None:
+    """Clients write whole URLs into the parts, also if they reach the cloud by a name that the user allowed."""
+    with Cloud(allowed_hosts=["gcs"]) as cloud, httpx.Client(base_url=cloud.url, headers={"Host": "gcs:4443"}) as http:
+        cloud.store.create_bucket("bkt")
+        cloud.store.put("bkt", "o", b"x")
+        parts = part(f"GET http://gcs:4443{OBJECTS}/o"), part(f"GET {OBJECTS}/o")
+        assert statuses(send(http, *parts)) == [200, 200]
+        assert send(http, part("GET http://evil.example/o")).status_code == 403

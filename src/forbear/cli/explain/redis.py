@@ -8,7 +8,7 @@ from forbear.cli.explain import tables
 from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of
 from forbear.cli.options import named_policy
 from forbear.cli.output import BadInput
-from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT
+from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind
 from forbear.policy import Policy
 from forbear.services.redis.errors import needs_reconnect, verdict_of_response
 from forbear.services.redis.service import classify
@@ -78,7 +78,11 @@ def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcom
     for response in ERROR_RESPONSES:
         if judgement.operation in _ONLY_OF.get(response, (judgement.operation,)):
             more = "; on a new connection" if needs_reconnect(response) else ""
-            outcomes.append(outcome_of(response, verdict_of_response(response), policy, judgement, more))
+            verdict = verdict_of_response(response)
+            # A script may send any error after it wrote something.
+            if judgement.scripted and verdict.kind is Kind.NOT_EXECUTED:
+                verdict, more = TRANSIENT, ""
+            outcomes.append(outcome_of(response, verdict, policy, judgement, more))
     if judgement.operation == "EXEC":
         outcomes.append(outcome_of(_CONFLICT, CONFLICT, policy, judgement))
     return outcomes

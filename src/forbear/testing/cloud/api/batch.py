@@ -77,14 +77,18 @@ def _inner_request(batch: HttpRequest, part: bytes) -> tuple[str | None, HttpReq
     if length.isdecimal() and len(length) < 9:
         body = body[: int(length)]
     headers = {**inherited, **headers}
-    return fields.get("content-id"), read_request(words[0], _target(words[1]), headers, content_of(body), batch.host)
+    target = _target(words[1], batch.host)
+    return fields.get("content-id"), read_request(words[0], target, headers, content_of(body), batch.host)
 
 
-def _target(text: str) -> str:
-    """Return the path and query of a request target, which may be a whole URL; raise 403 for a foreign host."""
+def _target(text: str, host: str) -> str:
+    """Return the path and query of a request target, which may be a whole URL.
+
+    Raise 403 for a URL whose host is not loopback, not one of Google's, and not `host`, the one of the batch itself.
+    """
     if text.startswith("/"):
         return text
-    Hosts().check(None, text)
+    Hosts([host.partition(":")[0]]).check(None, text)
     try:
         parts = urlsplit(text)
     except ValueError:
