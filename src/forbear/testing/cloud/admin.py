@@ -22,7 +22,11 @@ _RENAMED = f"the action '{OLD_ACTION}' is deprecated: use 'random_faults'"
 
 
 class CloudState:
-    """Everything that a cloud remembers; hold `store.lock` to use it."""
+    """Everything that a cloud remembers: stored resources, faults, and the logs of effects and requests.
+
+    Hold `store.lock` to use it. `seed` is for faults with a probability, and `memory_limit` is in bytes. `admitted`
+    counts the requests that got a number, and `resets` the calls of `reset`.
+    """
 
     def __init__(self, seed: int = 0, memory_limit: int = 1024**3) -> None:
         self.store = Store(memory_limit=memory_limit)
@@ -33,7 +37,11 @@ class CloudState:
         self.resets = 0
 
     def reset(self) -> None:
-        """Forget everything except the seed."""
+        """Delete everything stored, all faults and both logs, and number the requests from 1 again.
+
+        The seed stays, and the random numbers of faults start anew from it. Generations and ids of new resources keep
+        rising.
+        """
         with self.store.lock:
             self.store.clear()
             self.plan.clear()
@@ -44,7 +52,11 @@ class CloudState:
 
 
 def administer(state: CloudState, request: HttpRequest) -> HttpResponse:
-    """Answer one administrative request; ApiError 403 for one with an Origin header, as browsers send for web pages."""
+    """Perform the command that the path names after /_cloud/, and return its result as JSON.
+
+    The result is {"status": "ok"} for a command without one. ApiError 404 for an unknown command, 405 for a wrong
+    method, and 403 for an Origin header, which browsers send for web pages.
+    """
     if "origin" in request.headers:
         text = "A web page may not administer the embedded cloud: requests with an Origin are refused."
         raise ApiError(403, text, "originNotAllowed")
@@ -94,7 +106,11 @@ def _state(state: CloudState, request: HttpRequest) -> JsonObject:
 
 
 def _add_faults(state: CloudState, request: HttpRequest) -> JsonObject:
-    """Add one fault or a list of them; none if one of them is wrong."""
+    """Add the fault, or the list of faults, that the body has as JSON; return how many under "armed".
+
+    ApiError 400, and no fault is added, if one of them is wrong; 413 if the body is larger than 4 MiB. The result has a
+    warning for the old name of an action.
+    """
     value = json_value(request.body, _LARGEST_PLAN)
     entries = value if isinstance(value, list) else [value]
     faults = [_fault(entry, f"faults[{number}]: " if entries is value else "") for number, entry in enumerate(entries)]

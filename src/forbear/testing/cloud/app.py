@@ -17,15 +17,19 @@ _SECRET = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 
 class CloudApp:
-    """The service behind the connections; `state` holds everything that it remembers."""
+    """The service behind the connections: it injects faults, calls the handlers and logs the requests.
+
+    `state` holds everything that it remembers.
+    """
 
     def __init__(self, state: CloudState) -> None:
         self._state = state
 
     async def answer(self, request: HttpRequest) -> Delivery:
-        """Return the response to a request, with its fault injected.
+        """Return the response to a request with its fault, if the plan draws one, and log the request.
 
-        Requests for the administration get no fault and are not logged.
+        Requests to /_cloud/ get no fault and are not logged. If the cloud is reset while a fault holds the request
+        back, the connection closes without a response.
         """
         state = self._state
         if request.path.startswith(PREFIX):
@@ -52,7 +56,11 @@ class CloudApp:
         return Delivery(handle(call)) if fault is None else inject(fault, call, handle)
 
     def interrupted(self, request: HttpRequest) -> None:
-        """Log a request whose body broke off, and store the multiples of 256 KiB that arrived of a chunk."""
+        """Log a request whose body broke off, as one without a status; it gets no fault and no response.
+
+        If it is a chunk of a resumable upload, the session keeps the bytes that arrived, rounded down to a multiple of
+        256 KiB.
+        """
         route = resolve(request)
         with self._state.store.lock:
             self._state.admitted += 1

@@ -21,9 +21,10 @@ from forbear.testing.cloud.storage.store import Store
 
 @dataclass(frozen=True, slots=True)
 class ApiCall:
-    """One call of an API.
+    """One call of an API: a request, with the state and the operation that its handler needs.
 
-    `names` are the decoded variables of the path, and `number` is the request's number in the log.
+    `names` are the decoded variables of the path, such as "bucket". `number` is the request's number in the log.
+    `error_form` writes an ApiError as a response.
     """
 
     request: HttpRequest
@@ -36,7 +37,10 @@ class ApiCall:
 
     @property
     def base(self) -> str:
-        """Return the start of the URLs in responses, with the host that the client used."""
+        """Return "http://" and the host that the client used, with which the URLs in responses begin.
+
+        No slash at the end.
+        """
         return f"http://{self.request.host}"
 
     @property
@@ -46,37 +50,50 @@ class ApiCall:
 
     @property
     def full(self) -> bool:
-        """Return whether the request wants access controls in the response."""
+        """Return whether the query has projection=full: the response is to contain access control lists."""
         return self.query.get("projection") == "full"
 
     def body(self) -> JsonObject:
-        """Return the JSON object in the body."""
+        """Return the JSON object in the body, empty for an empty body or null; ApiError 400 if it is anything else."""
         return json_object(self.request.body)
 
     def conditions(self) -> Conditions:
-        """Return the preconditions in the query."""
+        """Return the preconditions in the query (ifGenerationMatch and the like).
+
+        ApiError 400 if one is not an integer.
+        """
         return read_conditions(self.query)
 
     def check_read(self, resource: Tagged) -> None:
-        """Check the preconditions and the entity tag of a read: raise 412, or 304 if the client has this version."""
+        """Check the preconditions in the query, If-Match and If-None-Match against the resource to read.
+
+        Raise 412 if a Match fails. Raise 304 if a NotMatch or If-None-Match fails, because the client has this version.
+        """
         self.conditions().check_read(resource)
         check_etag(self.request.headers, resource.etag)
 
     def check_write(self, resource: Tagged) -> None:
-        """Check the preconditions and the entity tag of a write: raise 412 unless the resource meets them."""
+        """Raise 412 unless the resource to write meets the preconditions in the query and the If-Match header."""
         self.conditions().check_write(resource)
         check_match(self.request.headers, resource.etag)
 
     def bucket(self) -> Bucket:
-        """Return the bucket of the path; ApiError 404 if it does not exist."""
+        """Return the bucket that the path names; ApiError 404 if it does not exist."""
         return self.store.bucket(self.names["bucket"])
 
     def item(self) -> StoredObject:
-        """Return the object of the path, in the generation of the query; ApiError 404 if it does not exist."""
+        """Return the object that the path names: the generation in the query, or without one the live version.
+
+        ApiError 404 if the bucket or that version does not exist.
+        """
         return self.store.object(self.names["bucket"], self.names["object"], query_integer(self.query, "generation"))
 
     def committed(self, resource: str, generation: int | None = None, operation: str | None = None) -> None:
-        """Record in the journal that the call changed `resource`; `operation` is by default the call's."""
+        """Record in the journal that the call changed `resource`, with the request's number and idempotency token.
+
+        `generation` is that of the bucket or object concerned, None without one. `operation` is by default the call's
+        own.
+        """
         token = self.request.headers.get("x-goog-gcs-idempotency-token")
         effect = LoggedEffect(
             self.effects.total + 1, operation or self.operation, resource, generation, token, self.number
@@ -84,12 +101,12 @@ class ApiCall:
         self.effects.add(effect)
 
     def deleted(self, resource: str, generation: int | None = None) -> HttpResponse:
-        """Record in the journal that the call deleted `resource`, and respond 204."""
+        """Record in the journal that the call deleted `resource`, and return the response: 204, without a body."""
         self.committed(resource, generation)
         return NO_CONTENT
 
     def done(self, resource: str) -> HttpResponse:
-        """Record in the journal that the call changed `resource`, and respond with an empty object."""
+        """Record in the journal that the call changed `resource`, and respond 200 with an empty JSON object."""
         self.committed(resource)
         return json_response({})
 
@@ -99,7 +116,7 @@ Handlers: TypeAlias = Mapping[str, Handler]
 """The handlers of a kind of resource by method name, such as "list"."""
 
 Routes: TypeAlias = "tuple[tuple[str, str, str, Handler], ...]"
-"""Operation ids, each with an HTTP method and a path that reaches it, and its handler."""
+"""Routes to handlers: each is an operation id, an HTTP method, a path, and the handler of the requests for them."""
 
 _METHODS = {
     "list": "GET",
@@ -114,10 +131,11 @@ _ON_COLLECTION = frozenset({"list", "insert", "create"})
 
 
 def resource_routes(prefix: str, collection: str, variable: str, handlers: Handlers) -> Routes:
-    """Return the routes of a kind of resource, whose operation ids begin with the prefix.
+    """Return a route for each handler; its operation id is the prefix, a dot and the handler's method name.
 
-    `collection` is the path of all resources, and `variable` the name of the path segment that selects one. A method
-    that is not a usual one is a verb after the path of a resource: POST /v1/projects/{project}:getIamPolicy.
+    The methods list, insert and create use the path `collection`. The others use that path and one more segment, the
+    name of a resource, which the handler gets as `variable`. A method without an HTTP method of its own is a POST with
+    its name as a verb: POST /v1/projects/{project}:getIamPolicy.
     """
     member = f"{collection}/{{{variable}}}"
     return tuple(

@@ -22,5 +22,5 @@ WRITES, READS = (INSERT, XML_PUT, XML_PART, *SENDS), (GET, XML_GET)
 
 
 def steps_of(operation: str) -> tuple[str, ...]:
-    """Return the operation and its steps; only an insert has steps."""
+    """Return the operation id, and for "storage.objects.insert" also those of the four steps of a resumable upload."""
     return (operation, *STEPS) if operation == INSERT else (operation,)

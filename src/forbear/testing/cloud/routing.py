@@ -27,7 +27,7 @@ from forbear.testing.cloud.xml.document import xml_error
 
 _log = logging.getLogger(__name__)
 _Shape: TypeAlias = tuple[str | None, ...]
-"""The first segments of a path, with None for each variable."""
+"""The first segments of a path, or all of them, with None in the place of each variable."""
 
 
 class Router:
@@ -51,7 +51,11 @@ class Router:
             self._methods.setdefault((shape, verb), {})[method] = (operation, handler, names)
 
     def find(self, method: str, path: str) -> tuple[str, Handler, dict[str, str]]:
-        """Return the operation id, its handler and the decoded variables; ApiError 404 or 405 if there is none."""
+        """Return the operation id, its handler and the decoded variables by name; HEAD counts as GET.
+
+        ApiError 404 if no route has the path or a variable is empty, and 405 if none of those with the path has the
+        method.
+        """
         start, _, verb = path.rpartition(":")
         path, verb = (start, verb) if verb in self._verbs else (path, "")
         shape, values = _Shape(), list[str]()
@@ -78,7 +82,10 @@ class Router:
 
 @dataclass(frozen=True, slots=True)
 class Route:
-    """The operation of a request (None if there is none), and the handler that serves or refuses it."""
+    """The operation id of a request (None if there is none), and the handler that serves or refuses it.
+
+    `names` are the decoded variables of the path, and `error_form` writes an ApiError as the request's API does.
+    """
 
     operation: str | None
     names: dict[str, str]
@@ -87,7 +94,10 @@ class Route:
 
 
 def resolve(request: HttpRequest) -> Route:
-    """Return the operation of a request, the names in its path, its handler and the form of its errors."""
+    """Return the route of a request: its operation, the names in its path, its handler and the form of its errors.
+
+    It does not raise: a request that no operation serves gets a handler that responds with the error.
+    """
     if xml.in_host(request):
         return _xml(request)
     if request.path.startswith(("/v1/", "/v3/")):  # no bucket has so short a name
@@ -108,7 +118,11 @@ def _json(request: HttpRequest, error_form: ErrorForm) -> Route:
 
 
 def _batch(call: ApiCall) -> HttpResponse:
-    """Perform each request of a batch; refuse those that move the bytes of objects, and batches in batches."""
+    """Perform each request of a batch, and respond with all responses.
+
+    A part gets 400 if it belongs to an upload, is a download, is a batch itself, or is for another API than the JSON
+    API of Cloud Storage.
+    """
 
     def perform(request: HttpRequest) -> HttpResponse:
         route = resolve(request)
@@ -126,7 +140,10 @@ def _moves_bytes(request: HttpRequest, operation: str) -> bool:
 
 
 def _partial(handler: Handler) -> Handler:
-    """Return a handler whose response has only the wanted fields; if they are wrong, the request has no effect."""
+    """Return a handler that removes from `handler`'s JSON response all but the fields in the query parameter `fields`.
+
+    If the parameter is malformed, it raises 400 before it calls `handler`. A download of an object stays whole.
+    """
 
     def handle(call: ApiCall) -> HttpResponse:
         wanted = read_fields(call.query["fields"])
@@ -146,7 +163,10 @@ def _xml(request: HttpRequest) -> Route:
 
 
 def guarded(act: Callable[[], HttpResponse], error_form: ErrorForm) -> HttpResponse:
-    """Return the response, or the error as a response; an unexpected error becomes a 500 without a traceback."""
+    """Return the response of `act`; write an ApiError that it raises as a response with `error_form`.
+
+    Any other exception is logged with its traceback, and becomes a 500 that does not show it.
+    """
     try:
         return act()
     except ApiError as error:
@@ -170,7 +190,7 @@ _GOOGLE = Router((*IAM_ROUTES, *MEMORYSTORE_ROUTES))
 OPERATIONS = frozenset(
     (*(route[0] for route in (*STORAGE_ROUTES, *IAM_ROUTES, *MEMORYSTORE_ROUTES)), BATCH, *STEPS, *xml.XML_HANDLERS)
 )
-"""The ids of all operations, and of the steps of a resumable upload."""
+"""The ids of all operations of all APIs, of batches, and of the steps of a resumable upload."""
 
 ON_OBJECTS = tuple(
     sorted(
@@ -179,7 +199,7 @@ ON_OBJECTS = tuple(
         if name.startswith(("storage.objects.", "xml.object.")) and name != "storage.objects.list"
     )
 )
-"""The operations on one object."""
+"""The ids that begin with "storage.objects." or "xml.object.", sorted, except "storage.objects.list"."""
 
 JOBS = tuple(
     name

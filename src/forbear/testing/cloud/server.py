@@ -31,7 +31,8 @@ class Cloud:
     `host` is a loopback address, and `port=0` takes a free port. `seed` is for faults that have a probability.
     `body_limit` (64 MiB) is the largest body of a request, and `memory_limit` (1 GiB) limits all that is stored or in
     transit; both are in bytes. `connection_limit` (1024) is the most connections at once. The Host header of a request
-    must name loopback, a host of Google's APIs, or one of the `allowed_hosts`. OSError if the port is taken.
+    must name loopback, a host of Google's APIs, or one of the `allowed_hosts`. Starting raises OSError if the port is
+    taken.
     """
 
     def __init__(
@@ -62,39 +63,45 @@ class Cloud:
 
     @property
     def url(self) -> str:
-        """Return the URL, such as "http://127.0.0.1:PORT"; RuntimeError unless the cloud is running."""
+        """Return the URL, such as "http://127.0.0.1:PORT" (no slash at the end); RuntimeError unless the cloud runs."""
         if self._server is None:
             raise RuntimeError("the cloud has no `url` before it runs: use `with Cloud() as cloud:` or call `start()`")
         return self._server.url
 
     @property
     def store(self) -> Store:
-        """Return the store of buckets, objects and other resources, to prepare and inspect it."""
+        """Return the store of buckets, objects and other resources, through which a test prepares and inspects them."""
         return self._state.store
 
     @property
     def effects(self) -> Effects:
-        """Return the journal of committed changes."""
+        """Return the journal of committed changes, in which reads and failed requests do not appear."""
         return self._state.effects
 
     @property
     def requests(self) -> Requests:
-        """Return the log of requests, with the status of each response."""
+        """Return the log of requests, with the status of each response; requests to /_cloud/ are not in it."""
         return self._state.requests
 
     @property
     def connections(self) -> int:
-        """Return the number of connections that clients have open."""
+        """Return how many connections clients have open; 0 if the cloud is not running."""
         return 0 if self._server is None else len(self._server.connections)
 
     @property
     def pending_faults(self) -> int:
-        """Return how many faults may still occur; random ones do not count."""
+        """Return how many of the added faults may still occur.
+
+        A fault that may occur without limit counts as one, and random faults do not count.
+        """
         with self.store.lock:
             return self._state.plan.pending
 
     def fault(self, *faults: Fault | RandomFaults) -> None:
-        """Add faults; if several apply to a request, it gets the one that was added first."""
+        """Add faults; a request gets the one that was added first of those that apply to it, and random ones last.
+
+        TypeError, and none is added, if one of them is neither a Fault nor RandomFaults.
+        """
         for fault in faults:
             if not isinstance(fault, Fault | RandomFaults):
                 raise TypeError(f"`fault` takes faults, such as Fault.status(503) or random_faults(1), got {fault!r}")
@@ -103,22 +110,28 @@ class Cloud:
                 self._state.plan.add(fault)
 
     def clear_faults(self) -> None:
-        """Remove all faults."""
+        """Remove all faults, also random ones, and start the random numbers of those with a probability anew."""
         with self.store.lock:
             self._state.plan.clear()
 
     def reset(self) -> None:
-        """Forget everything: what is stored, the faults, the effects and the requests."""
+        """Delete everything stored, all faults, the effects and the requests.
+
+        Open connections stay, and ids keep rising.
+        """
         self._state.reset()
 
     def start(self) -> Self:
-        """Start the server; does nothing if it is running."""
+        """Start the server in its own thread, unless it is running, and return this cloud.
+
+        OSError if the port is taken.
+        """
         if self._server is None:
             self._server = _Server(self._state, listen(self._host, self._port), *self._limits)
         return self
 
     def stop(self) -> None:
-        """Stop the server and close every connection; the state stays."""
+        """Stop the server, if it is running, and close every connection; what is stored and logged stays."""
         server, self._server = self._server, None
         if server is not None:
             server.stop()
@@ -141,7 +154,10 @@ class Cloud:
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """Return a listening socket; OSError with a clear message if the address cannot be used."""
+    """Return a TCP socket that listens on an IPv4 or IPv6 address and a port (0: a free one).
+
+    OSError with a message that names both if they cannot be used.
+    """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
         return socket.create_server((host, port), family=family, backlog=256)
@@ -181,7 +197,7 @@ class _Server:
             runner.run(self._serve())
 
     async def _serve(self) -> None:
-        """Accept connections and serve them until `stop`, then close them all."""
+        """Accept connections and serve them until `stop` is called, then close them all."""
         buffer = memoryview(bytearray(BUFFER))
         server = await self._loop.create_server(lambda: SocketStream(self._accept, buffer), sock=self._sock)
         try:
@@ -228,7 +244,8 @@ def serve(
     """Run a cloud until SIGINT or SIGTERM; `on_ready` is called once with it, to announce its URL or add faults.
 
     The other arguments are those of `Cloud`. It is for tests only: never expose it. Call it in the main thread, which
-    receives signals; elsewhere it raises ValueError. OSError if the port is taken.
+    receives signals; elsewhere it raises ValueError. OSError if the port is taken. The handlers of both signals are
+    restored at the end.
     """
     stop = threading.Event()
     before = {
