@@ -56,7 +56,7 @@ class CloudApp:
         return Delivery(handle(call)) if fault is None else inject(fault, call, handle)
 
     def interrupted(self, request: HttpRequest) -> None:
-        """Log a request whose body broke off, as one without a status; it gets no fault and no response.
+        """Log a request whose body broke off, as one without a status; no fault is drawn for it.
 
         If it is a chunk of a resumable upload, the session keeps the bytes that arrived, rounded down to a multiple of
         256 KiB.

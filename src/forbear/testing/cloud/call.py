@@ -37,10 +37,7 @@ class ApiCall:
 
     @property
     def base(self) -> str:
-        """Return "http://" and the host that the client used, with which the URLs in responses begin.
-
-        No slash at the end.
-        """
+        """Return "http://HOST" with the host that the client used: the start of the URLs in responses."""
         return f"http://{self.request.host}"
 
     @property

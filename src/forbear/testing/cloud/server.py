@@ -115,10 +115,7 @@ class Cloud:
             self._state.plan.clear()
 
     def reset(self) -> None:
-        """Delete everything stored, all faults, the effects and the requests.
-
-        Open connections stay, and ids keep rising.
-        """
+        """Delete everything stored, all faults, the effects and the requests; ids and generations keep rising."""
         self._state.reset()
 
     def start(self) -> Self:

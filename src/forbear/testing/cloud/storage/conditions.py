@@ -37,13 +37,17 @@ class Conditions:
     metageneration_not_match: int | None = None
 
     def check_write(self, current: Versioned | None) -> None:
-        """Raise 412 unless `current` meets every condition; None means that there is no live object."""
+        """Raise 412 unless `current` meets every condition.
+
+        None means that there is no live object: it counts as generation 0 and metageneration 0, and fails every
+        NotMatch.
+        """
         failed = self._failed_match(current) or self._failed_not_match(current)
         if failed:
             raise condition_not_met(failed)
 
     def check_read(self, current: Versioned) -> None:
-        """Raise 412 if a Match fails, and 304 if a NotMatch fails: the reader already has this version."""
+        """Raise 412 if a Match fails; otherwise raise 304 if a NotMatch fails, because the reader has this version."""
         if failed := self._failed_match(current):
             raise condition_not_met(failed)
         if self._failed_not_match(current):
@@ -74,7 +78,10 @@ def _numbers(current: Versioned | None) -> tuple[int, int]:
 
 
 def read_conditions(query: Mapping[str, str], prefix: str = "if") -> Conditions:
-    """Read the preconditions of a query: prefix "if" for the target, "ifSource" for the source of a copy."""
+    """Return the numeric preconditions in a query, None for each that is absent; raise 400 if one is not an integer.
+
+    `prefix` begins their names: "if" for those of the resource itself, "ifSource" for those of the source of a copy.
+    """
     if not any(name.startswith("if") for name in query):
         return _NONE
     return Conditions(
@@ -89,7 +96,11 @@ _NONE = Conditions()
 
 
 def check_etag(headers: Mapping[str, str], etag: str) -> None:
-    """Check the entity tag for a read: raise 412 if If-Match fails, and 304 if If-None-Match does."""
+    """Check the entity tag `etag` of a resource for a read, against the headers If-Match and If-None-Match.
+
+    Raise 412 if If-Match is present, but neither lists the tag nor is `*`. Raise 304 if If-None-Match lists it or is
+    `*`.
+    """
     wanted = headers.get("if-match")
     if wanted is not None and not _lists(wanted, etag):
         raise condition_not_met("If-Match")
@@ -113,7 +124,7 @@ def check_match(headers: Mapping[str, str], etag: str) -> None:
 
 
 def same_etag(text: str, etag: str) -> bool:
-    """Return whether `text` names the tag, with or without quotes and the weak mark `W/`."""
+    """Return whether `text` is the tag `etag`, with or without quotes and the weak mark `W/`."""
     return text.strip().removeprefix("W/").strip('"') == etag
 
 

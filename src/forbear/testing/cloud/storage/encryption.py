@@ -1,4 +1,4 @@
-"""Customer-supplied encryption keys: an object written with a key can only be read with that key.
+"""Customer-supplied encryption keys: the bytes of an object written with a key can only be read with that key.
 
 The cloud keeps the hash of a key, and stores the bytes without encryption.
 """
@@ -16,7 +16,11 @@ _PREFIX, _SOURCE_PREFIX = "x-goog-encryption-", "x-goog-copy-source-encryption-"
 
 
 def read_key(headers: Mapping[str, str], prefix: str = _PREFIX) -> str | None:
-    """Return the hash of the key in the headers, or None without a key; raise 400 if the key is not complete."""
+    """Return the SHA-256 in base64 of the key in the headers whose names begin with `prefix`; None without a key.
+
+    Raise 400 unless the algorithm is AES256, the key is the base64 of 32 bytes, and the hash of the key is sent and
+    right.
+    """
     algorithm, key = headers.get(prefix + "algorithm"), headers.get(prefix + "key")
     digest = headers.get(prefix + "key-sha256")
     if algorithm is None and key is None and digest is None:
@@ -44,7 +48,10 @@ def read_key(headers: Mapping[str, str], prefix: str = _PREFIX) -> str | None:
 
 
 def check_key(item: StoredObject, headers: Mapping[str, str], prefix: str = _PREFIX) -> None:
-    """Raise 400 unless the headers contain the key of the object, or no key for an object without one."""
+    """Raise 400 unless the headers contain the key of the object, or no key for an object without one.
+
+    `prefix` begins the names of the headers. An incomplete key raises 400 as well.
+    """
     key = read_key(headers, prefix)
     if key == item.key_sha256:
         return
@@ -64,7 +71,10 @@ def check_key(item: StoredObject, headers: Mapping[str, str], prefix: str = _PRE
 
 
 def key_error(message: str, reason: str = "KeyIsIncorrect") -> ApiError:
-    """Return a 400 about the key in a request; by default, that it differs from the key used before."""
+    """Return, not raise, a 400 error about the encryption key in a request.
+
+    Its reason is "customerEncryption" and then `reason`, which by default says that the key is not the right one.
+    """
     return ApiError(400, message, f"customerEncryption{reason}")
 
 
@@ -74,12 +84,18 @@ def check_source_key(item: StoredObject, headers: Mapping[str, str]) -> None:
 
 
 def is_readable(item: StoredObject, headers: Mapping[str, str]) -> bool:
-    """Return whether the object has no key, or the headers contain it; otherwise its hashes are not shown."""
+    """Return whether the object has no key, or the headers contain its key; otherwise its hashes are not shown.
+
+    Raise 400 if the object has a key and the key in the headers is incomplete.
+    """
     return item.key_sha256 is None or read_key(headers) == item.key_sha256
 
 
 def encryption_headers(item: StoredObject) -> Headers:
-    """Return the response headers that describe the key of a downloaded object."""
+    """Return the response headers with the algorithm and the hash of an object's key, for a download.
+
+    () without a key.
+    """
     if item.key_sha256 is None:
         return ()
     return ((_PREFIX + "algorithm", _ALGORITHM), (_PREFIX + "key-sha256", item.key_sha256))

@@ -1,6 +1,6 @@
 """Read typed values from queries and JSON bodies, and cut sorted listings into pages.
 
-A value that is wrong or missing raises a 400 that names it.
+A value that is wrong, or required and missing, raises a 400 that names it.
 """
 
 import base64
@@ -21,9 +21,10 @@ _Entry = TypeVar("_Entry")
 
 
 def json_value(body: bytes, largest: int = _MAX_SIZE) -> Json:
-    """Parse JSON of any type; raise 413 for more than `largest` bytes and 400 for invalid or very deep JSON.
+    """Parse JSON of any type; raise 413 for more than `largest` bytes.
 
-    The limit on the size is low because parsed values take many times the memory of their text.
+    Raise 400 for invalid JSON, NaN and Infinity, and for more than 100 levels. The limit on the size is low because
+    parsed values take many times the memory of their text.
     """
     if len(body) > largest:
         raise ApiError(413, f"The JSON of a request must have at most {largest} bytes, got {len(body)}.")
@@ -44,7 +45,7 @@ def _refuse_constant(text: str) -> float:
 
 
 def _is_too_deep(value: Json) -> bool:
-    """Return whether the value is nested so deeply that reading or writing it could exhaust the stack."""
+    """Return whether the value has more than 100 levels, so that reading or writing it could exhaust the stack."""
     level = [value]
     for _ in range(_MAX_DEPTH):
         containers = [each for each in level if isinstance(each, list | dict)]
@@ -55,7 +56,10 @@ def _is_too_deep(value: Json) -> bool:
 
 
 def json_object(body: bytes) -> JsonObject:
-    """Parse a JSON object; an empty body and null, which Go clients send, count as an empty object."""
+    """Return the JSON object in a body, empty for an empty body and for null, which Go clients send.
+
+    Raise 400 for any other JSON and for invalid JSON, and 413 for more than 256 KiB.
+    """
     value = json_value(body) if body else None
     if value is None:
         return {}
@@ -65,9 +69,9 @@ def json_object(body: bytes) -> JsonObject:
 
 
 def integer(value: Json, name: str) -> int:
-    """Return a 64-bit integer, from a number or from a string of digits, as the API accepts both.
+    """Return a 64-bit integer, from a JSON number or from a string of digits with an optional minus.
 
-    `name` is the field that the error names.
+    Raise 400 for any other value, also for a boolean or a fraction. `name` is the field that the error names.
     """
     if isinstance(value, str) and value.isascii() and value.lstrip("-").isdigit() and len(value) < 21:
         try:
@@ -80,18 +84,21 @@ def integer(value: Json, name: str) -> int:
 
 
 def query_integer(query: Mapping[str, str], name: str) -> int | None:
-    """Return an integer query parameter, or None if it is absent."""
+    """Return the query parameter `name` as an integer, or None if it is absent; raise 400 if it is not one."""
     value = query.get(name)
     return None if value is None else integer(value, name)
 
 
 def required_integer(query: Mapping[str, str], name: str) -> int:
-    """Return an integer query parameter; raise 400 if it is absent."""
+    """Return the query parameter `name` as an integer; raise 400 if it is absent, empty or not one."""
     return integer(text(query, name), name)
 
 
 def query_flag(query: Mapping[str, str], name: str) -> bool:
-    """Return a boolean query parameter, False if it is absent."""
+    """Return the query parameter `name`, true or false in any case, as a bool; False if it is absent.
+
+    Raise 400 for any other value.
+    """
     value = query.get(name, "false").lower()
     if value not in {"true", "false"}:
         raise _invalid(name, value, "true or false")
@@ -99,7 +106,7 @@ def query_flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def text(body: Mapping[str, Json], name: str) -> str:
-    """Return the string in the field `name`; raise 400 if it is absent or empty."""
+    """Return the string in the field `name`; raise 400 if it is absent, null, empty or not a string."""
     value = optional_text(body, name)
     if not value:
         raise required(name)
@@ -107,7 +114,7 @@ def text(body: Mapping[str, Json], name: str) -> str:
 
 
 def optional_text(body: Mapping[str, Json], name: str) -> str | None:
-    """Return the string in the field `name`, or None if it is absent."""
+    """Return the string in the field `name`, or None if it is absent or null; raise 400 if it is not a string."""
     value = body.get(name)
     if value is not None and not isinstance(value, str):
         raise _invalid(name, value, "a string")
@@ -117,7 +124,8 @@ def optional_text(body: Mapping[str, Json], name: str) -> str | None:
 def enum_name(body: Mapping[str, Json], name: str, enum: Mapping[int, str]) -> str:
     """Return the enum value in the field `name` by its name; clients may send its name or its number.
 
-    `enum` maps the allowed numbers to names. Its first name is the default of an absent or empty field.
+    `enum` maps the allowed numbers to names. Its first name is the default of an absent or empty field. Raise 400 for
+    any other value.
     """
     value = body.get(name)
     if value is None or value == "":
@@ -129,7 +137,10 @@ def enum_name(body: Mapping[str, Json], name: str, enum: Mapping[int, str]) -> s
 
 
 def with_enum_names(body: Mapping[str, Json], enums: Mapping[str, Mapping[int, str]]) -> JsonObject:
-    """Return the fields with the numbers of enum values replaced by their names; `enums` has the names by field."""
+    """Return a copy of the body in which the numbers of enum values are replaced by their names.
+
+    `enums` has the names by number for each field with enum values. A number without a name stays as it is.
+    """
     return {
         name: enums[name].get(value, value) if name in enums and type(value) is int else value
         for name, value in body.items()
@@ -137,7 +148,7 @@ def with_enum_names(body: Mapping[str, Json], enums: Mapping[str, Mapping[int, s
 
 
 def update_mask(mask: str, writable: Collection[str]) -> list[str]:
-    """Return the field names in an update mask, a list with commas; raise 400 unless all of them are `writable`."""
+    """Return the field names in an update mask, which commas separate; raise 400 unless all of them are `writable`."""
     names = [name.strip() for name in mask.split(",")]
     unknown = next((name for name in names if name not in writable), None)
     if unknown is not None:
@@ -147,7 +158,10 @@ def update_mask(mask: str, writable: Collection[str]) -> list[str]:
 
 
 def instant(value: str, name: str) -> datetime:
-    """Parse a time with a UTC offset, such as 2026-01-31T12:00:00Z; `name` is the field that the error names."""
+    """Return the time that a text with a UTC offset states, such as 2026-01-31T12:00:00Z; raise 400 for any other.
+
+    `name` is the field that the error names.
+    """
     try:
         parsed = datetime.fromisoformat(value)
     except ValueError:
@@ -158,7 +172,7 @@ def instant(value: str, name: str) -> datetime:
 
 
 def mapping(body: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    """Return the object in the field `name`, empty if it is absent."""
+    """Return the JSON object in the field `name`, empty if it is absent or null; raise 400 for another type."""
     value = body.get(name)
     if value is None:
         return {}
@@ -168,17 +182,24 @@ def mapping(body: Mapping[str, Json], name: str) -> Mapping[str, Json]:
 
 
 def texts(body: Mapping[str, Json], name: str) -> list[str]:
-    """Return the list of strings in the field `name`, empty if it is absent."""
+    """Return the list of strings in the field `name`, empty if it is absent or null; raise 400 for another type."""
     return _entries(body, name, lambda entry: entry if isinstance(entry, str) else None, "string")
 
 
 def items(body: Mapping[str, Json], name: str) -> list[Mapping[str, Json]]:
-    """Return the list of objects in the field `name`, empty if it is absent."""
+    """Return the list of JSON objects in the field `name`, empty if it is absent or null.
+
+    Raise 400 for another type.
+    """
     return _entries(body, name, lambda entry: entry if isinstance(entry, Mapping) else None, "object")
 
 
 def _entries(body: Mapping[str, Json], name: str, checked: Callable[[Json], _Entry | None], word: str) -> list[_Entry]:
-    """Return the entries of a list; `checked` returns None for an entry of the wrong type, which raises 400."""
+    """Return the list in the field `name`, empty if it is absent or null; raise 400 if it is not a list.
+
+    `checked` returns an entry, or None if the entry has the wrong type, which raises 400. `word` is the type that the
+    error names.
+    """
     values = body.get(name)
     if values is None:
         return []
@@ -200,7 +221,10 @@ def _invalid(name: str, value: Json, rule: str) -> ApiError:
 def page_size(
     query: Mapping[str, str], name: str = "maxResults", *, default: int = _MAX_PAGE, maximum: int = _MAX_PAGE
 ) -> int:
-    """Return how many entries a page has: the query parameter `name`, at most `maximum`; 0 means `default`."""
+    """Return how many entries a page has: the number in the query parameter `name`, but at most `maximum`.
+
+    An absent parameter and 0 mean `default`. Raise 400 if it is negative or not an integer.
+    """
     size = query_integer(query, name)
     if size is not None and size < 0:
         raise invalid(f"Invalid value for {name}: {size}. It must not be negative.")
@@ -208,12 +232,15 @@ def page_size(
 
 
 def page_token(key: str) -> str:
-    """Return the token of the page that begins after `key`."""
+    """Return the token of the page that begins after `key`: the key in URL-safe base64."""
     return base64.urlsafe_b64encode(key.encode()).decode()
 
 
 def page_start(query: Mapping[str, str]) -> str | None:
-    """Return the key after which the page begins, from the query's `pageToken`; None on the first page."""
+    """Return the key after which the page begins, from the query's `pageToken`; None without one, for the first page.
+
+    Raise 400 if the token cannot be decoded.
+    """
     token = query.get("pageToken")
     if not token:
         return None
@@ -231,7 +258,11 @@ def page(
     default: int = _MAX_PAGE,
     maximum: int = _MAX_PAGE,
 ) -> tuple[list[str], str | None]:
-    """Sort the keys and return one page of them, with the token of the next page (None: this is the last one)."""
+    """Return one page of the keys in sorted order, and the token of the next page (None if this is the last one).
+
+    The page is the one after the query's `pageToken`. The query parameter `size_name` limits its size, as in
+    `page_size`.
+    """
     start, size = page_start(query), page_size(query, size_name, default=default, maximum=maximum)
     rest = sorted(key for key in keys if start is None or key > start)
     return rest[:size], page_token(rest[size - 1]) if len(rest) > size else None

@@ -9,7 +9,10 @@ from forbear.testing.cloud.storage.model import IamPolicy, Revised
 
 @dataclass(slots=True)
 class AccountKey:
-    """A key of a service account; `fields` has what a listing shows of it besides its name."""
+    """A key of a service account; `fields` has what a listing shows of it besides its name.
+
+    `account` is the resource name of the service account.
+    """
 
     account: str
     id: str
@@ -18,7 +21,7 @@ class AccountKey:
 
     @property
     def name(self) -> str:
-        """The resource name."""
+        """The resource name: the account's, then "/keys/" and the id of the key."""
         return f"{self.account}/keys/{self.id}"
 
 
@@ -41,7 +44,7 @@ class ServiceAccount:
 
     @property
     def name(self) -> str:
-        """The resource name."""
+        """The resource name: projects/PROJECT/serviceAccounts/EMAIL."""
         return f"projects/{self.project}/serviceAccounts/{self.email}"
 
 
@@ -56,7 +59,7 @@ class Role(Revised):
 
     @property
     def name(self) -> str:
-        """The resource name."""
+        """The resource name: projects/PROJECT/roles/ID."""
         return f"projects/{self.project}/roles/{self.id}"
 
 
@@ -75,12 +78,16 @@ class IamState:
         self._next_id = next_id
 
     def clear(self) -> None:
-        """Delete everything."""
+        """Delete all accounts with their keys, all roles and all policies."""
         for table in (self.accounts, self.roles, self.policies, self.unseen):
             table.clear()
 
     def create_account(self, project: str, account_id: str) -> ServiceAccount:
-        """Create a service account; raise 409 if the project has one with this id."""
+        """Create and return a service account with the email ACCOUNT_ID@PROJECT.iam.gserviceaccount.com.
+
+        Raise 409 if an account that is not deleted has this email. For the project "example.com:p", PROJECT is
+        p.example.com.
+        """
         domain, _, short = project.rpartition(":")
         email = f"{account_id}@{short}.{domain + '.' if domain else ''}iam.gserviceaccount.com"
         if self.by_email(email) is not None:
@@ -90,9 +97,9 @@ class IamState:
         return account
 
     def account(self, project: str, name: str) -> ServiceAccount:
-        """Return the service account with this email or unique id; raise 404 if it does not exist.
+        """Return the service account whose email or unique id is `name`; raise 404 if it does not exist or is deleted.
 
-        The project "-" stands for any project.
+        It must belong to `project`, unless that is "-", which stands for any project.
         """
         account = self.by_email(name) or self.accounts.get(name)
         if account is None or account.deleted or project not in {"-", account.project}:
@@ -104,18 +111,18 @@ class IamState:
         return next((each for each in self.accounts.values() if each.email == email and not each.deleted), None)
 
     def role(self, project: str, name: str) -> Role:
-        """Return a custom role, deleted or not; raise 404 if it does not exist."""
+        """Return the custom role of a project with the id `name`, deleted or not; raise 404 if it does not exist."""
         role = self.roles.get((project, name))
         if role is None:
             raise ApiError(404, f"The role named projects/{project}/roles/{name} was not found.")
         return role
 
     def policy(self, project: str) -> IamPolicy:
-        """Return the policy of a project."""
+        """Return the IAM policy of a project, which has no bindings before the first write."""
         return self.policies.setdefault(project, IamPolicy())
 
     def check_seen(self, name: str) -> None:
-        """Raise 404 while a new resource is not visible yet; every call counts as one read of it."""
+        """Count one read of the resource `name`; raise 404 while a fault still hides it because it is new."""
         left = self.unseen.get(name, 0)
         if left:
             self.unseen[name] = left - 1
