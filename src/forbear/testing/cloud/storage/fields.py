@@ -40,7 +40,7 @@ def json_value(body: bytes, largest: int = _MAX_SIZE) -> Json:
 
 
 def _refuse_constant(text: str) -> float:
-    """Refuse NaN and Infinity, which Python's parser accepts although JSON has no such values."""
+    """Raise ValueError for NaN and infinities, which Python's parser accepts although JSON has no such values."""
     raise ValueError(text)
 
 

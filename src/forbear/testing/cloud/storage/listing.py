@@ -22,7 +22,7 @@ _Entry: TypeAlias = "tuple[str, int, StoredObject | None]"
 class ObjectPage:
     """One page of a listing; `token` is that of the next page, None on the last one.
 
-    A prefix stands for all names that continue after the delimiter.
+    A prefix in `prefixes` stands for all names that begin with it; it ends with the delimiter.
     """
 
     items: list[StoredObject] = field(default_factory=list[StoredObject])
@@ -31,7 +31,11 @@ class ObjectPage:
 
 
 def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> ObjectPage:
-    """Return one page of the bucket's live objects, or of all versions."""
+    """Return one page of a bucket's objects, by name and then by age, as the parameters of the query say.
+
+    The page has live objects, with `versions` also noncurrent ones, or soft-deleted ones if the query has
+    softDeleted=true. With a delimiter in the query, names that contain it after the prefix are grouped as prefixes.
+    """
     prefix, delimiter, size = query.get("prefix", ""), query.get("delimiter", ""), page_size(query)
     after, generation, folded = _position(query)
     trailing = query_flag(query, "includeTrailingDelimiter") and bool(delimiter)
@@ -56,7 +60,10 @@ def list_objects(bucket: Bucket, query: Mapping[str, str], *, versions: bool) ->
 
 
 def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[_Entry]:
-    """Yield the entries that match the prefix, the offsets and the glob pattern of the query, in order."""
+    """Yield the entries that match the prefix, the offsets and the glob pattern of the query, in order.
+
+    An entry at endOffset is left out. Raise 400 for a wrong pattern, and for one with another delimiter than "/".
+    """
     prefix, start, end = query.get("prefix", ""), query.get("startOffset", ""), query.get("endOffset", "")
     glob = Glob(query["matchGlob"]) if query.get("matchGlob") else None
     if glob is not None and query.get("delimiter") not in (None, "", "/"):
@@ -70,7 +77,12 @@ def _in_range(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> It
 
 
 def _entries(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Iterator[_Entry]:
-    """Yield the soft-deleted objects if the query asks for them; otherwise the objects, and folders if it does."""
+    """Return all entries of a bucket that the query means, by name and then by age.
+
+    With softDeleted=true they are the soft-deleted objects (400 if `versions` too); otherwise the live objects, with
+    `versions` also noncurrent ones. With includeFoldersAsPrefixes=true and the delimiter "/" folders are among them,
+    except the one that the prefix names.
+    """
     if query_flag(query, "softDeleted"):
         if versions:
             raise invalid("softDeleted and versions exclude each other.")
@@ -83,7 +95,10 @@ def _entries(bucket: Bucket, query: Mapping[str, str], *, versions: bool) -> Ite
 
 
 def _position(query: Mapping[str, str]) -> tuple[str, int, str]:
-    """Return the name and generation after which the page begins, and the prefix to skip ("" for none)."""
+    """Return the name and generation after which the page begins, and the prefix whose names to skip ("" for none).
+
+    On the first page they are "", -1 and "". Raise 400 if the query's `pageToken` is not from a listing of objects.
+    """
     key = page_start(query)
     if key is None:
         return "", -1, ""
@@ -119,7 +134,8 @@ A step costs the same however many positions there are, so matching never backtr
 class Glob:
     """A glob pattern for whole names: `*` and `?` do not match a slash, `**` does.
 
-    Raise 400 for a pattern that is too long or too deep, or whose brackets, braces or escapes do not end.
+    It may have classes such as `[a-z]` and `[^a-z]`, alternatives such as `{a,b}`, and escapes with a backslash. Raise
+    400 for more than 1024 characters, braces more than 20 deep, and brackets, braces or escapes that do not end.
     """
 
     def __init__(self, glob: str) -> None:
@@ -131,7 +147,7 @@ class Glob:
             raise reader.unended()
 
     def matches(self, text: str) -> bool:
-        """Return whether the pattern matches the whole name."""
+        """Return whether the pattern matches the whole of `text`, the name of an object or a folder."""
         before: dict[str, int] = {}
         for position, char in enumerate(text):
             before[char] = before.get(char, 0) | 1 << position
@@ -141,19 +157,23 @@ class Glob:
 
 
 class _GlobReader:
-    """Parses a glob pattern from left to right into steps."""
+    """Parses a glob pattern from left to right into steps; `position` is the index of the next character to parse."""
 
     def __init__(self, glob: str) -> None:
         self._glob = glob
         self.position = 0
 
     def unended(self) -> ApiError:
-        """Return a 400 for a part of the pattern that does not end, or a range that runs backwards."""
+        """Return, not raise, a 400 for a part of the pattern that does not end, or a range that runs backwards."""
         text = f"Invalid value for matchGlob: '{self._glob[:80]}'. A bracket, brace, range or escape in it has no end."
         return invalid(text)
 
     def alternatives(self, depth: int) -> _Step:
-        """Parse alternatives up to their closing brace, or at depth 0 up to the end of the pattern."""
+        """Parse alternatives up to their closing brace, or at depth 0 the whole pattern, in which commas are plain.
+
+        Return a step that matches any of them. `depth` is the number of braces around; raise 400 if it exceeds 20 or
+        the closing brace is missing.
+        """
         if depth > _MAX_DEPTH:
             raise invalid(f"Invalid value for matchGlob: its braces are nested more than {_MAX_DEPTH} deep.")
         ways: list[list[_Step]] = [[]]
@@ -193,7 +213,10 @@ class _GlobReader:
                 return _one(char)
 
     def _class(self) -> _Step:
-        """Parse a class such as [a-z] or [^a-z] after its opening bracket; no class matches a slash."""
+        """Parse a class such as [a-z] or [^a-z] after its opening bracket, and return its step.
+
+        No class matches a slash.
+        """
         end = self._glob.find("]", self.position + 1)
         inside = self._glob[self.position : end] if end > 0 else ""
         negated = inside.startswith("^")
@@ -211,7 +234,10 @@ class _GlobReader:
         return step
 
     def _ranges(self, inside: str) -> list[tuple[str, str]]:
-        """Parse the inside of a class into pairs of the first and the last character."""
+        """Return the inside of a class as pairs of a first and a last character; a single one is both.
+
+        Raise 400 if the inside is empty, or a range runs backwards.
+        """
         if not inside:
             raise self.unended()
         ranges: list[tuple[str, str]] = []
@@ -229,7 +255,7 @@ class _GlobReader:
 
 
 def _joined_ranges(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]:
-    """Join overlapping ranges; return the first and the last characters of each, in order."""
+    """Join overlapping ranges; return a list of their first characters and a list of their last ones, both in order."""
     starts: list[str] = []
     ends: list[str] = []
     for low, high in sorted(ranges):
@@ -242,7 +268,7 @@ def _joined_ranges(ranges: list[tuple[str, str]]) -> tuple[list[str], list[str]]
 
 
 def _any_of(ways: list[list[_Step]]) -> _Step:
-    """Return a step that matches any of the alternatives."""
+    """Return a step that matches any of the alternatives, each of which is a list of steps one after the other."""
 
     def step(name: _Name, positions: int) -> int:
         reached = 0
@@ -265,13 +291,13 @@ def _one_inside(name: _Name, positions: int) -> int:
 
 
 def _anything(name: _Name, positions: int) -> int:
-    """Match `**`: every position from the first one on."""
+    """Match `**`: return the first of the positions and every one after it, also the end of the name; 0 for none."""
     first = positions & -positions
     return name.every & -first if first else 0
 
 
 def _anything_inside(name: _Name, positions: int) -> int:
-    """Match `*`: every position from one of these up to the next slash.
+    """Match `*`: return every position from one of `positions` up to the next slash.
 
     The addition carries a bit to the end of its run of ones.
     """

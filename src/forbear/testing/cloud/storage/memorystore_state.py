@@ -26,10 +26,10 @@ class RedisResource:
 
 @dataclass(slots=True)
 class Job:
-    """A long-running operation that ends after `polls` more polls.
+    """A long-running operation (create, update, delete, ...) on a resource; it ends after `polls` more polls.
 
     `fields` are the resource's fields after the job; None deletes the resource. A job with an `error`, a google.rpc
-    code, changes nothing, and a resource that it was to create is removed.
+    code, changes nothing, and a resource that it was to create is removed. A `forgotten` job is as good as deleted.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Job:
 
 
 class MemorystoreState:
-    """All instances, clusters and jobs; a new job takes `polls` polls (2 by default)."""
+    """All instances, clusters and jobs (long-running operations); a new job ends after `polls` polls (2 by default)."""
 
     def __init__(self, now: Callable[[], float], next_id: Callable[[], int]) -> None:
         self.polls = 2
@@ -57,12 +57,12 @@ class MemorystoreState:
         self._next_id = next_id
 
     def clear(self) -> None:
-        """Delete everything, but keep `polls`."""
+        """Delete all instances, clusters and jobs, but keep `polls`."""
         for table in (self.resources, self.jobs, self.by_request):
             table.clear()
 
     def find(self, name: str) -> RedisResource:
-        """Return an instance or a cluster; raise 404 if it does not exist."""
+        """Return the instance or the cluster with this resource name; raise 404 if it does not exist."""
         resource = self.resources.get(name)
         if resource is None:
             raise ApiError(404, f"Resource '{name}' was not found")
@@ -76,9 +76,10 @@ class MemorystoreState:
         return self._start(resource, "create", fields)
 
     def change(self, resource: RedisResource, verb: str, state: str, fields: "JsonObject | None") -> Job:
-        """Start a job that changes a resource (None: deletes it); raise 400 while another job is running.
+        """Start and return a job that replaces the fields of a resource, or deletes it if `fields` is None.
 
-        `state` is the state of the resource during the job.
+        `state` is the state of the resource during the job, and `verb` names the change. Raise 400 while another job on
+        the resource is running.
         """
         if resource.job is not None:
             raise failed_precondition(
@@ -95,21 +96,28 @@ class MemorystoreState:
         return job
 
     def job(self, name: str) -> Job:
-        """Return a job, running or ended; raise 404 if it does not exist."""
+        """Return the job (long-running operation) of this name, running or ended.
+
+        Raise 404 if it does not exist or a client has deleted it.
+        """
         job = self.jobs.get(name)
         if job is None or job.forgotten:
             raise ApiError(404, f"Operation '{name}' was not found")
         return job
 
     def poll(self, job: Job) -> None:
-        """Count one poll of a job, and end the job at the last one."""
+        """Count one poll of a job, and end the job at its last one; do nothing if it has ended."""
         if job.ended is None:
             job.polls -= 1
             if job.polls <= 0:
                 self.end(job)
 
     def end(self, job: Job) -> None:
-        """End a job: apply its change, or leave the resource as it was if the job has an error."""
+        """End a job at once: set the fields of its resource, or delete the resource if the job's fields are None.
+
+        A job with an error leaves the fields as they are, and removes the resource if it was to create that. A resource
+        that stays gets the state `ready`.
+        """
         resource = job.resource
         resource.job, job.ended = None, self._now()
         resource.state = resource.ready

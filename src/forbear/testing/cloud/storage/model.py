@@ -14,37 +14,40 @@ def crc32c_of(data: bytes) -> str:
 
 
 def etag_of(*numbers: int) -> str:
-    """Return an entity tag (ETag) that changes whenever one of the numbers does."""
+    """Return an entity tag (ETag) made of the numbers, so that it changes whenever one of them does."""
     return base64.b64encode("/".join(map(str, numbers)).encode()).decode()
 
 
 @dataclass(slots=True)
 class Revised:
-    """Something whose `revision` is raised by every write."""
+    """Something with a `revision`, which is 1 at first and is to be raised by every write."""
 
     revision: int = field(default=1, init=False)
 
     @property
     def etag(self) -> str:
-        """The entity tag, which changes with every write."""
+        """The entity tag, which changes whenever `revision` does."""
         return etag_of(self.revision)
 
 
 @dataclass(slots=True)
 class IamPolicy(Revised):
-    """An IAM policy."""
+    """An IAM policy: its `body` has the version and the bindings, none at first."""
 
     body: JsonObject = field(default_factory=lambda: {"version": 1, "bindings": []})
 
     def write(self, body: JsonObject) -> None:
-        """Replace the policy."""
+        """Replace the body of the policy and raise its revision."""
         self.body = body
         self.revision += 1
 
 
 @dataclass(slots=True)
 class StoredObject:
-    """One version of an object; `fields` holds the metadata that clients may write."""
+    """One version of an object; `fields` holds the metadata that clients may write, and `acl` a role for each entity.
+
+    `deleted` is the time at which it became noncurrent, None for a live version. Times are in seconds since the epoch.
+    """
 
     bucket: str
     name: str
@@ -83,12 +86,12 @@ class StoredObject:
 
     @property
     def hashes(self) -> str:
-        """The value of the x-goog-hash header."""
+        """The value of the x-goog-hash header: "crc32c=...,md5=...", for a composite object without the MD5."""
         return f"crc32c={self.crc32c}" + (f",md5={self.md5}" if self.md5 is not None else "")
 
     @property
     def etag(self) -> str:
-        """The entity tag, which changes with every generation and metageneration."""
+        """The entity tag, which changes with the generation and with the metageneration."""
         return etag_of(self.generation, self.metageneration)
 
     @property
@@ -97,7 +100,7 @@ class StoredObject:
         return f"{self.bucket}/{self.name}"
 
     def string(self, name: str) -> str | None:
-        """Return a writable field if it is a non-empty string, otherwise None."""
+        """Return the writable field `name` if it is a non-empty string, otherwise None."""
         value = self.fields.get(name)
         return value if isinstance(value, str) and value else None
 
@@ -115,13 +118,17 @@ class Folder:
 
     @property
     def etag(self) -> str:
-        """The entity tag, which changes with every metageneration."""
+        """The entity tag, made of the time of creation and the metageneration."""
         return etag_of(int(self.created * 1_000_000), self.metageneration)
 
 
 @dataclass(slots=True)
 class Bucket:
-    """A bucket with all versions of its objects, the oldest version first."""
+    """A bucket with its folders and all versions of its objects, live and noncurrent, the oldest version first.
+
+    `fields` holds the metadata that clients may write. `acl` and `default_acl`, the list for new objects, have a role
+    for each entity. Times are in seconds since the epoch.
+    """
 
     name: str
     project: str
@@ -146,17 +153,17 @@ class Bucket:
 
     @property
     def resource(self) -> str:
-        """The bucket's name in the journal."""
+        """The bucket's name in the journal, which is its plain name."""
         return self.name
 
     @property
     def etag(self) -> str:
-        """The entity tag, which changes with every metageneration."""
+        """The entity tag, which changes with the generation and with the metageneration."""
         return etag_of(self.generation, self.metageneration)
 
     @property
     def versioned(self) -> bool:
-        """Return whether the bucket keeps overwritten and deleted versions."""
+        """Return whether versioning is on, so that overwritten and deleted versions are kept as noncurrent."""
         return nested(self.fields, "versioning").get("enabled") is True
 
     @property
@@ -171,25 +178,31 @@ class Bucket:
         return int(seconds) if isinstance(seconds, str | int) else 0
 
     def live(self, name: str) -> StoredObject | None:
-        """Return the current version of an object, or None if it has none."""
+        """Return the live version of the object `name`, or None if it has none."""
         versions = self.objects.get(name)
         return versions[-1] if versions and versions[-1].deleted is None else None
 
     def find(self, name: str, generation: int | None) -> StoredObject | None:
-        """Return the version with this generation, or the live version for None; None if it does not exist."""
+        """Return the version of the object `name` with this generation, for None the live one.
+
+        None if it does not exist.
+        """
         if generation is None:
             return self.live(name)
         return next((version for version in self.objects.get(name, ()) if version.generation == generation), None)
 
     def versions(self) -> Iterator[StoredObject]:
-        """Yield all versions of all objects, by name, then by age."""
+        """Yield all live and noncurrent versions of all objects, by name, and for each name the oldest first."""
         for name in sorted(self.objects):
             yield from self.objects[name]
 
 
 @dataclass(slots=True)
 class HmacKey(Revised):
-    """An HMAC key; only the response that creates it contains the secret."""
+    """An HMAC key of a service account, ACTIVE, INACTIVE or DELETED.
+
+    The cloud shows the `secret` only in the response that creates the key.
+    """
 
     access_id: str
     secret: str
@@ -201,6 +214,6 @@ class HmacKey(Revised):
 
 
 def nested(fields: Mapping[str, Json], name: str) -> Mapping[str, Json]:
-    """Return the object in a field; empty if the field is absent or has another type."""
+    """Return the JSON object in the field `name`; empty if the field is absent or has another type."""
     value = fields.get(name)
     return value if isinstance(value, Mapping) else {}

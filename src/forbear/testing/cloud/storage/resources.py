@@ -20,12 +20,12 @@ def moment(seconds: float) -> str:
 
 
 def present(fields: JsonObject) -> JsonObject:
-    """Return the fields that are not None."""
+    """Return a copy of the fields without those that are None."""
     return {name: value for name, value in fields.items() if value is not None}
 
 
 def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
-    """Return the resource of a bucket, with access control lists if `full`; `base` is the URL of the cloud."""
+    """Return the JSON resource of a bucket, with access control lists if `full`; `base` is the URL of the cloud."""
     return present({
         "location": "US",
         "storageClass": "STANDARD",
@@ -47,9 +47,10 @@ def bucket_resource(bucket: Bucket, base: str, *, full: bool) -> JsonObject:
 
 
 def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes: bool = True) -> JsonObject:
-    """Return the resource of an object version, with its access control list if `full`.
+    """Return the JSON resource of an object version, with its access control list if `full`.
 
-    `hashes=False` leaves out the hashes, as for a reader without the object's encryption key.
+    `base` is the URL of the cloud. `hashes=False` leaves out the hashes, as for a reader without the object's
+    encryption key.
     """
     name, key = quote(item.name, safe=""), item.key_sha256
     link = f"storage/v1/b/{item.bucket}/o/{name}"
@@ -79,13 +80,19 @@ def object_resource(item: StoredObject, base: str, *, full: bool = False, hashes
 
 
 def _soft_delete_times(thing: Bucket | StoredObject) -> JsonObject:
-    """Return when a soft-deleted thing was deleted, and until when it can be restored; nothing for any other."""
+    """Return the fields softDeleteTime and hardDeleteTime of a soft-deleted thing; no field for any other.
+
+    They say when it was deleted, and until when it can be restored.
+    """
     names = ("softDeleteTime", "hardDeleteTime")
     return dict(zip(names, map(moment, thing.soft_deleted or ()), strict=False))
 
 
 def folder_resource(kind: str, bucket: str, folder: Folder, base: str) -> JsonObject:
-    """Return the resource of a folder; `kind` is "folder" or "managedFolder"."""
+    """Return the JSON resource of a folder of the bucket named `bucket`; `kind` is "folder" or "managedFolder".
+
+    `base` is the URL of the cloud.
+    """
     return {
         "kind": f"storage#{kind}",
         "id": f"{bucket}/{folder.name}",
@@ -99,7 +106,11 @@ def folder_resource(kind: str, bucket: str, folder: Folder, base: str) -> JsonOb
 
 
 def acl_resource(kind: str, owner: Bucket | StoredObject, entity: str, role: str) -> JsonObject:
-    """Return the resource of one access control entry: the `role` that an `entity` has on its owner."""
+    """Return the JSON resource of one access control entry: the `role` that an `entity` has on its owner.
+
+    `kind` is "bucketAccessControl" or "objectAccessControl". For an object the entry also names the object and its
+    generation.
+    """
     entry: JsonObject = {"kind": f"storage#{kind}", "entity": entity, "role": role}
     if isinstance(owner, StoredObject):
         place = f"{owner.resource}/{owner.generation}"
@@ -110,12 +121,12 @@ def acl_resource(kind: str, owner: Bucket | StoredObject, entity: str, role: str
 
 
 def acl_resources(kind: str, owner: Bucket | StoredObject, acl: Mapping[str, str]) -> list[JsonObject]:
-    """Return the resources of all entries of an access control list."""
+    """Return the JSON resources of all entries of an access control list, which maps entities to roles."""
     return [acl_resource(kind, owner, entity, role) for entity, role in acl.items()]
 
 
 def hmac_resource(key: HmacKey, base: str) -> JsonObject:
-    """Return the metadata of an HMAC key, without its secret."""
+    """Return the metadata of an HMAC key as a JSON resource, without its secret; `base` is the URL of the cloud."""
     return {
         "kind": "storage#hmacKeyMetadata",
         "id": f"{key.project}/{key.access_id}",
@@ -131,7 +142,11 @@ def hmac_resource(key: HmacKey, base: str) -> JsonObject:
 
 
 def listing(kind: str, items: list[JsonObject], token: str | None = None, **more: Json) -> JsonObject:
-    """Return one page of a Cloud Storage listing; like the service, leave out empty lists."""
+    """Return one page of a Cloud Storage listing; like the service, leave out the lists that are empty.
+
+    `kind` is without "storage#", and `token` is that of the next page (None: this is the last one). `more` has other
+    lists by name.
+    """
     lists: JsonObject = {**more, "items": items}
     shown = {name: value for name, value in lists.items() if value}
     return present({"kind": f"storage#{kind}", **shown, "nextPageToken": token})
@@ -144,7 +159,11 @@ def storage_page(
     query: Mapping[str, str],
     size_name: str = "maxResults",
 ) -> HttpResponse:
-    """Return one page of the items in Cloud Storage's form, sorted by their keys."""
+    """Respond with one page of the items in Cloud Storage's form, sorted by their keys; the query selects the page.
+
+    `kind` is without "storage#", `resource` returns the JSON of an item, and `size_name` is the query parameter with
+    the size of a page.
+    """
     keys, token = page(items, query, size_name)
     return json_response(listing(kind, [resource(items[key]) for key in keys], token))
 
@@ -158,9 +177,10 @@ def google_page(
     default: int = 1000,
     maximum: int = 1000,
 ) -> HttpResponse:
-    """Return one page of the items in the form of Google's newer APIs, sorted by their keys.
+    """Respond with one page of the items in the form of Google's newer APIs, sorted by their keys.
 
-    `default` and `maximum` are the page sizes of the API.
+    `collection` is the field that lists them, and `resource` returns the JSON of an item. The query's `pageToken` and
+    `pageSize` select the page; its size is `default` without one, and at most `maximum`.
     """
     keys, token = page(items, query, "pageSize", default=default, maximum=maximum)
     return json_response(present({collection: [resource(items[key]) for key in keys], "nextPageToken": token}))

@@ -14,7 +14,7 @@ _MODES = ("Unlocked", "Locked")
 
 
 def check_no_hold(item: StoredObject) -> None:
-    """Raise 403 while a version is on hold; such a version cannot even become noncurrent."""
+    """Raise 403 if a version has a temporary or an event-based hold; such a version cannot even become noncurrent."""
     for field, kind in (("temporaryHold", "Temporary"), ("eventBasedHold", "Event-Based")):
         if item.fields.get(field) is True:
             raise ApiError(
@@ -26,7 +26,7 @@ def check_no_hold(item: StoredObject) -> None:
 
 
 def check_unprotected(bucket: Bucket, item: StoredObject, now: float) -> None:
-    """Raise 403 while a hold or a retention period prevents the permanent deletion of a version."""
+    """Raise 403 if a hold or a retention that has not ended at `now` prevents the permanent deletion of a version."""
     check_no_hold(item)
     end = expiration(bucket, item)
     if end is not None and now < end:
@@ -39,9 +39,10 @@ def check_unprotected(bucket: Bucket, item: StoredObject, now: float) -> None:
 
 
 def expiration(bucket: Bucket, item: StoredObject) -> float | None:
-    """Return when the retention of an object ends, in seconds since the epoch.
+    """Return when the retention of an object ends, in seconds since the epoch; None without a retention.
 
-    Return None without a retention. The bucket's period does not count while an event-based hold delays its start.
+    It is the later of two times: the end of the bucket's period, and the object's own retainUntilTime. The period
+    counts from the creation, or from the release of an event-based hold; while such a hold is on, it is left out.
     """
     ends: list[float] = []
     period = nested(bucket.fields, "retentionPolicy").get("retentionPeriod")
@@ -54,9 +55,10 @@ def expiration(bucket: Bucket, item: StoredObject) -> float | None:
 
 
 def check_policy(old: Mapping[str, Json], new: JsonObject, now: float) -> None:
-    """Check the retention policy in the new fields of a bucket, and add the fields that the service sets.
+    """Check the retention policy in the new fields of a bucket, and change it there: add what the service sets.
 
-    Raise 400 for an invalid period, and 403 for a change that weakens a locked policy.
+    Raise 400 unless the period is from 1 second to less than 100 years, and 403 if a locked policy is removed or its
+    period reduced. The time at which the policy took effect and the lock are taken over from the `old` fields.
     """
     before, after = nested(old, "retentionPolicy"), nested(new, "retentionPolicy")
     if after:
@@ -75,7 +77,10 @@ def check_policy(old: Mapping[str, Json], new: JsonObject, now: float) -> None:
 
 
 def check_soft_delete(fields: JsonObject) -> None:
-    """Check the soft delete policy of a bucket: 400 unless it is 0 (off) or from 7 to 90 days, in seconds."""
+    """Raise 400 unless the duration in a bucket's soft delete policy is 0 (off) or from 7 to 90 days, in seconds.
+
+    Fields without a duration are right. A right one is replaced by a string, as the service writes it.
+    """
     policy = nested(fields, "softDeletePolicy")
     if "retentionDurationSeconds" not in policy:
         return
@@ -91,9 +96,10 @@ def check_soft_delete(fields: JsonObject) -> None:
 def check_object_retention(
     bucket: Bucket, old: Mapping[str, Json], new: Mapping[str, Json], *, override: bool = False
 ) -> None:
-    """Check a change of an object's own retention: raise 400 if it is invalid, and 403 if it weakens the old one.
+    """Check the change of an object's own retention from the `old` to the `new` fields; return if they are equal.
 
-    A locked retention can only be extended. An unlocked one can be weakened with `override`.
+    Raise 400 if the new one is invalid or the bucket does not allow it, and 403 if it weakens the old one. A locked
+    retention can only be extended. An unlocked one can be weakened with `override`.
     """
     before, after = nested(old, "retention"), nested(new, "retention")
     if before == after:
