@@ -29,7 +29,8 @@ class Job:
     """A long-running operation (create, update, delete, ...) on a resource; it ends after `polls` more polls.
 
     `fields` are the resource's fields after the job; None deletes the resource. A job with an `error`, a google.rpc
-    code, changes nothing, and a resource that it was to create is removed. A `forgotten` job is as good as deleted.
+    code, changes nothing, and a resource that it was to create is removed. Clients can no longer read a `forgotten`
+    job, which continues.
     """
 
     name: str
@@ -69,7 +70,10 @@ class MemorystoreState:
         return resource
 
     def create(self, name: str, ready: str, fields: JsonObject) -> Job:
-        """Start a job that creates a resource; raise 409 if the resource exists."""
+        """Add a resource in the state CREATING; start and return a job that gives it `fields` and the state `ready`.
+
+        Raise 409 if the resource exists.
+        """
         if name in self.resources:
             raise already_exists(f"Resource '{name}' already exists")
         resource = self.resources[name] = RedisResource(name, {}, "CREATING", ready, self._now())

@@ -55,10 +55,10 @@ def expiration(bucket: Bucket, item: StoredObject) -> float | None:
 
 
 def check_policy(old: Mapping[str, Json], new: JsonObject, now: float) -> None:
-    """Check the retention policy in the new fields of a bucket, and change it there: add what the service sets.
+    """Check the retention policy in the `new` fields of a bucket, and add there what the service sets.
 
     Raise 400 unless the period is from 1 second to less than 100 years, and 403 if a locked policy is removed or its
-    period reduced. The time at which the policy took effect and the lock are taken over from the `old` fields.
+    period reduced. A policy without an effectiveTime gets that of the `old` one, or `now`; a lock stays.
     """
     before, after = nested(old, "retentionPolicy"), nested(new, "retentionPolicy")
     if after:
@@ -79,7 +79,7 @@ def check_policy(old: Mapping[str, Json], new: JsonObject, now: float) -> None:
 def check_soft_delete(fields: JsonObject) -> None:
     """Raise 400 unless the duration in a bucket's soft delete policy is 0 (off) or from 7 to 90 days, in seconds.
 
-    Fields without a duration are right. A right one is replaced by a string, as the service writes it.
+    No duration is fine too. A valid one is stored back into `fields` as a string, as the service writes it.
     """
     policy = nested(fields, "softDeletePolicy")
     if "retentionDurationSeconds" not in policy:

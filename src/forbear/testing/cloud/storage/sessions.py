@@ -28,7 +28,7 @@ class TargetObject:
 
 @dataclass(slots=True)
 class UploadSession:
-    """A resumable upload; `total` is the size in bytes, None while the client has not said it."""
+    """A resumable upload; `total` is the size of the object in bytes, None while the client has not said it."""
 
     id: str
     target: TargetObject
@@ -41,11 +41,11 @@ class UploadSession:
 
     @property
     def complete(self) -> bool:
-        """Return whether every byte has arrived, so that the object can be created."""
+        """Return whether the total size is known and every byte has arrived, so that the object can be created."""
         return self.total is not None and len(self.data) == self.total
 
     def end(self, status: int) -> None:
-        """Drop the bytes; every further request gets this status."""
+        """Drop the bytes received; every further request to the session gets the response status `status`."""
         self.gone = status
         self.data = Growing()
 
@@ -63,10 +63,11 @@ class UploadSession:
         self.total = total
 
     def receive(self, offset: int, body: Content, *, enforce: bool = True) -> None:
-        """Add a chunk that starts at `offset`, and skip the bytes that have arrived before.
+        """Append a chunk that starts at `offset`, without those of its bytes that have arrived before.
 
-        Raise 400 for a gap and for bytes after the total size. Raise 400 also for a chunk other than the last whose
-        size is not a multiple of 256 KiB, unless `enforce` is False, as for a chunk whose connection broke.
+        Raise 400 for a gap before it, and for bytes after the total size. Raise 400 also if it is not the last, and
+        neither its size nor its end is a multiple of 256 KiB; `enforce=False` allows that, for a chunk whose connection
+        broke.
         """
         have = len(self.data)
         end = offset + len(body)
@@ -85,7 +86,7 @@ class UploadSession:
 
 @dataclass(slots=True)
 class MultipartUpload:
-    """A multipart upload of the XML API that is not complete; `parts` has their content by number."""
+    """A multipart upload of the XML API that is not complete; `parts` maps the number of each part to its content."""
 
     target: TargetObject
     parts: dict[int, Content] = field(default_factory=dict[int, Content])
@@ -93,9 +94,9 @@ class MultipartUpload:
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A rewrite that takes several calls: `copied` bytes of an object so far.
+    """A rewrite (a copy in several calls) in progress: the first `copied` bytes of an object are done.
 
-    `plan` identifies it: the source, its generation, the destination bucket and the destination name.
+    `plan` identifies it: the source (bucket/name), its generation, the destination bucket and the destination name.
     """
 
     plan: tuple[str, int, str, str]

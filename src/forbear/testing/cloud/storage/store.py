@@ -26,7 +26,7 @@ _Entry = TypeVar("_Entry")
 
 
 class Store:
-    """Buckets, objects, uploads, keys, and the state of IAM and Memorystore.
+    """Buckets, objects, uploads, HMAC keys, and the state of IAM and Memorystore.
 
     Hold `lock` to read several of them in one consistent state. `clock` returns seconds since the epoch, and
     `memory_limit` is in bytes.
@@ -49,7 +49,7 @@ class Store:
         self.memorystore = MemorystoreState(clock, self.next_id)
 
     def clear(self) -> None:
-        """Delete everything; generations and ids keep rising."""
+        """Delete everything stored; generations and ids keep rising, and the settings stay."""
         with self.lock:
             for table in (self.buckets, self.sessions, self.rewrites, self.hmac_keys, self.multiparts):
                 table.clear()
@@ -69,7 +69,10 @@ class Store:
         return self._last_id
 
     def create_bucket(self, name: str, project: str = "p", fields: Mapping[str, Json] | None = None) -> Bucket:
-        """Create a bucket; raise 409 if the name is taken."""
+        """Create and return a bucket with the default access control lists of its project.
+
+        Raise 409 if the name is taken. The name and the fields are not checked.
+        """
         with self.lock:
             if name in self.buckets:
                 raise conflict("Your previous request to create the named bucket succeeded and you already own it.")
@@ -88,7 +91,10 @@ class Store:
         return bucket
 
     def delete_bucket(self, bucket: Bucket) -> None:
-        """Delete a bucket; raise 409 if it contains any version of an object."""
+        """Delete a bucket; raise 409 if it contains any version of an object.
+
+        It can be restored for as long as its own soft delete policy says.
+        """
         with self.lock:
             if bucket.objects:
                 raise conflict("The bucket you tried to delete is not empty.")
@@ -100,7 +106,7 @@ class Store:
             self.space.changed()
 
     def object(self, bucket: str, name: str, generation: int | None = None) -> StoredObject:
-        """Return a version of an object, by default the live one; raise 404 if it does not exist."""
+        """Return a version of an object, by default the live one; raise 404 if it or the bucket does not exist."""
         item = self.bucket(bucket).find(name, generation)
         if item is None:
             raise ApiError(404, f"No such object: {bucket}/{name}")
@@ -119,8 +125,9 @@ class Store:
     ) -> StoredObject:
         """Write an object as a new live generation, and return it.
 
-        The live version before becomes noncurrent in a versioned bucket, and is deleted in any other. Raise 403 while
-        a hold or a retention period protects it.
+        The live version before becomes noncurrent in a versioned bucket, and is deleted in any other. Raise 403 if a
+        hold prevents that, or, for a deletion, a retention period. `acl` None is the bucket's default. Raise 400 for a
+        bad name, and 404 without the bucket.
         """
         check_object_name(name)
         with self.lock:
@@ -147,7 +154,10 @@ class Store:
         acl: Mapping[str, str] | None,
         key_sha256: str | None,
     ) -> StoredObject:
-        """Write a copy of an object, as `put` does; raise 413 if it does not fit into the memory limit."""
+        """Write a copy of `source` as the object `name` in `bucket`, as `put` does; raise 413 beyond the memory limit.
+
+        The copy has the `fields` and the `acl` of the call, not those of the source.
+        """
         self.claim([source.content])
         return self.put(
             bucket, name, source.content, fields, acl=acl, components=source.components, key_sha256=key_sha256
@@ -162,7 +172,10 @@ class Store:
         acl: Mapping[str, str] | None,
         key_sha256: str | None,
     ) -> StoredObject:
-        """Write the sources joined into one object, as `put` does; raise 413 if it exceeds the memory limit."""
+        """Write the sources joined, in order, into the object `name`, as `put` does; raise 413 beyond the memory limit.
+
+        The object has the `fields` and the `acl` of the call, not those of a source.
+        """
         sources = list(sources)
         contents = [source.content for source in sources]
         self.claim(contents)
@@ -170,9 +183,11 @@ class Store:
         return self.put(bucket, name, joined(contents), fields, acl=acl, components=count, key_sha256=key_sha256)
 
     def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
-        """Delete a version: for good, or in a versioned bucket by making it noncurrent.
+        """Delete the version `item` with `for_good`.
 
-        Raise 403 while a hold or a retention period protects it.
+        Otherwise retire the live version of the object that it belongs to. The live version becomes noncurrent in a
+        versioned bucket, and is deleted in any other. A deleted version can be restored for as long as the bucket's
+        soft delete policy says. Raise 403 if a hold prevents that, or, for a deletion, a retention period.
         """
         with self.lock:
             home = self.bucket(item.bucket)
@@ -183,36 +198,46 @@ class Store:
                 self._retire(home, item.name)
 
     def deleted_objects(self, bucket: Bucket) -> list[StoredObject]:
-        """Return the soft-deleted objects of a bucket; forget those that can no longer be restored."""
+        """Return the soft-deleted objects of a bucket, the oldest deletion first; drop those too old to be restored."""
         return _drop_expired(bucket.deleted_objects, self.now())
 
     def deleted_object(self, bucket: Bucket, name: str, generation: int) -> StoredObject:
-        """Return a soft-deleted version; raise 404 if it does not exist."""
+        """Return the soft-deleted version of this name and generation.
+
+        Raise 404 if it cannot be restored (any longer).
+        """
         for item in self.deleted_objects(bucket):
             if (item.name, item.generation) == (name, generation):
                 return item
         raise ApiError(404, f"No such soft-deleted object: {bucket.name}/{name}#{generation}")
 
     def restorable_buckets(self) -> list[Bucket]:
-        """Return the soft-deleted buckets; forget those that can no longer be restored."""
+        """Return the soft-deleted buckets, the oldest deletion first; drop those too old to be restored."""
         return _drop_expired(self.deleted_buckets, self.now())
 
     def deleted_bucket(self, name: str, generation: int) -> Bucket:
-        """Return a soft-deleted bucket; raise 404 if it does not exist."""
+        """Return the soft-deleted bucket of this name and generation.
+
+        Raise 404 if it cannot be restored (any longer).
+        """
         for bucket in self.restorable_buckets():
             if (bucket.name, bucket.generation) == (name, generation):
                 return bucket
         raise not_found(f"The soft-deleted bucket {name}#{generation}")
 
     def claim(self, contents: Iterable[Content]) -> None:
-        """Count copied bytes as used memory; raise 413 if they exceed the limit.
+        """Count the bytes of contents to be copied as used memory; raise 413 if they exceed the limit.
 
         Copies count in full although they share their bytes in memory.
         """
         self.space.claim(sum(map(weigh, contents)))
 
     def open_session(self, session: UploadSession) -> None:
-        """Keep an upload session; if there are 10 000, forget an old one that has ended."""
+        """Keep an upload session under its id.
+
+        If there are 10 000, forget the first of the oldest 100 that has finished, expired or been cancelled, if there
+        is one.
+        """
         _make_room(self.sessions, lambda old: old.finished is not None or old.gone is not None)
         self.sessions[session.id] = session
 
@@ -222,23 +247,26 @@ class Store:
         self.rewrites[token] = rewrite
 
     def create_folders(self, bucket: Bucket, name: str) -> None:
-        """Create the missing folders among those that contain the name."""
+        """Create the missing folders among those that contain the name: `a/` and `a/b/` for `a/b/c` and for `a/b/`."""
         for parent in parent_folders(name):
             if parent not in bucket.folders:
                 bucket.folders[parent] = Folder(parent, self.now(), self.now())
 
     def keep_operation(self, bucket: Bucket, number: str, operation: JsonObject) -> None:
-        """Keep a finished operation of a bucket; if there are 10 000, forget the oldest."""
+        """Keep a finished long-running operation of a bucket under its id.
+
+        If the bucket has 10 000, forget the oldest.
+        """
         _make_room(bucket.operations)
         bucket.operations[number] = operation
 
     def touch(self, thing: Bucket | StoredObject | Folder) -> None:
-        """Record a change of metadata: raise the metageneration and set the time of the update."""
+        """Record a change of metadata: raise the metageneration by 1 and set the time of the update to now."""
         thing.metageneration += 1
         thing.updated = self.now()
 
     def create_hmac_key(self, project: str, email: str) -> HmacKey:
-        """Create an active HMAC key."""
+        """Create and return an active HMAC key for the service account with this email."""
         with self.lock:
             number, now = self.next_id(), self.now()
             digest = hashlib.sha256(f"{project}/{email}/{number}".encode()).digest()
@@ -248,7 +276,10 @@ class Store:
             return key
 
     def _retire(self, home: Bucket, name: str) -> None:
-        """Make the live version noncurrent, or delete it in a bucket without versioning."""
+        """Make the live version of the object `name` noncurrent, or delete it in a bucket without versioning.
+
+        Do nothing without a live version. Raise 403 if a hold prevents that, or, for a deletion, a retention period.
+        """
         live = home.live(name)
         if live is not None and home.versioned:
             check_no_hold(live)
@@ -257,7 +288,10 @@ class Store:
             self._drop(home, live)
 
     def _drop(self, home: Bucket, item: StoredObject) -> None:
-        """Delete a version; it can be restored for as long as the bucket's soft delete policy says."""
+        """Delete a version; it can be restored for as long as the bucket's soft delete policy says.
+
+        Raise 403 while a hold or a retention period protects it.
+        """
         now = self.now()
         check_unprotected(home, item, now)
         versions = home.objects[item.name]
@@ -270,7 +304,7 @@ class Store:
             home.deleted_objects.append(item)
 
     def _weigh(self) -> int:
-        """Return the memory that everything takes, in bytes."""
+        """Return an estimate of the memory that everything stored takes, in bytes."""
         with self.lock:
             # A finished session has an object without its bytes, which must not count once more.
             sessions = [(session.id, session.target, session.data) for session in self.sessions.values()]
@@ -283,13 +317,16 @@ class Store:
 
 
 def _drop_expired(things: list[_Deleted], now: float) -> list[_Deleted]:
-    """Remove the soft-deleted things that can no longer be restored; return the list."""
+    """Remove the things that can no longer be restored at `now` from the list, and return that same list."""
     things[:] = [thing for thing in things if thing.soft_deleted is not None and thing.soft_deleted[1] > now]
     return things
 
 
 def _make_room(entries: dict[str, _Entry], over: Callable[[_Entry], bool] = lambda _: True) -> None:
-    """If there are 10 000 entries, remove the first of the oldest 100 for which `over` returns True."""
+    """If there are 10 000 entries, remove one: the first of the oldest 100 for which `over` returns True, if any.
+
+    By default `over` is true for every entry, so that the oldest is removed.
+    """
     if len(entries) >= _MAX_UNFINISHED:
         oldest = next((name for name, entry in islice(entries.items(), 100) if over(entry)), None)
         if oldest is not None:

@@ -49,13 +49,19 @@ _PREDEFINED_ACLS: Mapping[str, Mapping[str, str]] = {
 
 
 def check_bucket_name(name: str) -> None:
-    """Raise 400 unless the name is 3 to 222 lower-case letters, digits, dots, dashes and underscores."""
+    """Raise 400 unless the name is 3 to 222 lower-case letters, digits, dots, dashes and underscores.
+
+    It must begin and end with a letter or a digit.
+    """
     if not _BUCKET_NAME.fullmatch(name):
         raise invalid(f"Invalid bucket name: '{name[:80]}'.")
 
 
 def check_object_name(name: str) -> None:
-    """Raise 400 unless the name is 1 to 1024 bytes of UTF-8, without line ends, and not reserved."""
+    """Raise 400 unless the name is 1 to 1024 bytes of UTF-8, without line ends, and not reserved.
+
+    Reserved are ".", ".." and names that begin with ".well-known/acme-challenge/".
+    """
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
@@ -67,17 +73,24 @@ def check_object_name(name: str) -> None:
 
 
 def parent_folders(name: str) -> list[str]:
-    """Return the folders that contain the name, outermost first: `a/` and `a/b/` for `a/b/c`."""
+    """Return the folders that contain the name, outermost first: `a/` and `a/b/` for `a/b/c`, and also for `a/b/`."""
     return [name[: index + 1] for index, char in enumerate(name) if char == "/" and index]
 
 
 def bucket_fields(body: Mapping[str, Json]) -> JsonObject:
-    """Return the writable fields of a bucket; ignore unknown fields, and raise 400 for a wrong type."""
+    """Return the fields of the body that a client may write to a bucket; ignore others.
+
+    A field that is null stays, and means that it is to be removed. Raise 400 for a value of the wrong type.
+    """
     return _checked(body, _BUCKET_FIELDS)
 
 
 def object_fields(body: Mapping[str, Json]) -> JsonObject:
-    """Return the writable fields of an object; ignore unknown fields, and raise 400 for a wrong type or value."""
+    """Return the fields of the body that a client may write to an object; ignore others.
+
+    A field that is null stays, and means that it is to be removed. Raise 400 for a wrong type, for a wrong
+    `customTime`, and for custom metadata of more than 8 KiB.
+    """
     fields = _checked(body, _OBJECT_FIELDS)
     custom = fields.get("customTime")
     if isinstance(custom, str):
@@ -101,7 +114,7 @@ def _checked(body: Mapping[str, Json], types: Mapping[str, type]) -> JsonObject:
 
 
 def check_metadata(fields: Mapping[str, Json]) -> None:
-    """Raise 400 if the custom metadata of an object exceeds the service's limit of 8 KiB."""
+    """Raise 400 if the names and values of an object's custom metadata have more than 8 KiB together."""
     custom = nested(fields, "metadata")
     size = sum(len(f"{key}{value}".encode(errors="replace")) for key, value in custom.items())
     if size > _MAX_METADATA:
@@ -118,7 +131,7 @@ def check_custom_time(old: Mapping[str, Json], patch: Mapping[str, Json]) -> Non
 
 
 def merged(old: Mapping[str, Json], patch: Mapping[str, Json]) -> JsonObject:
-    """Return `old` with a patch applied: null removes a field, objects are merged, other values are replaced."""
+    """Return a copy of `old` with a patch applied: null removes a field, objects are merged, others are replaced."""
     result = dict(old)
     for name, value in patch.items():
         if value is None:
@@ -131,7 +144,10 @@ def merged(old: Mapping[str, Json], patch: Mapping[str, Json]) -> JsonObject:
 
 
 def acl_field(body: Mapping[str, Json], name: str) -> dict[str, str] | None:
-    """Return an access control list as a map from entity to role, or None if the field is absent."""
+    """Return the access control list in the field `name` as a map from entity to role, or None if it is absent or null.
+
+    Raise 400 unless it is a list of objects that have both an entity and a role.
+    """
     if body.get(name) is None:
         return None
     return {text(entry, "entity"): text(entry, "role") for entry in items(body, name)}
@@ -154,7 +170,10 @@ def predefined_acl(query: Mapping[str, str], name: str, project: str) -> dict[st
 
 
 def policy_fields(body: Mapping[str, Json]) -> JsonObject:
-    """Return the version and the bindings of an IAM policy; raise 400 unless each binding has a role and members."""
+    """Return the version (1 if absent) and the bindings of the IAM policy in a body; raise 400 if they are malformed.
+
+    Each binding must have a role, and its members, if it has any, must be a list of strings.
+    """
     bindings = items(body, "bindings")
     for binding in bindings:
         text(binding, "role")
