@@ -18,7 +18,10 @@ _UPLOAD = "/upload/storage/v1/b/{bucket}/o"
 
 
 def _policy_routes(prefix: str, resource: str, handlers: Handlers) -> Routes:
-    """Return the routes of the IAM policy of a resource."""
+    """Return the routes that read, replace and test the IAM policy of a resource.
+
+    `prefix` begins their operation ids, `resource` is the path of the resource, and `handlers` are by method name.
+    """
     return (
         (f"{prefix}.getIamPolicy", "GET", f"{resource}/iam", handlers["getIamPolicy"]),
         (f"{prefix}.setIamPolicy", "PUT", f"{resource}/iam", handlers["setIamPolicy"]),

@@ -27,7 +27,10 @@ from forbear.testing.cloud.storage.writable import policy_fields
 
 @dataclass(frozen=True, slots=True)
 class _AccessList:
-    """An access control list (entity to role), and the bucket or object that it belongs to."""
+    """An access control list (entity to role), and the bucket or object that it belongs to.
+
+    `kind` is "bucketAccessControl" or "objectAccessControl".
+    """
 
     kind: str
     owner: Bucket | StoredObject
@@ -54,7 +57,10 @@ def _object_acl(call: ApiCall) -> _AccessList:
 
 
 def _acl_bucket(call: ApiCall) -> Bucket:
-    """Return the bucket of the path; raise 400 if its uniform bucket-level access turns access lists off."""
+    """Return the bucket of the path; raise 404 if it does not exist.
+
+    Raise 400 if it has uniform bucket-level access, which turns access control lists off.
+    """
     bucket = call.bucket()
     uniform = nested(nested(bucket.fields, "iamConfiguration"), "uniformBucketLevelAccess")
     if uniform.get("enabled") is True:
@@ -63,7 +69,10 @@ def _acl_bucket(call: ApiCall) -> Bucket:
 
 
 def _acl_handlers(find: Callable[[ApiCall], _AccessList]) -> Handlers:
-    """Return the handlers, by method name, for the access control lists that `find` returns."""
+    """Return the handlers list, get, insert, patch, update and delete for the entries of an access control list.
+
+    `find` returns the list that a call is about. Patch and update do the same: set the role of an entity in the list.
+    """
 
     def list_(call: ApiCall) -> HttpResponse:
         access = find(call)
@@ -113,7 +122,11 @@ def _commit(call: ApiCall, access: _AccessList, entity: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class _PolicyOwner:
-    """A policy, and the resource that it belongs to: its name in the journal and its generation (None: it has none)."""
+    """An IAM policy, and the resource that it belongs to.
+
+    `resource_id` is the resource's name in the API, `resource` its name in the journal, and `generation` its generation
+    (None: it has none).
+    """
 
     policy: IamPolicy
     resource_id: str

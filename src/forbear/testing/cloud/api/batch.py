@@ -26,10 +26,10 @@ _INHERITED = frozenset({"authorization", "x-goog-user-project"})
 
 
 def perform_batch(batch: HttpRequest, perform: Callable[[HttpRequest], HttpResponse]) -> HttpResponse:
-    """Perform the requests of a batch in order, and respond with their responses.
+    """Perform the requests of a batch in order, each with `perform`, and respond 200 with all their responses.
 
-    Raise 400 if the batch or a request in it is malformed, before any request is performed. Once the responses exceed
-    32 MiB, the other requests are not performed, and get 413.
+    Raise 400 if the batch or a request in it is malformed, and 413 for more than 10 MiB, before any request is
+    performed. Once the responses exceed 32 MiB, the other requests are not performed, and get 413.
     """
     parts = _parts(batch)
     if not 1 <= len(parts) <= _MAX_REQUESTS:
@@ -46,7 +46,10 @@ def perform_batch(batch: HttpRequest, perform: Callable[[HttpRequest], HttpRespo
 
 
 def _parts(batch: HttpRequest) -> Sequence[bytes]:
-    """Return the parts of the body, with LF as the line end; raise 400 if it is not multipart/mixed."""
+    """Return the parts of the body, with LF as the line end.
+
+    Raise 400 unless it is multipart/mixed and ends with its closing boundary, and 413 if it has more than 10 MiB.
+    """
     delimiter = multipart_delimiter(batch.headers.get("content-type", ""), "multipart/mixed")
     if delimiter is None:
         raise invalid("A batch needs a Content-Type of multipart/mixed with a boundary.")
@@ -61,7 +64,10 @@ def _parts(batch: HttpRequest) -> Sequence[bytes]:
 
 
 def _inner_request(batch: HttpRequest, part: bytes) -> tuple[str | None, HttpRequest]:
-    """Read one part: the request in it, and its Content-ID (None if absent)."""
+    """Read one part: return its Content-ID (None if absent) and the request in it; raise 400 if it is malformed.
+
+    The request takes the authorization and the user project from the batch unless it has its own.
+    """
     outer, _, text = part.lstrip(b"\n").partition(b"\n\n")
     fields = _headers(outer)
     if not fields.get("content-type", "").startswith("application/http"):
@@ -82,9 +88,10 @@ def _inner_request(batch: HttpRequest, part: bytes) -> tuple[str | None, HttpReq
 
 
 def _target(text: str, host: str) -> str:
-    """Return the path and query of a request target, which may be a whole URL.
+    """Return the path and query of a request target, which is a path or a whole URL.
 
-    Raise 403 for a URL whose host is not loopback, not one of Google's, and not `host`, the one of the batch itself.
+    Raise 403 if the URL names a host that is neither loopback, nor one of Google's APIs, nor `host`, the one of the
+    batch itself. Raise 400 if it cannot be read.
     """
     if text.startswith("/"):
         return text

@@ -31,7 +31,10 @@ _PAYLOAD_FORMATS = ("JSON_API_V1", "NONE")
 
 
 def insert(call: ApiCall) -> HttpResponse:
-    """Create a bucket; respond 409 if the name is taken."""
+    """Create the bucket that the body names, in the project of the query, and respond with its resource.
+
+    Respond 409 if the name is taken, and 400 for a wrong name or field.
+    """
     body = call.body()
     name, project = text(body, "name"), text(call.query, "project")
     check_bucket_name(name)
@@ -48,14 +51,17 @@ def insert(call: ApiCall) -> HttpResponse:
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read the metadata of a bucket; with softDeleted=true and a generation, of a soft-deleted bucket."""
+    """Read the metadata of a bucket; with softDeleted=true and a generation, of a soft-deleted bucket.
+
+    Respond 404 if it does not exist, 412 or 304 if it does not meet the preconditions.
+    """
     bucket = _deleted(call) if query_flag(call.query, "softDeleted") else call.bucket()
     call.check_read(bucket)
     return _response(call, bucket)
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List the buckets of a project by name; with softDeleted=true, the soft-deleted ones."""
+    """List a page of the buckets of a project by name, with a prefix; with softDeleted=true, the soft-deleted ones."""
     project, prefix = text(call.query, "project"), call.query.get("prefix", "")
     deleted = query_flag(call.query, "softDeleted")
     # A name may have been deleted more than once, so the generation tells the buckets apart.
@@ -68,14 +74,21 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def patch(call: ApiCall) -> HttpResponse:
-    """Change the fields of a bucket that are in the body, and keep its other fields."""
+    """Change the fields of a bucket that are in the body, and keep its other fields; null removes one.
+
+    Respond with its resource, or 412 if it does not meet the preconditions.
+    """
     bucket, body = call.bucket(), call.body()
     call.check_write(bucket)
     return _changed(call, bucket, merged(bucket.fields, bucket_fields(body)), body)
 
 
 def update(call: ApiCall) -> HttpResponse:
-    """Replace all writable fields of a bucket with those in the body."""
+    """Replace all writable fields of a bucket with those in the body, except the hierarchical namespace.
+
+    That field and the mode of object retention stay as they are. Respond with its resource, or 412 if it does not meet
+    the preconditions.
+    """
     bucket, body = call.bucket(), call.body()
     call.check_write(bucket)
     kept = {name: bucket.fields[name] for name in _FIXED if name in bucket.fields}
@@ -83,7 +96,7 @@ def update(call: ApiCall) -> HttpResponse:
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete an empty bucket."""
+    """Delete a bucket and respond 204; 409 if it contains an object, 412 if it does not meet the preconditions."""
     bucket = call.bucket()
     call.check_write(bucket)
     call.store.delete_bucket(bucket)
@@ -91,7 +104,10 @@ def delete(call: ApiCall) -> HttpResponse:
 
 
 def restore(call: ApiCall) -> HttpResponse:
-    """Restore a soft-deleted bucket with its soft-deleted objects; respond 409 if the name is taken."""
+    """Restore the soft-deleted bucket of the path, in the generation of the query, with its soft-deleted objects.
+
+    Respond 404 if there is none, and 409 if a bucket has its name.
+    """
     bucket = _deleted(call)
     if bucket.name in call.store.buckets:
         raise conflict(f"A bucket named {bucket.name} exists: delete it before you restore another one.")
@@ -104,7 +120,7 @@ def restore(call: ApiCall) -> HttpResponse:
 
 
 def lock_retention_policy(call: ApiCall) -> HttpResponse:
-    """Lock the retention policy of a bucket for good.
+    """Lock the retention policy of a bucket for good; respond 400 if it has none.
 
     The query must have ifMetagenerationMatch, so that a repeated request fails with 412.
     """
@@ -120,7 +136,10 @@ def lock_retention_policy(call: ApiCall) -> HttpResponse:
 
 
 def get_storage_layout(call: ApiCall) -> HttpResponse:
-    """Read where a bucket is stored and whether it has folders; clients need that before they move objects."""
+    """Read the location of a bucket and whether it has a hierarchical namespace.
+
+    Clients need that before they move objects.
+    """
     bucket = call.bucket()
     location = str(bucket.fields.get("location") or "US").upper()
     layout: JsonObject = {
@@ -135,19 +154,29 @@ def get_storage_layout(call: ApiCall) -> HttpResponse:
 
 
 def _deleted(call: ApiCall) -> Bucket:
-    """Return the soft-deleted bucket of the path, in the generation of the query."""
+    """Return the soft-deleted bucket of the path, in the generation of the query.
+
+    Raise 400 if the query has no generation, and 404 if there is no such bucket.
+    """
     return call.store.deleted_bucket(call.names["bucket"], required_integer(call.query, "generation"))
 
 
 def _acls(call: ApiCall, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
-    """Return the request's access control lists for the bucket and for new objects; None for one it does not set."""
+    """Return the access control lists for the bucket and for new objects that a request sets.
+
+    None for one it does not set. They come from the fields of the body, otherwise from the predefined ones that the
+    query names.
+    """
     acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", project)
     default_acl = acl_field(body, "defaultObjectAcl")
     return acl, default_acl or predefined_acl(call.query, "predefinedDefaultObjectAcl", project)
 
 
 def _changed(call: ApiCall, bucket: Bucket, fields: JsonObject, body: JsonObject) -> HttpResponse:
-    """Check and store the new fields of a bucket, and its access control lists from the request."""
+    """Check and store the new fields of a bucket, and its access control lists if the request sets them.
+
+    Raise its metageneration, record the change in the journal, and respond with its resource.
+    """
     acl, default_acl = _acls(call, bucket.project, body)
     check_policy(bucket.fields, fields, call.store.now())
     check_soft_delete(fields)
@@ -167,7 +196,7 @@ def _resource(call: ApiCall, bucket: Bucket) -> JsonObject:
 
 
 def insert_notification(call: ApiCall) -> HttpResponse:
-    """Add a notification configuration under a new id; no events are sent.
+    """Add a notification configuration to a bucket under a new id, and respond with it; no events are sent.
 
     A repeated request adds another one, so that every event would be sent twice.
     """
@@ -194,12 +223,12 @@ def list_notifications(call: ApiCall) -> HttpResponse:
 
 
 def get_notification(call: ApiCall) -> HttpResponse:
-    """Read a notification configuration."""
+    """Read the notification configuration of the path; respond 404 if it does not exist."""
     return json_response(_notification(call))
 
 
 def delete_notification(call: ApiCall) -> HttpResponse:
-    """Delete a notification configuration."""
+    """Delete the notification configuration of the path and respond 204; 404 if it does not exist."""
     _notification(call)
     bucket, number = call.bucket(), call.names["notification"]
     del bucket.notifications[number]

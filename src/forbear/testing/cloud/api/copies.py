@@ -18,9 +18,10 @@ _HOLDS = ("temporaryHold", "eventBasedHold", "retention")
 
 
 def compose(call: ApiCall) -> HttpResponse:
-    """Join up to 32 objects of a bucket into one.
+    """Join up to 32 objects of a bucket into the object of the path, and respond with its resource.
 
-    The conditions in the query apply to the destination, those in the body to each source.
+    The conditions in the query apply to the destination, those in the body to each source. The key in the headers must
+    be that of every source, and becomes that of the new object.
     """
     bucket, name, body = call.bucket(), call.names["object"], call.body()
     parts = items(body, "sourceObjects")
@@ -50,9 +51,10 @@ def copy(call: ApiCall) -> HttpResponse:
 
 
 def rewrite(call: ApiCall) -> HttpResponse:
-    """Copy an object, in several calls if `maxBytesRewrittenPerCall` is smaller than the object.
+    """Copy an object, in several calls if the query's `maxBytesRewrittenPerCall` is smaller than the object.
 
-    Each call but the last responds with a token, with which the next one continues.
+    Each call but the last responds with a token, with which the next one continues. The last one creates the copy and
+    responds with its resource.
     """
     limit = query_integer(call.query, "maxBytesRewrittenPerCall")
     if limit is not None and (limit <= 0 or limit % _MEBIBYTE):
@@ -86,7 +88,11 @@ def rewrite(call: ApiCall) -> HttpResponse:
 
 
 def move(call: ApiCall) -> HttpResponse:
-    """Rename an object within its bucket, in one change that deletes the source."""
+    """Rename an object within its bucket, in one change that deletes the source and replaces an object of the new name.
+
+    The object gets a new generation. Respond 403 while a hold or a retention protects the source, and 412 if a
+    condition fails.
+    """
     bucket, name = call.bucket(), call.names["destinationObject"]
     source = call.store.object(bucket.name, call.names["object"])
     read_conditions(call.query, "ifSource").check_write(source)
@@ -110,7 +116,10 @@ def move(call: ApiCall) -> HttpResponse:
 
 
 def _source(call: ApiCall) -> StoredObject:
-    """Return the source of the path, in the generation of the query; raise 412 unless it meets its conditions."""
+    """Return the source object of the path: the `sourceGeneration` in the query, or without one the live version.
+
+    Raise 404 if it does not exist, and 412 unless it meets the query's ifSource conditions.
+    """
     generation = query_integer(call.query, "sourceGeneration")
     source = call.store.object(call.names["bucket"], call.names["object"], generation)
     read_conditions(call.query, "ifSource").check_write(source)
@@ -125,7 +134,11 @@ def _check_destination(call: ApiCall) -> None:
 
 
 def _copied(call: ApiCall, source: StoredObject) -> StoredObject:
-    """Copy the source to the destination of the path; metadata in the body replaces all metadata of the source."""
+    """Copy the source to the destination of the path, after checking its key and the destination; return the copy.
+
+    Metadata in the body replaces all metadata of the source. Without a body the copy gets the source's, except holds
+    and retention.
+    """
     check_source_key(source, call.request.headers)
     _check_destination(call)
     bucket = call.store.bucket(call.names["destinationBucket"])

@@ -18,8 +18,10 @@ _UNPACKED = (("Accept-Ranges", "none"), ("Vary", "Accept-Encoding"), ("Warning",
 def media(item: StoredObject, request: HttpRequest, etag: str | None = None) -> HttpResponse:
     """Respond with all bytes of an object (200) or with the range that the request names (206).
 
-    A gzip object is decompressed for a client that does not accept gzip. `etag` replaces the object's entity tag, as
-    the XML API has its own. Raise 416 if the range is after the end, and 400 unless the request has the object's key.
+    A gzip object is decompressed for a client that does not accept gzip, all of it even if the request names a range.
+    It is sent as stored if it is marked no-transform, or is not valid gzip of at most 128 MiB. `etag` replaces the
+    object's entity tag, as the XML API has its own. Raise 416 if the range is after the end, and 400 unless the request
+    has the object's key.
     """
     check_key(item, request.headers)
     etag = etag or item.etag
@@ -70,9 +72,10 @@ def _headers(item: StoredObject, etag: str) -> Headers:
 
 
 def _range(item: StoredObject, request: HttpRequest, etag: str) -> tuple[int, int] | None:
-    """Return the range as the first byte and the one after the last; None means that all bytes are to be sent.
+    """Return the range in the Range header as the first byte and the one after the last, which may be after the end.
 
-    It returns None without a range, for a malformed one, and if the object has changed since the version in If-Range.
+    Return None, so that all bytes are sent, without a range, for a malformed one and for several. Return None also if
+    If-Range names neither the entity tag nor the time of the last change.
     """
     condition = request.headers.get("if-range")
     modified = http_date(int(item.updated))
@@ -91,7 +94,7 @@ def _range(item: StoredObject, request: HttpRequest, etag: str) -> tuple[int, in
 
 
 def _accepts_gzip(request: HttpRequest) -> bool:
-    """Return whether Accept-Encoding lists gzip or `*`, not with a weight of 0."""
+    """Return whether Accept-Encoding lists gzip or `*`; the first of the two must not have a weight of 0."""
     for part in request.headers.get("accept-encoding", "").lower().split(","):
         coding, _, weight = part.partition(";")
         if coding.strip() in {"gzip", "*"}:
@@ -100,7 +103,10 @@ def _accepts_gzip(request: HttpRequest) -> bool:
 
 
 def _unpacked(data: bytes) -> bytes | None:
-    """Decompress a gzip file; return None if it is not valid, or has more than 128 MiB."""
+    """Decompress gzip data of one or more members.
+
+    Return None if it is not valid, or has more than 128 MiB unpacked.
+    """
     out = bytearray()
     try:
         while data and len(out) < _MAX_UNPACKED:

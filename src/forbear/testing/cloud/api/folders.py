@@ -27,7 +27,10 @@ _FOLDER, _MANAGED = "folder", "managedFolder"
 
 
 def insert(call: ApiCall) -> HttpResponse:
-    """Create a folder; with recursive=true also its parents, which must exist otherwise (404)."""
+    """Create the folder that the body names, and respond with its resource; 409 if it exists.
+
+    With recursive=true create its missing parents too; otherwise respond 404 if one is missing.
+    """
     bucket = _hierarchical(call)
     missing = [name for name in parent_folders(_new_name(call)[:-1]) if name not in bucket.folders]
     if missing and not query_flag(call.query, "recursive"):
@@ -38,14 +41,20 @@ def insert(call: ApiCall) -> HttpResponse:
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read a folder."""
+    """Read the folder of the path.
+
+    Respond 404 if it does not exist, 412 or 304 if it does not meet the preconditions.
+    """
     folder = _folder(call, _hierarchical(call))
     call.conditions().check_read(folder)
     return _response(call, _FOLDER, folder)
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List folders by name: all that begin with the prefix, with a delimiter only those of the next level."""
+    """List a page of folders by name: all that begin with the prefix, with a delimiter only those one level below it.
+
+    The names are from startOffset on and before endOffset. Respond 400 for a delimiter other than "/".
+    """
     bucket, query = _hierarchical(call), call.query
     prefix, start, end = (query.get(name, "") for name in ("prefix", "startOffset", "endOffset"))
     if query.get("delimiter", "/") != "/":
@@ -61,7 +70,7 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete an empty folder; respond 409 if it contains a folder or an object."""
+    """Delete an empty folder and respond 204; 409 if it contains a folder or any version of an object."""
     bucket = _hierarchical(call)
     folder = _folder(call, bucket)
     call.conditions().check_write(folder)
@@ -74,7 +83,10 @@ def delete(call: ApiCall) -> HttpResponse:
 
 
 def delete_recursive(call: ApiCall) -> HttpResponse:
-    """Delete a folder with everything in it; if a hold or a retention protects any of it, delete nothing."""
+    """Delete a folder with all folders and objects in it, and respond with a finished long-running operation.
+
+    If a hold or a retention protects any of the objects, delete nothing and respond 403.
+    """
     bucket = _hierarchical(call)
     folder = _folder(call, bucket)
     call.conditions().check_write(folder)
@@ -87,7 +99,11 @@ def delete_recursive(call: ApiCall) -> HttpResponse:
 
 
 def rename(call: ApiCall) -> HttpResponse:
-    """Rename a folder and everything in it, in one change that keeps the generations of objects."""
+    """Rename a folder and everything in it, in one change that keeps the generations of objects.
+
+    Respond with a finished long-running operation. Respond 409 if the new name is taken, and 403 if a hold or a
+    retention protects an object in it.
+    """
     bucket = _hierarchical(call)
     folder = _folder(call, bucket)
     old, target = folder.name, _slashed(call.names["destinationFolder"])
@@ -116,19 +132,22 @@ def rename(call: ApiCall) -> HttpResponse:
 
 
 def insert_managed(call: ApiCall) -> HttpResponse:
-    """Create a managed folder."""
+    """Create the managed folder that the body names, and respond with its resource; 409 if it exists."""
     return _written(call, _MANAGED, _new_folder(call, call.bucket().managed_folders))
 
 
 def get_managed(call: ApiCall) -> HttpResponse:
-    """Read a managed folder."""
+    """Read the managed folder of the path.
+
+    Respond 404 if it does not exist, 412 or 304 if it does not meet the preconditions.
+    """
     folder = managed_folder(call)
     call.conditions().check_read(folder)
     return _response(call, _MANAGED, folder)
 
 
 def list_managed(call: ApiCall) -> HttpResponse:
-    """List the managed folders whose names begin with the prefix."""
+    """List a page of the managed folders whose names begin with the prefix in the query, by name."""
     folders, prefix = call.bucket().managed_folders, call.query.get("prefix", "")
     return _page(call, _MANAGED, {name: folder for name, folder in folders.items() if name.startswith(prefix)})
 
@@ -143,7 +162,10 @@ def update_managed(call: ApiCall) -> HttpResponse:
 
 
 def delete_managed(call: ApiCall) -> HttpResponse:
-    """Delete a managed folder; unless allowNonEmpty=true, respond 409 if it contains objects."""
+    """Delete a managed folder, but none of its objects, and respond 204.
+
+    Unless allowNonEmpty=true, respond 409 if it contains any version of an object.
+    """
     bucket, folder = call.bucket(), managed_folder(call)
     call.conditions().check_write(folder)
     if next(_contents(bucket, folder.name), None) is not None and not query_flag(call.query, "allowNonEmpty"):
@@ -154,12 +176,12 @@ def delete_managed(call: ApiCall) -> HttpResponse:
 
 
 def managed_folder(call: ApiCall) -> Folder:
-    """Return the managed folder of the path; raise 404 if it does not exist."""
+    """Return the managed folder of the path, which may lack the last slash; raise 404 if it does not exist."""
     return _find(call.bucket().managed_folders, call.names[_MANAGED])
 
 
 def get_operation(call: ApiCall) -> HttpResponse:
-    """Read a long-running operation, which is done."""
+    """Read the long-running operation of the path, which is always done; respond 404 if it does not exist."""
     operation = call.bucket().operations.get(call.names["operationId"])
     if operation is None:
         raise not_found("The operation")
@@ -173,7 +195,7 @@ def list_operations(call: ApiCall) -> HttpResponse:
 
 
 def _hierarchical(call: ApiCall) -> Bucket:
-    """Return the bucket of the path; raise 409 if it has no hierarchical namespace."""
+    """Return the bucket of the path; raise 404 if it does not exist, and 409 if it has no hierarchical namespace."""
     bucket = call.bucket()
     if not bucket.hierarchical:
         raise ApiError(409, f"The bucket {bucket.name} has no hierarchical namespace, and so no folders.")
@@ -185,7 +207,7 @@ def _slashed(name: str) -> str:
 
 
 def _folder(call: ApiCall, bucket: Bucket) -> Folder:
-    """Return the folder of the path; raise 404 if it does not exist."""
+    """Return the folder of the path, which may lack the last slash; raise 404 if it does not exist."""
     return _find(bucket.folders, call.names[_FOLDER])
 
 
@@ -201,7 +223,10 @@ def _new_name(call: ApiCall) -> str:
 
 
 def _new_folder(call: ApiCall, folders: dict[str, Folder]) -> Folder:
-    """Create the folder that the body names; raise 409 if it exists."""
+    """Create the folder that the body names among `folders`, and return it.
+
+    Raise 409 if it exists, 400 for a bad name.
+    """
     name = _new_name(call)
     check_object_name(name)
     if name in folders:
@@ -215,7 +240,7 @@ def _contents(bucket: Bucket, folder: str) -> Iterator[StoredObject]:
 
 
 def _unprotected_contents(call: ApiCall, bucket: Bucket, folder: str) -> list[StoredObject]:
-    """Return the objects in a folder; raise 403 if a hold or a retention period protects one of them."""
+    """Return all versions of all objects below a folder; raise 403 if a hold or a retention protects one of them."""
     items = list(_contents(bucket, folder))
     for item in items:
         check_unprotected(bucket, item, call.store.now())
@@ -245,7 +270,7 @@ def _page(call: ApiCall, kind: str, folders: Mapping[str, Folder]) -> HttpRespon
 
 
 def _done(call: ApiCall, bucket: Bucket, response: JsonObject) -> HttpResponse:
-    """Store a long-running operation that is done, and respond with it."""
+    """Store a long-running operation that is done, with `response` as its result, and respond with the operation."""
     number = str(call.store.next_id())
     operation: JsonObject = {
         "kind": "storage#operation",

@@ -79,7 +79,10 @@ def key_error(message: str, reason: str = "KeyIsIncorrect") -> ApiError:
 
 
 def check_source_key(item: StoredObject, headers: Mapping[str, str]) -> None:
-    """Raise 400 unless the headers contain the key of the source of a copy."""
+    """Raise 400 unless the copy-source headers contain the key of `item`, the object to copy.
+
+    If it was written without a key, raise 400 if they contain one. An incomplete key raises 400 as well.
+    """
     check_key(item, headers, _SOURCE_PREFIX)
 
 

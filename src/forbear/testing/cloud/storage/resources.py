@@ -15,7 +15,7 @@ _Item = TypeVar("_Item")
 
 @lru_cache(1024)
 def moment(seconds: float) -> str:
-    """Return a time in seconds since the epoch as RFC 3339 text in UTC with milliseconds."""
+    """Return seconds since the epoch as RFC 3339 text in UTC with milliseconds, such as 2026-01-31T12:00:00.000Z."""
     return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S.%f")[:-3] + "Z"
 
 

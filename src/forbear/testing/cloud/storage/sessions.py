@@ -65,8 +65,8 @@ class UploadSession:
     def receive(self, offset: int, body: Content, *, enforce: bool = True) -> None:
         """Append a chunk that starts at `offset`, without those of its bytes that have arrived before.
 
-        Raise 400 for a gap before it, and for bytes after the total size. Raise 400 also if it is not the last, and
-        neither its size nor its end is a multiple of 256 KiB; `enforce=False` allows that, for a chunk whose connection
+        Raise 400 for a gap before it, and for bytes after the total size. Raise 400 also if neither its size nor its
+        end is a multiple of 256 KiB, unless it is the last. `enforce=False` allows that, for a chunk whose connection
         broke.
         """
         have = len(self.data)

@@ -59,7 +59,7 @@ class Store:
             self.space.changed()
 
     def next_generation(self) -> int:
-        """Return a number greater than any before; like at the service, it is the time in microseconds."""
+        """Return a number greater than any before; if possible it is, as at the service, the time in microseconds."""
         self._last_generation = max(self._last_generation + 1, int(self.now() * 1_000_000))
         return self._last_generation
 
