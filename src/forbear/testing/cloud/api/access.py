@@ -161,7 +161,11 @@ def _managed_folder_policy(call: ApiCall) -> _PolicyOwner:
 
 
 def _policy_handlers(find: Callable[[ApiCall], _PolicyOwner]) -> Handlers:
-    """Return the handlers, by method name, for the policies that `find` returns."""
+    """Return the handlers getIamPolicy, setIamPolicy and testIamPermissions for an IAM policy.
+
+    `find` returns the policy that a call is about. The second responds 412 to an entity tag that is not the current
+    one. The third grants every permission in the query.
+    """
 
     def get(call: ApiCall) -> HttpResponse:
         return find(call).response()

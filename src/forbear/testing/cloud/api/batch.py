@@ -111,7 +111,7 @@ def _headers(text: bytes) -> dict[str, str]:
 
 
 def _written(content_id: str | None, response: HttpResponse) -> bytes:
-    """Return one part of the batch's response, with the Content-ID that belongs to its request's."""
+    """Return the bytes of one part of the batch's response; a request with a Content-ID gets <response-ID>."""
     lines = [f"--{_BOUNDARY}", "Content-Type: application/http"]
     if content_id is not None:
         lines += headers_of((("Content-ID", f"<response-{content_id.strip().strip('<>')}>"),))

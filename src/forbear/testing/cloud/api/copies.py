@@ -46,7 +46,7 @@ def compose(call: ApiCall) -> HttpResponse:
 
 
 def copy(call: ApiCall) -> HttpResponse:
-    """Copy an object in one call."""
+    """Copy the source of the path to the destination of the path in one call; respond with the resource of the copy."""
     return written(call, _copied(call, _source(call)))
 
 
@@ -127,7 +127,7 @@ def _source(call: ApiCall) -> StoredObject:
 
 
 def _check_destination(call: ApiCall) -> None:
-    """Check the name of the destination, and the conditions that apply to it."""
+    """Raise 400 for a bad name of the destination, and 412 unless its live version meets the query's conditions."""
     name = call.names["destinationObject"]
     check_object_name(name)
     call.conditions().check_write(call.store.bucket(call.names["destinationBucket"]).live(name))

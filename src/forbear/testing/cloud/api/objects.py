@@ -27,7 +27,11 @@ from forbear.testing.cloud.storage.writable import (
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read the metadata of an object, or its bytes with alt=media or under /download/."""
+    """Read the metadata of an object, or its bytes with alt=media or under /download/.
+
+    With softDeleted=true and a generation, read the metadata of a soft-deleted one. Respond 404 if it does not exist,
+    412 or 304 if it does not meet the preconditions.
+    """
     alt = call.query.get("alt", "json")
     if alt not in {"json", "media"}:
         raise invalid(f"Invalid value for alt: '{alt[:80]}'. It must be json or media.")
@@ -45,7 +49,10 @@ def wants_media(request: HttpRequest) -> bool:
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List the objects of a bucket by name, grouped at a delimiter; with versions=true, all versions."""
+    """List a page of the objects of a bucket by name, grouped at a delimiter; with versions=true, all versions.
+
+    With softDeleted=true, list the soft-deleted objects only.
+    """
     query, bucket = call.query, call.bucket()
     call.store.deleted_objects(bucket)  # removes those that can no longer be restored
     page = list_objects(bucket, query, versions=query_flag(query, "versions"))
@@ -54,7 +61,11 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def patch(call: ApiCall) -> HttpResponse:
-    """Change the fields of an object that are in the body, and keep its other fields."""
+    """Change the fields of an object that are in the body, and keep its other fields; null removes one.
+
+    An empty `retention` removes the retention. Respond with the object's resource, or 412 if it does not meet the
+    preconditions.
+    """
     item, body = call.item(), call.body()
     call.check_write(item)
     fields = object_fields(body)
@@ -65,14 +76,20 @@ def patch(call: ApiCall) -> HttpResponse:
 
 
 def update(call: ApiCall) -> HttpResponse:
-    """Replace all writable fields of an object with those in the body."""
+    """Replace all writable fields of an object with those in the body, and respond with its resource.
+
+    Respond 412 if it does not meet the preconditions.
+    """
     item, body = call.item(), call.body()
     call.check_write(item)
     return _changed(call, item, merged({}, object_fields(body)), body)
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete the live version of an object (a versioned bucket keeps it as noncurrent), or one generation for good."""
+    """Delete the live version of an object (a versioned bucket keeps it as noncurrent), or one generation for good.
+
+    The second is so if the query has a generation. Respond 204, or 412 if the version does not meet the preconditions.
+    """
     item = call.item()
     call.check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
@@ -80,7 +97,10 @@ def delete(call: ApiCall) -> HttpResponse:
 
 
 def restore(call: ApiCall) -> HttpResponse:
-    """Copy a soft-deleted version to a new live generation; a repeated request makes another copy."""
+    """Copy a soft-deleted version to a new live generation of the same name, and respond with its resource.
+
+    The soft-deleted one stays, so a repeated request makes another copy.
+    """
     old, bucket = _deleted(call), call.bucket()
     call.conditions().check_write(bucket.live(old.name))
     acl = old.acl if query_flag(call.query, "copySourceAcl") else None
@@ -89,7 +109,7 @@ def restore(call: ApiCall) -> HttpResponse:
 
 
 def refuse_bulk_restore(_: ApiCall) -> HttpResponse:
-    """Respond 501: the cloud cannot restore objects in bulk."""
+    """Respond 501 to every request: the cloud cannot restore objects in bulk."""
     raise ApiError(501, "The embedded cloud does not serve bulkRestore: restore the objects one by one.")
 
 
@@ -100,12 +120,15 @@ def written(call: ApiCall, item: StoredObject) -> HttpResponse:
 
 
 def object_response(call: ApiCall, item: StoredObject) -> HttpResponse:
-    """Respond with the resource of an object and its entity tag."""
+    """Respond 200 with the resource of an object as JSON, and with its entity tag as ETag."""
     return json_response(resource_of(call, item), headers=(("ETag", item.etag),))
 
 
 def resource_of(call: ApiCall, item: StoredObject) -> JsonObject:
-    """Return the resource of an object, with its hashes only if the request can read them."""
+    """Return the JSON resource of an object, with its hashes only if it has no key or the request has its key.
+
+    It says when the retention of the object ends, if it has one.
+    """
     hashes = is_readable(item, call.request.headers)
     resource = object_resource(item, call.base, full=call.full, hashes=hashes)
     home = call.store.buckets.get(item.bucket)
@@ -114,13 +137,19 @@ def resource_of(call: ApiCall, item: StoredObject) -> JsonObject:
 
 
 def _deleted(call: ApiCall) -> StoredObject:
-    """Return the soft-deleted object of the path, in the generation of the query."""
+    """Return the soft-deleted object of the path, in the generation of the query.
+
+    Raise 400 if the query has no generation, and 404 if there is no such object.
+    """
     generation = required_integer(call.query, "generation")
     return call.store.deleted_object(call.bucket(), call.names["object"], generation)
 
 
 def _changed(call: ApiCall, item: StoredObject, fields: JsonObject, body: JsonObject) -> HttpResponse:
-    """Check and store the new fields of an object, and its access control list from the request."""
+    """Check and store the new fields of an object, and its access control list if the request sets one.
+
+    Raise its metageneration, record the change in the journal, and respond with its resource.
+    """
     acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", call.bucket().project)
     override = query_flag(call.query, "overrideUnlockedRetention")
     check_object_retention(call.bucket(), item.fields, fields, override=override)

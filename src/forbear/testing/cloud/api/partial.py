@@ -1,4 +1,4 @@
-"""Partial responses: the `fields` parameter selects the parts of the JSON that a client gets."""
+"""Partial responses: the query parameter `fields` selects the parts of the JSON that a client gets."""
 
 import json
 import re
@@ -18,7 +18,10 @@ _MAX_DEPTH = 20
 
 
 def read_fields(text: str) -> Selection:
-    """Parse a selection such as "nextPageToken,items(name,acl/role)"; raise 400 if it is malformed."""
+    """Parse a selection such as "nextPageToken,items(name,acl/role)" into nested dicts by field name.
+
+    Raise 400 if it is malformed, empty, or has parentheses more than 20 deep.
+    """
     words = _TOKEN.findall(text)
     if "".join(words) != text:
         raise _invalid(text)
@@ -30,7 +33,10 @@ def read_fields(text: str) -> Selection:
 
 
 def select(response: HttpResponse, selection: Selection) -> HttpResponse:
-    """Remove the fields that are not selected from a JSON response of status 200; return any other unchanged."""
+    """Remove the fields that are not selected from a JSON response of status 200.
+
+    Return any other response unchanged.
+    """
     kind = dict(response.headers).get("Content-Type", "")
     if response.status != 200 or isinstance(response.body, Content) or not kind.startswith("application/json"):
         return response
@@ -39,7 +45,11 @@ def select(response: HttpResponse, selection: Selection) -> HttpResponse:
 
 
 def _selection(tokens: deque[str], text: str, depth: int) -> Selection:
-    """Parse fields up to a closing parenthesis or the end (""), and leave that token in the queue."""
+    """Parse fields up to a closing parenthesis or the end (""), and leave that token in the queue.
+
+    `text` is the whole selection, for the error, and `depth` the number of parentheses around. Raise 400 if it is
+    malformed.
+    """
     selection: Selection = {}
     while True:
         names = [_name(tokens, text)]
@@ -68,7 +78,10 @@ def _name(tokens: deque[str], text: str) -> str:
 
 
 def _selected(value: Json, selection: Selection) -> Json:
-    """Return the selected parts of a value; a selection applies to each entry of a list."""
+    """Return the selected parts of a value; an empty selection selects all of it.
+
+    A selection applies to each entry of a list. A value that is neither a list nor an object stays as it is.
+    """
     if not selection:
         return value
     if isinstance(value, list):

@@ -17,14 +17,20 @@ from forbear.testing.cloud.storage.resources import hmac_resource, storage_page
 
 
 def create_key(call: ApiCall) -> HttpResponse:
-    """Create an HMAC key; only this response contains the secret, so a lost response loses it."""
+    """Create an HMAC key for the service account whose email is in the query.
+
+    Only this response contains the secret, so a client that loses the response cannot get it again.
+    """
     key = call.store.create_hmac_key(call.names["project"], text(call.query, "serviceAccountEmail"))
     call.committed(key.access_id)
     return json_response({"kind": "storage#hmacKey", "metadata": _resource(call, key), "secret": key.secret})
 
 
 def list_keys(call: ApiCall) -> HttpResponse:
-    """List the HMAC keys of the project, with showDeletedKeys=true also the deleted ones."""
+    """List a page of the HMAC keys of the project, with showDeletedKeys=true also the deleted ones.
+
+    With serviceAccountEmail in the query, list those of that account only.
+    """
     email, deleted = call.query.get("serviceAccountEmail"), query_flag(call.query, "showDeletedKeys")
     keys = {
         key.access_id: key
@@ -37,12 +43,15 @@ def list_keys(call: ApiCall) -> HttpResponse:
 
 
 def get_key(call: ApiCall) -> HttpResponse:
-    """Read the metadata of an HMAC key, which may be deleted."""
+    """Read the metadata of an HMAC key, which may be deleted; respond 404 if the project never had it."""
     return json_response(_resource(call, _key(call)))
 
 
 def update_key(call: ApiCall) -> HttpResponse:
-    """Change the state of an HMAC key; respond 412 if the etag in the body is not the current one."""
+    """Set the state of an HMAC key to ACTIVE or INACTIVE, and respond with its metadata.
+
+    Respond 412 if the etag in the body or in If-Match is not the current one, and 400 if the key is deleted.
+    """
     key, body = _key(call), call.body()
     etag, state = optional_text(body, "etag"), text(body, "state")
     if etag is not None and not same_etag(etag, key.etag):
@@ -55,7 +64,10 @@ def update_key(call: ApiCall) -> HttpResponse:
 
 
 def delete_key(call: ApiCall) -> HttpResponse:
-    """Delete an inactive HMAC key."""
+    """Delete an inactive HMAC key and respond 204; 400 if it is active, 404 if it is deleted.
+
+    Respond 412 if If-Match does not list its current entity tag.
+    """
     key = _key(call)
     if key.state == "DELETED":
         raise not_found("The access ID")
@@ -67,13 +79,13 @@ def delete_key(call: ApiCall) -> HttpResponse:
 
 
 def service_account(call: ApiCall) -> HttpResponse:
-    """Read the email of the service account that Cloud Storage uses for the project."""
+    """Read the email of the service account that Cloud Storage uses for the project; every project has one."""
     email = f"service-{call.names['project']}@gs-project-accounts.iam.gserviceaccount.com"
     return json_response({"kind": "storage#serviceAccount", "email_address": email})
 
 
 def _key(call: ApiCall) -> HmacKey:
-    """Return the HMAC key of the path; raise 404 if the project does not have it."""
+    """Return the HMAC key of the path, deleted or not; raise 404 if the project does not have it."""
     key = call.store.hmac_keys.get(call.names["accessId"])
     if key is None or key.project != call.names["project"]:
         raise not_found("The access ID")

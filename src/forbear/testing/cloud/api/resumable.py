@@ -20,9 +20,10 @@ _CONTENT_RANGE = re.compile(r"bytes (?:(\d{1,18})-(\d{1,18}|\*)|\*)/(\d{1,18}|\*
 
 
 def commit(call: ApiCall, target: TargetObject, data: Content, operation: str) -> StoredObject:
-    """Create the object, and record it in the journal as an effect of `operation`.
+    """Create the object that `target` describes, record it as an effect of `operation`, and return it.
 
-    Raise 412 unless the conditions hold at this moment, and 400 unless the data has the stated hashes.
+    Raise 412 unless the conditions hold at this moment, and 400 unless the data has the hashes that the metadata and
+    the x-goog-hash header state.
     """
     target.conditions.check_write(call.store.bucket(target.bucket).live(target.name))
     stated = {name: target.fields[name] for name in HASHES if name in target.fields}
@@ -34,7 +35,7 @@ def commit(call: ApiCall, target: TargetObject, data: Content, operation: str) -
 
 
 def _header_hashes(request: HttpRequest) -> dict[str, str]:
-    """Return the hashes in the x-goog-hash header, by the names of the metadata fields."""
+    """Return the hashes in the x-goog-hash header, by the names of the metadata fields: crc32c and md5Hash."""
     parts = (part.strip().partition("=") for part in request.headers.get("x-goog-hash", "").split(","))
     return {_HASH_FIELDS[kind]: value for kind, _, value in parts if kind in _HASH_FIELDS}
 
@@ -52,7 +53,10 @@ def is_status_query(request: HttpRequest) -> bool:
 
 
 def start(call: ApiCall, target: TargetObject) -> UploadSession:
-    """Begin a session; raise 412 unless the conditions hold, which must also hold when the upload ends."""
+    """Begin a resumable upload and return its session; raise 412 unless the conditions of `target` hold.
+
+    They must hold again when the upload ends. The total size comes from X-Upload-Content-Length, if that is sent.
+    """
     target.conditions.check_write(call.store.bucket(target.bucket).live(target.name))
     length = call.request.headers.get("x-upload-content-length")
     total = None if length is None else integer(length, "X-Upload-Content-Length")
@@ -64,9 +68,11 @@ def start(call: ApiCall, target: TargetObject) -> UploadSession:
 
 
 def proceed(call: ApiCall, operation: str) -> UploadSession:
-    """Handle a chunk or a status query of a session, and return the session.
+    """Handle a chunk or a status query of the session that the query names, and return the session.
 
-    Once every byte has arrived, create the object, record that as an effect of `operation`, and finish the session.
+    Once every byte has arrived, create the object, record that as an effect of `operation`, and finish the session. A
+    finished session is returned as it is. Raise 404 if it does not exist, its status if it has ended, and 400 for a
+    wrong chunk, key or hash.
     """
     session = _session(call)
     if read_key(call.request.headers) not in {None, session.target.key_sha256}:
@@ -94,7 +100,7 @@ def proceed(call: ApiCall, operation: str) -> UploadSession:
 
 
 def incomplete(call: ApiCall, session: UploadSession) -> HttpResponse:
-    """Respond with the bytes received so far: 308 (Resume Incomplete).
+    """Respond 308 (Resume Incomplete), with the range of the bytes received so far, if any.
 
     Clients that would follow a 308 as a redirect, as those in Go do, ask for a 200 that stands for it.
     """
@@ -106,13 +112,19 @@ def incomplete(call: ApiCall, session: UploadSession) -> HttpResponse:
 
 
 def cancel(call: ApiCall) -> HttpResponse:
-    """Cancel a session at the client's request; as documented, the response is 499."""
+    """End a session at the client's request by raising ApiError 499, the documented response.
+
+    Later requests get 499 too.
+    """
     _session(call).end(499)
     raise ApiError(499, "Client Closed Request: the upload was cancelled.")
 
 
 def keep_part(call: ApiCall, body: Content) -> UploadSession | None:
-    """Store what arrived of a chunk whose connection broke; drop it, and return None, if no open session takes it."""
+    """Store `body`, the part that arrived of a chunk whose connection broke, and return the session.
+
+    If no open session takes it, drop it and return None.
+    """
     try:
         session = _session(call)
         offset, _, total = _content_range(call.request, whole=False)
@@ -127,7 +139,10 @@ def keep_part(call: ApiCall, body: Content) -> UploadSession | None:
 
 
 def rewind(call: ApiCall, to: int) -> HttpResponse | None:
-    """Drop all but the first `to` bytes of a session, and respond with the rest; None if there is nothing to drop."""
+    """Drop all but the first `to` bytes of the session of the request, and respond that only these have arrived (308).
+
+    Return None, and drop nothing, if there is no session, it has ended, or it has no more than `to` bytes.
+    """
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is None or session.gone is not None or len(session.data) <= to:
         return None
@@ -136,14 +151,18 @@ def rewind(call: ApiCall, to: int) -> HttpResponse | None:
 
 
 def expire(call: ApiCall, status: int) -> None:
-    """End the session of the request, if there is one; its further requests get this status."""
+    """End the session of the request, if there is one; this and all further requests to it get this status."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
         session.end(status)
 
 
 def _session(call: ApiCall) -> UploadSession:
-    """Return the session of the request; raise 404 if it does not exist, or its status if it has ended."""
+    """Return the session of the request, which may be finished.
+
+    Raise 404 if it does not exist in the bucket of the path. If it has expired or is cancelled, raise the status it
+    ended with.
+    """
     session = call.store.sessions.get(call.query["upload_id"])
     if session is None or session.target.bucket != call.names["bucket"]:
         raise not_found("The upload session")
@@ -156,6 +175,7 @@ def _content_range(request: HttpRequest, *, whole: bool = True) -> tuple[int | N
     """Return the offset of the chunk (None for a status query), its stated length, and the total size if known.
 
     `bytes N-*/*` is the last chunk of an upload; unless it broke off (`whole` is False), its end is the total size.
+    Without a Content-Range the body is the whole object. Raise 400 if the header is malformed.
     """
     header = request.headers.get("content-range")
     if header is None:

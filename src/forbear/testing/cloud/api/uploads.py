@@ -23,7 +23,7 @@ from forbear.testing.cloud.storage.writable import (
 
 
 def step(request: HttpRequest) -> str:
-    """Return the operation id of an insert: of the step of a resumable upload, or of the insert itself."""
+    """Return the operation id of a request for objects.insert: that of its step if it belongs to a resumable upload."""
     if "upload_id" in request.query:
         if request.method == "DELETE":
             return CANCEL
@@ -32,7 +32,10 @@ def step(request: HttpRequest) -> str:
 
 
 def object_name(call: ApiCall) -> str:
-    """Return the name of the object that an upload is to create, from the query or from the metadata."""
+    """Return the name of the object that an upload is to create, from the query or else from the metadata.
+
+    Raise 400 if neither has one.
+    """
     name = call.query.get("name")
     if name:
         return name
@@ -40,7 +43,10 @@ def object_name(call: ApiCall) -> str:
 
 
 def media_start(request: HttpRequest) -> int:
-    """Return the index in the body at which the bytes of the object begin, after any metadata; 0 if it is unknown."""
+    """Return the index in the body at which the bytes of the object begin, after any metadata.
+
+    It is 0 if the upload is not multipart or cannot be read.
+    """
     try:
         return _read_multipart(request)[2].start if _is_multipart(request) else 0
     except ApiError:
@@ -48,7 +54,11 @@ def media_start(request: HttpRequest) -> int:
 
 
 def insert(call: ApiCall) -> HttpResponse:
-    """Create an object from an upload, or handle one step of a resumable upload."""
+    """Create an object from an upload, or handle one step of a resumable upload.
+
+    `uploadType` in the query says which (media, multipart or resumable), and `upload_id` names a session that has
+    begun. Respond 400 without either.
+    """
     if not call.request.path.startswith(("/upload/", "/resumable/upload/")):
         raise invalid("Uploads go to /upload/storage/v1/b/BUCKET/o with an uploadType.")
     if "upload_id" in call.query:
@@ -71,12 +81,15 @@ def insert(call: ApiCall) -> HttpResponse:
 
 
 def _insert_at_once(call: ApiCall, metadata: JsonObject, content_type: str | None, data: Content) -> HttpResponse:
-    """Create an object from one request."""
+    """Create an object from the bytes in one request, and respond with its resource."""
     return object_response(call, commit(call, _target(call, metadata, content_type), data, INSERT))
 
 
 def _target(call: ApiCall, metadata: JsonObject, content_type: str | None) -> TargetObject:
-    """Read the object to create from the query, the headers and the metadata, with the hashes that it states."""
+    """Return the description of the object to create, from the query, the headers and the metadata.
+
+    It contains the hashes that the metadata states. Raise 400 for a bad name or field.
+    """
     bucket, name = call.bucket(), call.query.get("name") or text(metadata, "name")
     check_object_name(name)
     fields = merged({"contentType": content_type or "application/octet-stream"}, object_fields(metadata))
@@ -89,7 +102,7 @@ def _target(call: ApiCall, metadata: JsonObject, content_type: str | None) -> Ta
 
 
 def _start(call: ApiCall) -> HttpResponse:
-    """Begin a resumable upload, and respond with the URL of its session."""
+    """Begin a resumable upload, and respond 200 with the URL of its session as Location."""
     session = start(call, _target(call, call.body(), call.request.headers.get("x-upload-content-type")))
     query = urlencode({"uploadType": "resumable", "name": session.target.name, "upload_id": session.id})
     location = f"{call.base}/upload/storage/v1/b/{quote(session.target.bucket, safe='')}/o?{query}"
@@ -97,7 +110,10 @@ def _start(call: ApiCall) -> HttpResponse:
 
 
 def _continue(call: ApiCall) -> HttpResponse:
-    """Handle a chunk or a status query of a resumable upload."""
+    """Handle a chunk or a status query of a resumable upload.
+
+    Respond with the object's resource once the upload is finished, otherwise 308 with the bytes received so far.
+    """
     session = proceed(call, INSERT)
     return incomplete(call, session) if session.finished is None else object_response(call, session.finished)
 
@@ -111,9 +127,10 @@ def _read_multipart(request: HttpRequest) -> tuple[JsonObject, str | None, slice
 
 
 def multipart_delimiter(content_type: str, expected: str) -> bytes | None:
-    """Return the line that separates the parts of a body, or None unless it has the `expected` type and a boundary.
+    """Return "--" and the boundary in `content_type`, which separate the parts of a body.
 
-    As the service does, accept a boundary in single quotes, which gsutil and gcsfs send.
+    Return None unless the type is `expected` and has a boundary. As the service does, accept a boundary in single
+    quotes, which gsutil and gcsfs send.
     """
     header = Message()
     header["Content-Type"] = content_type
@@ -140,13 +157,16 @@ def read_multipart(content_type: str, body: bytes) -> tuple[JsonObject, str | No
 
 
 def _line_end(body: bytes, delimiter: bytes) -> bytes:
-    """Return the line end of the first delimiter, which all lines are to share."""
+    """Return the line end of the first delimiter, CRLF or LF, which all lines are to share; CRLF if there is none."""
     first = body.find(b"\n", body.find(delimiter) + len(delimiter))
     return b"\n" if first > 0 and body[first - 1 : first] != b"\r" else b"\r\n"
 
 
 def _parts(body: bytes, line_end: bytes, delimiter: bytes) -> tuple[slice, slice]:
-    """Return the slices of the two parts between the delimiters; the body, which may be large, is not copied."""
+    """Return the slices of the two parts between the delimiters; the body, which may be large, is not copied.
+
+    Raise 400 unless there are exactly two parts and a closing delimiter.
+    """
     line = line_end + delimiter
     # A body that begins with the delimiter has no line end before it; otherwise it begins with a preamble.
     positions = [-len(line_end)] if body.startswith(delimiter) else []
@@ -161,7 +181,10 @@ def _parts(body: bytes, line_end: bytes, delimiter: bytes) -> tuple[slice, slice
 
 
 def _part(body: bytes, line_end: bytes, part: slice) -> tuple[str | None, slice]:
-    """Return the content type of one part (None if absent) and the slice of its content."""
+    """Return the content type of one part (None if absent) and the slice of its content, after the first empty line.
+
+    Raise 400 if the part has no empty line.
+    """
     empty_line = line_end * 2
     blank = body.find(empty_line, part.start, part.stop)
     head = body[part.start : max(blank, 0)]
