@@ -130,9 +130,9 @@ _ON_COLLECTION = frozenset({"list", "insert", "create"})
 def resource_routes(prefix: str, collection: str, variable: str, handlers: Handlers) -> Routes:
     """Return a route for each handler; its operation id is the prefix, a dot and the handler's method name.
 
-    The methods list, insert and create use the path `collection`. The others use that path and one more segment, the
-    name of a resource, which the handler gets as `variable`. A method without an HTTP method of its own is a POST with
-    its name as a verb: POST /v1/projects/{project}:getIamPolicy.
+    The methods list, insert and create use the path `collection`; get, patch, update and delete that path and one more
+    segment, which the handler gets as `variable`. Any other method is a POST to the second path with its name as a
+    verb, as in POST /v1/projects/{project}:getIamPolicy.
     """
     member = f"{collection}/{{{variable}}}"
     return tuple(

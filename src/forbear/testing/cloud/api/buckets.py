@@ -24,7 +24,7 @@ from forbear.testing.cloud.storage.writable import (
 )
 
 _FIXED = ("hierarchicalNamespace", "objectRetention")
-"""The fields that are set when a bucket is created, and stay as they are."""
+"""The fields that are set when a bucket is created, and that an update leaves as they are."""
 
 _NOTIFICATION_FIELDS = ("topic", "event_types", "custom_attributes", "object_name_prefix", "payload_format")
 _PAYLOAD_FORMATS = ("JSON_API_V1", "NONE")
@@ -136,7 +136,7 @@ def lock_retention_policy(call: ApiCall) -> HttpResponse:
 
 
 def get_storage_layout(call: ApiCall) -> HttpResponse:
-    """Read the location of a bucket and whether it has a hierarchical namespace.
+    """Read the location of a bucket, its type, and if the bucket has a hierarchical namespace.
 
     Clients need that before they move objects.
     """
@@ -162,10 +162,9 @@ def _deleted(call: ApiCall) -> Bucket:
 
 
 def _acls(call: ApiCall, project: str, body: JsonObject) -> tuple[dict[str, str] | None, dict[str, str] | None]:
-    """Return the access control lists for the bucket and for new objects that a request sets.
+    """Return the access control lists for the bucket and for new objects, each None if the request does not set it.
 
-    None for one it does not set. They come from the fields of the body, otherwise from the predefined ones that the
-    query names.
+    They come from the fields of the body, otherwise from the predefined ones that the query names.
     """
     acl = acl_field(body, "acl") or predefined_acl(call.query, "predefinedAcl", project)
     default_acl = acl_field(body, "defaultObjectAcl")
@@ -218,7 +217,7 @@ def insert_notification(call: ApiCall) -> HttpResponse:
 
 
 def list_notifications(call: ApiCall) -> HttpResponse:
-    """List the notification configurations of a bucket, in one page."""
+    """List all notification configurations of a bucket, in one page."""
     return json_response(listing("notifications", list(call.bucket().notifications.values())))
 
 

@@ -20,8 +20,8 @@ _HOLDS = ("temporaryHold", "eventBasedHold", "retention")
 def compose(call: ApiCall) -> HttpResponse:
     """Join up to 32 objects of a bucket into the object of the path, and respond with its resource.
 
-    The conditions in the query apply to the destination, those in the body to each source. The key in the headers must
-    be that of every source, and becomes that of the new object.
+    The conditions in the query apply to the destination, ifGenerationMatch in the body to its source. The key in the
+    headers, if any, must be that of every source, and becomes that of the new object.
     """
     bucket, name, body = call.bucket(), call.names["object"], call.body()
     parts = items(body, "sourceObjects")

@@ -101,8 +101,8 @@ def delete_recursive(call: ApiCall) -> HttpResponse:
 def rename(call: ApiCall) -> HttpResponse:
     """Rename a folder and everything in it, in one change that keeps the generations of objects.
 
-    Respond with a finished long-running operation. Respond 409 if the new name is taken, and 403 if a hold or a
-    retention protects an object in it.
+    Missing parents of the new name are created. Respond with a finished long-running operation, 409 if the new name is
+    taken, and 403 if a hold or a retention protects an object in it.
     """
     bucket = _hierarchical(call)
     folder = _folder(call, bucket)
@@ -153,7 +153,7 @@ def list_managed(call: ApiCall) -> HttpResponse:
 
 
 def update_managed(call: ApiCall) -> HttpResponse:
-    """Raise the metageneration of a managed folder, which has no fields that a client can change."""
+    """Raise the metageneration of a managed folder, and respond with its resource; no field of it can be changed."""
     folder = managed_folder(call)
     call.body()
     call.conditions().check_write(folder)
@@ -189,7 +189,7 @@ def get_operation(call: ApiCall) -> HttpResponse:
 
 
 def list_operations(call: ApiCall) -> HttpResponse:
-    """List the long-running operations of a bucket, in one page."""
+    """List all long-running operations of a bucket that the cloud has kept, in one page; every one is done."""
     operations = list(call.bucket().operations.values())
     return json_response({"kind": "storage#operations", **({"operations": operations} if operations else {})})
 

@@ -44,7 +44,7 @@ def get(call: ApiCall) -> HttpResponse:
 
 
 def wants_media(request: HttpRequest) -> bool:
-    """Return whether a read asks for the bytes of an object, not for its metadata."""
+    """Return whether a request is for the bytes of an object: it has alt=media, or a path under /download/."""
     return request.query.get("alt") == "media" or request.path.startswith("/download/")
 
 

@@ -48,7 +48,10 @@ def _check_hashes(data: Content, stated: Mapping[str, Json]) -> None:
 
 
 def is_status_query(request: HttpRequest) -> bool:
-    """Return whether a request to a session only asks how many bytes have arrived."""
+    """Return whether a request to a session sends no bytes, but asks how many have arrived.
+
+    Such a request has a Content-Range that begins with "bytes */".
+    """
     return request.headers.get("content-range", "").startswith("bytes */")
 
 

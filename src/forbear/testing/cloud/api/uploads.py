@@ -183,7 +183,7 @@ def _parts(body: bytes, line_end: bytes, delimiter: bytes) -> tuple[slice, slice
 def _part(body: bytes, line_end: bytes, part: slice) -> tuple[str | None, slice]:
     """Return the content type of one part (None if absent) and the slice of its content, after the first empty line.
 
-    Raise 400 if the part has no empty line.
+    Raise 400 if it has no empty line, or text on the line of its delimiter.
     """
     empty_line = line_end * 2
     blank = body.find(empty_line, part.start, part.stop)

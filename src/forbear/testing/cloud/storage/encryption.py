@@ -95,10 +95,7 @@ def is_readable(item: StoredObject, headers: Mapping[str, str]) -> bool:
 
 
 def encryption_headers(item: StoredObject) -> Headers:
-    """Return the response headers with the algorithm and the hash of an object's key, for a download.
-
-    () without a key.
-    """
+    """Return the response headers with the algorithm and the hash of an object's key; () if it has none."""
     if item.key_sha256 is None:
         return ()
     return ((_PREFIX + "algorithm", _ALGORITHM), (_PREFIX + "key-sha256", item.key_sha256))

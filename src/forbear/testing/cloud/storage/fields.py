@@ -260,7 +260,7 @@ def page(
 ) -> tuple[list[str], str | None]:
     """Return one page of the keys in sorted order, and the token of the next page (None if this is the last one).
 
-    The page is the one after the query's `pageToken`. The query parameter `size_name` limits its size, as in
+    The page begins after the key in the query's `pageToken`. The query parameter `size_name` sets its size, as in
     `page_size`.
     """
     start, size = page_start(query), page_size(query, size_name, default=default, maximum=maximum)

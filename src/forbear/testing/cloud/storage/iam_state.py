@@ -122,7 +122,7 @@ class IamState:
         return self.policies.setdefault(project, IamPolicy())
 
     def check_seen(self, name: str) -> None:
-        """Count one read of the resource `name`; raise 404 while a fault still hides it because it is new."""
+        """Count one read of the resource `name`; raise 404 for the first reads of a new one that a fault hides."""
         left = self.unseen.get(name, 0)
         if left:
             self.unseen[name] = left - 1

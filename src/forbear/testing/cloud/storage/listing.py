@@ -135,7 +135,8 @@ class Glob:
     """A glob pattern for whole names: `*` and `?` do not match a slash, `**` does.
 
     It may have classes such as `[a-z]` and `[^a-z]`, alternatives such as `{a,b}`, and escapes with a backslash. Raise
-    400 for more than 1024 characters, braces more than 20 deep, and brackets, braces or escapes that do not end.
+    400 for more than 1024 characters, braces more than 20 deep, brackets, braces or escapes that do not end, and ranges
+    that run backwards.
     """
 
     def __init__(self, glob: str) -> None:

@@ -1,4 +1,4 @@
-"""The state of the cloud and every change to it, without HTTP; safe to use from any thread."""
+"""The state of the cloud and the basic changes to it, without HTTP; its lock makes it safe to use from any thread."""
 
 import base64
 import hashlib
@@ -183,11 +183,11 @@ class Store:
         return self.put(bucket, name, joined(contents), fields, acl=acl, components=count, key_sha256=key_sha256)
 
     def delete_object(self, item: StoredObject, *, for_good: bool) -> None:
-        """Delete the version `item` with `for_good`.
+        """Delete the version `item` if `for_good`; otherwise retire the live version of the same object.
 
-        Otherwise retire the live version of the object that it belongs to. The live version becomes noncurrent in a
-        versioned bucket, and is deleted in any other. A deleted version can be restored for as long as the bucket's
-        soft delete policy says. Raise 403 if a hold prevents that, or, for a deletion, a retention period.
+        The live version becomes noncurrent in a versioned bucket, and is deleted in any other. A deleted version can be
+        restored for as long as the bucket's soft delete policy says. Raise 403 if a hold prevents that, or, for a
+        deletion, a retention period.
         """
         with self.lock:
             home = self.bucket(item.bucket)
