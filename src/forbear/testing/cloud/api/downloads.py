@@ -1,4 +1,4 @@
-"""Download the bytes of an object: ranges, validators, hashes and decompressive transcoding."""
+"""Download the bytes of an object: ranges, entity tags, hashes, and decompression for clients that take no gzip."""
 
 import re
 import zlib
