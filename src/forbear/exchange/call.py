@@ -1,6 +1,6 @@
 """One call that is no HTTP request, through its attempts: an RPC, or a call of Google's clients.
 
-The loop that repeats the call passes the call's judgement after each failure; the safety of the operation decides.
+After each failure, the loop that repeats the call passes a judgement on the call's safety, and gets the wait.
 """
 
 from forbear.core.decide import Reason, Stop
@@ -13,7 +13,11 @@ from forbear.run.state import Run, succeeded
 
 
 class Start:
-    """The state recorded before the first attempt; a request that succeeds at once needs no more."""
+    """The moment before the first attempt: the runtime, its time, and the number of reports made so far.
+
+    It is all that a request needs which succeeds at once. `awaits` is true if the loop passes each delay through
+    `granted`.
+    """
 
     __slots__ = ("awaits", "reports", "runtime", "time")
 
@@ -39,7 +43,10 @@ class RetriedCall:
 
     @property
     def report(self) -> Report | None:
-        """The report, once the call was given up."""
+        """The report on the attempts once the call was given up, None before that and without a failure.
+
+        An error that is permanent at the first attempt gets none.
+        """
         return None if self._run is None else self._run.report
 
     def failed(
@@ -54,7 +61,7 @@ class RetriedCall:
 
         `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's
         code; None without a response. `stuck` says why another attempt is impossible, although the operation would
-        allow it.
+        allow it; None if it is possible.
         """
         policy, start = self._policy, self._start
         if self._run is None:
@@ -72,31 +79,34 @@ class RetriedCall:
         )
 
     def succeeded(self) -> None:
-        """Notify the policy's listener and the budget that an attempt succeeded."""
+        """Enter a successful attempt in the policy's budget; notify the listeners if an earlier attempt failed."""
         succeeded(self._run, self._policy)
 
     def left(self, timeout: float | None) -> float | None:
-        """Return the seconds left of the caller's own `timeout` for all attempts, None without one."""
+        """Return the seconds left of the caller's `timeout` for all attempts, at least 0; None without a timeout."""
         start = self._start
         return None if timeout is None else max(0.0, timeout - (start.runtime.monotonic() - start.time))
 
     def sleep(self, delay: float) -> None:
-        """Wait before the next attempt."""
+        """Wait `delay` seconds before the next attempt, by the clock of the runtime."""
         self._start.runtime.sleep(delay)
 
     async def asleep(self, delay: float) -> None:
-        """Wait before the next attempt, in async code."""
+        """Wait `delay` seconds before the next attempt, in async code, by the clock of the runtime."""
         await self._start.runtime.asleep(delay)
 
 
 def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:
-    """Return `ruled`, a policy's verdict; if it is transient, a proof in `verdict` of no execution stays."""
+    """Return `ruled`, a policy's verdict, but as NOT_EXECUTED if it is TRANSIENT and `verdict` is NOT_EXECUTED."""
     proven = ruled.kind is Kind.TRANSIENT and verdict.kind is Kind.NOT_EXECUTED
     return ruled.replace(kind=Kind.NOT_EXECUTED) if proven else ruled
 
 
 def why_not(judgement: Judgement, unknown: str) -> str:
-    """Return why an operation may not be executed twice, with the cure; `unknown` names an unknown operation."""
+    """Return the reason why an operation may not be executed twice, with the conditions that would allow it, if any.
+
+    `unknown` is the name to use for an operation that the judgement does not name.
+    """
     if judgement.refused is not None:
         return judgement.refused
     name = judgement.operation or unknown

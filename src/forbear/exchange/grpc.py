@@ -1,6 +1,6 @@
 """One RPC, over gRPC or REST: its safety, the meaning of its failures, and its attempts.
 
-The request message decides, by the table of its service. An RPC that no table knows is repeated only if the caller
+The table of the RPC's service judges the request message. An RPC that no table knows is repeated only if the caller
 named it as safe, or if its failure proves that it was not executed. A failure with an HTTP status is judged by the
 service's statuses, a failure of a gRPC call by its code.
 """
@@ -34,7 +34,12 @@ ONCE = "the requests can be read only once; pass a list"
 
 
 class Rpc:
-    """One RPC under a policy; None is the recommended policy of its service, for an unknown RPC that of RFC 9110."""
+    """The RPC with the full name `method`, under a policy; with `safe` it may always be repeated.
+
+    `policy` None takes the recommended policy of the RPC's service, or of RFC 9110 for an RPC that no table knows. An
+    unknown RPC counts as one of the policy's service, if that service has RPCs. ValueError for a policy of another
+    service with RPCs.
+    """
 
     __slots__ = ("method", "policy", "service", "safe")
 
@@ -59,9 +64,11 @@ class Rpc:
         self.safe = safe
 
     def begin(self, timeout: float | None = None, *, awaits: bool = False) -> RetriedCall:
-        """Start a call, whose first attempt is made now; the caller allows `timeout` seconds for all attempts.
+        """Return the state of a new call, whose first attempt the caller makes now.
 
-        `awaits` is as for `Run`.
+        `timeout` is the caller's limit for all attempts, in seconds. It replaces the policy's timeout only if it is
+        positive and shorter. `awaits` is true if the caller's loop passes each delay through `granted`, which awaits
+        the retry budget.
         """
         policy, most = self.policy, self.policy.limits.timeout
         if timeout is not None and timeout > 0 and (most is None or timeout < most):
@@ -69,10 +76,10 @@ class Rpc:
         return RetriedCall(policy, Start(awaits=awaits))
 
     def failed(self, call: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
-        """Return the seconds to wait before the next attempt, None to raise `error`.
+        """Return the seconds to wait before the next attempt of `call`, None to raise `error`.
 
-        `message` is the request (of a stream the first one), None if it is not available. There is no other attempt for
-        an iterator, which can be read only once, or where `stuck` says why not.
+        `message` is the request (of a stream the first one), None if it is not available. No other attempt is made if
+        `message` is an iterator, which can be read only once, or if `stuck` gives a reason against it.
         """
         if is_once(message):
             message, stuck = None, ONCE
@@ -85,7 +92,11 @@ class Rpc:
         return call.failed(error, self.verdict(error, judgement), judgement, code, stuck)
 
     def judge(self, message: object) -> Judgement:
-        """Return the judgement on the call with `message`."""
+        """Return the judgement on the safety of a call with `message`, by the table of its service.
+
+        An RPC without a service is never safe. If the caller named the RPC as safe, the judgement is repeatable in any
+        case.
+        """
         if self.service is None:
             judgement = Judgement("grpc", self.method.removeprefix("/"), Safety.NEVER)
         else:
@@ -93,7 +104,12 @@ class Rpc:
         return judgement.replace(repeatable=True) if self.safe else judgement
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
-        """Return the verdict on a failed attempt. The wait that the server asks for applies under any policy."""
+        """Return the verdict on a failed attempt: by the RPC's service if the policy is a service's, else by the
+        policy.
+
+        If such a policy calls the error transient without a delay, the wait that the server asks for applies. If the
+        service proves that nothing was executed, the verdict is then NOT_EXECUTED.
+        """
         served = self._served(error, judgement)
         if self.policy.service is not None:
             return served
@@ -104,7 +120,11 @@ class Rpc:
         return with_proof(ruled.replace(retry_after=wait), served)
 
     def _served(self, error: Exception, judgement: Judgement) -> Verdict:
-        """Return the verdict of the RPC's service on a failure; an unknown service follows the general rules."""
+        """Return the verdict on a failure by its HTTP status, else by its gRPC code, else by the kind of the error.
+
+        The RPC's service judges a status or a code; for an RPC without a service RFC 9110 judges the status, and the
+        general rules of gRPC the code. PERMANENT where they have no verdict.
+        """
         service, status, code = self.service, errors.status_of(error), errors.code_of(error)
         if status is not None:
             return _answered(service, error, judgement, status)
@@ -117,7 +137,11 @@ class Rpc:
 
 
 def _answered(service: "RpcService | None", error: Exception, judgement: Judgement, status: int) -> Verdict:
-    """Return the verdict on an error that a REST transport made from a response with an HTTP status."""
+    """Return the verdict on an error that a REST transport made from a response with an HTTP status.
+
+    The `service` judges it, RFC 9110 if that is None; PERMANENT where it has no verdict. A TRANSIENT verdict without a
+    delay gets the delay that the error's body asks for.
+    """
     known = rfc9110.RFC9110 if service is None else service
     verdict = known.verdict(judgement, status, errors.headers_of(error), lambda: errors.body_of(error)) or PERMANENT
     if verdict.kind is Kind.TRANSIENT and verdict.retry_after is None:
@@ -126,7 +150,10 @@ def _answered(service: "RpcService | None", error: Exception, judgement: Judgeme
 
 
 def _wait(error: Exception) -> float | None:
-    """Return the seconds that the server asks to wait, None if it does not ask."""
+    """Return the seconds that the server asks to wait, None if it does not ask.
+
+    They are in the metadata of a gRPC error, and in the Retry-After header or else the body of an HTTP error.
+    """
     if errors.status_of(error) is None:
         return grpc_status.retry_delay(errors.metadata_of(error))
     seconds = retry_after(errors.headers_of(error), current_runtime().now())
@@ -134,7 +161,10 @@ def _wait(error: Exception) -> float | None:
 
 
 def check_rpc_policy(policy: Policy | None) -> None:
-    """Raise TypeError for an object that is no policy, ValueError for options that RPCs do not support."""
+    """Raise TypeError for an object that is no policy and for Redis's policy; None is accepted.
+
+    Raise ValueError for a policy with an `attempt_timeout` or an `on_result`, which RPCs do not support.
+    """
     check_policy(policy)
     if policy is None:
         return
@@ -148,12 +178,16 @@ def check_rpc_policy(policy: Policy | None) -> None:
 
 
 def is_once(requests: object) -> bool:
-    """Return whether requests, or an object passed as a request, can be read only once."""
+    """Return whether requests, or an object passed as a request, can be read only once: an iterator, sync or async."""
     return isinstance(requests, Iterator | AsyncIterator)
 
 
 class Rpcs:
-    """The RPCs of a channel under one policy; `safe` names RPCs that may always be repeated."""
+    """The RPCs of a channel under one policy: `rpcs["/package.Service/Method"]` is an `Rpc`.
+
+    `safe` holds the full names of RPCs that may always be repeated; TypeError if it is a string or holds anything else
+    than strings. `policy` None takes the recommended policy of each RPC's service.
+    """
 
     __slots__ = ("_known", "_policy", "_safe")
 
@@ -169,7 +203,11 @@ class Rpcs:
         self._known: dict[str, Rpc] = {}
 
     def __getitem__(self, method: str) -> Rpc:
-        """Return the RPC with this full name. A policy of one service is not applied to RPCs of other services."""
+        """Return the `Rpc` with this full name; it is made at its first use and kept.
+
+        If the policy belongs to another service with RPCs than this known RPC, the RPC gets its own service's policy
+        instead.
+        """
         rpc = self._known.get(method)
         if rpc is None:
             policy = self._policy

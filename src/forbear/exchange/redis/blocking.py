@@ -27,7 +27,10 @@ NAMES = frozenset(name.decode() for name in (*_TIMEOUTS, *_STREAMS))
 
 
 def blocked_for(command: Sequence[Argument]) -> float | None:
-    """Return the seconds that the server may block a command: 0.0 if it does not block, None without a limit."""
+    """Return the seconds that the server may block a command: 0.0 if it does not block, None without a limit.
+
+    A timeout that cannot be read is 0.0, because the server refuses it at once. One over 1e9 seconds is no limit.
+    """
     if command[0] not in NAMES:
         return 0.0
     try:
@@ -49,9 +52,11 @@ def _timeout(command: Sequence[Argument]) -> tuple[int, float]:
 
 @contextmanager
 def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """Let an open connection wait longer for a response, by the seconds that the server may block the command.
+    """Let an open connection's socket wait longer within the block, by the seconds that the server may block the
+    command.
 
-    A client that gave up earlier would lose the element that the server takes from a list for it.
+    The socket waits without limit if the server does. Does nothing for a closed connection. A client that gave up
+    earlier would lose the element that the server takes from a list for it.
     """
     seconds = blocked_for(command)
     if seconds == 0 or getattr(connection, "_sock", None) is None:
@@ -69,7 +74,7 @@ def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[No
 
 @contextmanager
 def async_longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """The asyncio form of `longer_timeout`; an asyncio connection keeps its timeout itself."""
+    """The asyncio form of `longer_timeout`: it changes `connection.socket_timeout` within the block, open or not."""
     seconds = blocked_for(command)
     own = connection.socket_timeout
     connection.socket_timeout = None if seconds is None or own is None else own + seconds

@@ -1,7 +1,8 @@
 """Commands and pipelines on a cluster, sync and asyncio: send again only the commands that failed, each by itself.
 
 The libraries send every lost or redirected command of a pipeline again, even INCR. Here the table decides which
-commands may be sent again, and each of them is then sent through the cluster by itself.
+commands may be sent again, and each of them is then sent through the cluster by itself. Only if sending the pipeline
+raises is it sent again as a whole, where all of it is repeatable.
 """
 
 from collections import Counter
@@ -29,7 +30,7 @@ _WORTH_RETRYING = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
 class _Nodes(list[object]):
-    """The nodes to which the current attempt has sent commands; a `with` block is one attempt."""
+    """The nodes to which the current attempt has sent commands; entering its `with` block, one attempt, empties it."""
 
     def __enter__(self) -> None:
         self.clear()
@@ -43,14 +44,17 @@ _nodes: ContextVar[_Nodes | None] = ContextVar("forbear_nodes", default=None)
 
 
 def visited(node: object) -> None:
-    """Record that the current attempt sends to `node`: one node may execute a command that another node refused."""
+    """Record that the current attempt sends to `node`: one node may execute a command that another node refused.
+
+    Outside of an attempt of `send` or `asend` it does nothing.
+    """
     nodes = _nodes.get()
     if nodes is not None:
         nodes.append(node)
 
 
 def send(settings: RedisSettings, attempt: Callable[[], T], command: Command) -> T:
-    """Send one command to all nodes it is meant for, as often as the policy allows, and return the response."""
+    """Send `command` by `attempt`, to all nodes it is meant for, as often as the policy allows; return the response."""
     nodes = _Nodes()
 
     def once() -> T:
@@ -72,7 +76,7 @@ async def asend(settings: RedisSettings, attempt: Callable[[], Awaitable[T]], co
 
 
 class Queued(Protocol):
-    """A command in a pipeline of either library, and its response or error."""
+    """A command in a pipeline of either library, its `position` (from 0), and its response or error as `result`."""
 
     args: tuple[Any, ...]
     position: int
@@ -87,9 +91,10 @@ def execute(
     *,
     raise_on_error: bool,
 ) -> list[Any]:
-    """Send the commands of a pipeline to their nodes and return the responses.
+    """Send the commands of a pipeline to their nodes, repair what failed, and return the responses in order.
 
-    With `raise_on_error` the first error is raised; otherwise errors stay among the responses.
+    An empty pipeline returns [] and sends nothing. With `raise_on_error` the first error is raised; otherwise errors
+    stay among the responses.
 
     `send_all(stack, ...)` is the library's own sending, without redirections; `send_one(*args, **options)` sends one
     command through the cluster.
@@ -119,7 +124,11 @@ async def aexecute(
     *,
     raise_on_error: bool,
 ) -> list[Any]:
-    """The asyncio form of `execute`; `client` is forbear's, so its `execute_command` decides by the table itself."""
+    """The asyncio form of `execute` for the commands in `queue`; `client` is forbear's cluster client.
+
+    Its `execute_command`, which decides by the table itself, sends single commands again. `send_all(client, stack,
+    ...)` is the library's own sending.
+    """
     stack: list[Any] = []
 
     async def attempt() -> None:
@@ -139,7 +148,12 @@ async def aexecute(
 
 
 def repair(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], object]) -> None:
-    """Send the failed commands again where that is allowed, and replace their errors by the responses."""
+    """Wait and send the failed commands of `stack` again, if allowed, and replace their errors by the responses.
+
+    Without a policy, or without a failure worth repeating, it does nothing. If one of those commands must not be
+    executed twice, or the policy gives up, none is sent and the errors get a report. A command that fails again keeps
+    the new error; if that one has a report, the rest is not sent.
+    """
     plan = _plan(settings, stack)
     if plan is None:
         return None
@@ -180,7 +194,10 @@ async def arepair(
 
 
 class _Failure(NamedTuple):
-    """A failed command of a pipeline and the verdict on it; `harmful` if sending it again might execute it twice."""
+    """A failed command of a pipeline and the verdict on it.
+
+    `harmful` is true if the command may have been executed and must not be executed twice.
+    """
 
     queued: Queued
     verdict: Verdict
@@ -190,9 +207,10 @@ class _Failure(NamedTuple):
 def _plan(
     settings: RedisSettings, stack: Sequence[Queued], *, awaits: bool = False
 ) -> tuple[CommandRun, float | None, list[Queued]] | None:
-    """Return the run, the seconds to wait and the commands to send again after that; None if nothing could be repaired.
+    """Return the run, the seconds to wait and the commands to send again after that.
 
-    The seconds are None if the run gives up. One harmful command is enough for that.
+    Return None without a policy, and if no command failed in a way worth repeating. The seconds are None if the run
+    gives up; one harmful command is enough for that.
     """
     if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
         return None
@@ -208,7 +226,10 @@ def _plan(
 
 
 def _annotate(stack: Sequence[Queued], run: CommandRun) -> None:
-    """Add a note to every error that says why nothing is sent again, because the first error is raised in any case."""
+    """Attach the run's report, which says why nothing is sent again, to every error of `stack` that has none.
+
+    Every error gets it, because the first error is raised in any case. Does nothing if the run has no report.
+    """
     for queued in stack:
         error = queued.result
         if run.report is not None and isinstance(error, Exception) and report(error) is None:
@@ -228,7 +249,10 @@ def _failures(run: CommandRun, stack: Sequence[Queued]) -> Iterator[_Failure]:
 
 
 def raise_first(stack: Sequence[Queued]) -> None:
-    """Raise the first error among the results, and name its command in the text."""
+    """Raise the first error among the results, with its command's name and number (from 1) in the text.
+
+    Does nothing if there is no error.
+    """
     for queued in stack:
         error = queued.result
         if isinstance(error, Exception):

@@ -32,10 +32,11 @@ def send(
     args: tuple[Any, ...] = (),
     options: Mapping[str, Any] = _NONE,
 ) -> T:
-    """Call `attempt(*args, **options)` as often as the policy allows and return what it returns.
+    """Call `attempt(*args, **options)` as often as the policy allows and return what it returns; without a policy once.
 
-    `describe(sent)` returns the description of what is sent; it is called only after an attempt has failed. The
-    arguments of the attempt are separate parameters, because making a partial for each command would cost time.
+    `describe(sent)` returns the description of what is sent. It is called only after a failure, or if the policy judges
+    values. The arguments of the attempt are separate parameters, because making a partial for each command would cost
+    time.
     """
     policy = settings.policy
     if policy is None:
@@ -71,7 +72,7 @@ async def asend(
     options: Mapping[str, Any] = _NONE,
     blocked_for: Callable[[S], float | None] = lambda _: 0.0,
 ) -> T:
-    """The asyncio form of `send`; each attempt is limited by the attempt timeout.
+    """The asyncio form of `send`; each attempt is limited by the attempt timeout, if the policy has one.
 
     `blocked_for(sent)` returns the seconds that the server may block the command, which are added to the attempt
     timeout; None for no limit.
@@ -108,10 +109,10 @@ async def asend(
 
 
 def listen(settings: RedisSettings, attempt: Callable[[], T]) -> T:
-    """Subscribe or wait for a message as often as the policy allows; time counts from the first failure.
+    """Call `attempt`, which subscribes or waits for a message, as often as the policy allows; return its value.
 
-    The libraries connect and subscribe again when a connection breaks, and then still raise the error. Messages that
-    were published in the meantime are lost, as always with Redis.
+    Time counts from the first failure. The libraries connect and subscribe again when a connection breaks, and then
+    still raise the error. Messages that were published in the meantime are lost, as always with Redis.
     """
     policy, run = settings.policy, None
     while True:
@@ -179,14 +180,14 @@ class CommandRun(Run):
         self._work = work
 
     def failed(self, error: Exception) -> float | None:
-        """Return the seconds to wait before the next attempt, None to raise `error`."""
+        """Return the seconds to wait before the next attempt, None to raise `error`; its verdict decides."""
         return self.failed_as(self.policy_verdict(error, verdict_of(error, self._work)), error)
 
     def policy_verdict(self, error: Exception, verdict: Verdict) -> Verdict:
-        """Return the policy's verdict on an error, which overrules `verdict` unless that is a conflict.
+        """Return the policy's verdict on `error`, which overrules `verdict`, the one by what was sent.
 
-        The service's own policy leaves `verdict` as it is. If the client proves that nothing was executed and the
-        policy calls the error transient, the verdict stays NOT_EXECUTED.
+        `verdict` stays for a conflict, for an attempt timeout, and under the service's own policy. If it is
+        NOT_EXECUTED and the policy calls the error transient, the result is NOT_EXECUTED.
         """
         if self._settings.tables or verdict.kind is Kind.CONFLICT or type(error) is AttemptTimeout:
             return verdict
@@ -195,7 +196,7 @@ class CommandRun(Run):
     def failed_as(self, verdict: Verdict, error: Exception, work: Work | None = None) -> float | None:
         """Return the seconds to wait after `error` with its `verdict`, None to give up.
 
-        `work` replaces the description of the run for this failure.
+        `work` replaces the description of what the run sends, for this failure only.
         """
         work = work or self._work
         text = without_arguments(text_of(error))[:_LONGEST_TEXT]
@@ -210,7 +211,10 @@ class CommandRun(Run):
         )
 
     def returned(self, value: object) -> float | None:
-        """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value."""
+        """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value.
+
+        None is for an accepted value, which counts as a success, and for the last value of a run that gives up.
+        """
         verdict = self.plan.verdict_of_value(value)
         if verdict is None:
             self.succeeded()
@@ -225,7 +229,11 @@ class CommandRun(Run):
 
 
 def without_arguments(text: str) -> str:
-    """Return the text of an error without the arguments of commands that the libraries put into it, in linear time."""
+    """Return the text of an error without the arguments of the command that the libraries quote in errors of pipelines.
+
+    Of the quoted command the first word stays, up to 100 characters. Any other text is returned as it is. It takes
+    linear time.
+    """
     start, end = text.find(_COMMAND), text.rfind(_CAUSED)
     opened = text.find("(", start) + 1
     if start < 0 or not 0 < opened <= end:

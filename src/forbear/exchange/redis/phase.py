@@ -30,9 +30,11 @@ class Phase(Enum):
 def phase_of(error: BaseException) -> Phase:
     """Return the phase in which an error arose; the first function in its traceback that decides counts.
 
+    UNKNOWN if none decides. For an attempt timeout, the traceback of the cancellation behind it counts.
+
     A client connects when it takes a connection from a pool, or when a command finds its own closed. It also checks the
-    connection's health then. It asks a cluster for its nodes before it sends a command, and again after a
-    failure. It renews some connections after the response has arrived, or to lift a WATCH.
+    connection's health then. It asks a cluster for its nodes before it sends a command, and again after a failure. It
+    renews some connections after the response has arrived, or to lift a WATCH.
     """
     return _phase(_frames(_innermost(error)))
 
@@ -57,7 +59,7 @@ def decisive(error: BaseException) -> BaseException:
 
 
 def behind(error: BaseException) -> BaseException | None:
-    """Return the error that was being handled when this one was raised, if both passed through the same call.
+    """Return the error that was being handled when this one was raised, None if they passed through different calls.
 
     Python also notes an error that the caller was handling at the time; that one has nothing to do with this one.
     """
@@ -65,10 +67,10 @@ def behind(error: BaseException) -> BaseException | None:
 
 
 def is_unreadable(error: BaseException) -> bool:
-    """Return whether the client could not read a response, because its number, size or nesting is absurd.
+    """Return whether an error is one of Python's own, raised while the client read a response with absurd contents.
 
-    The parsers then raise Python's own errors, such as ValueError and RecursionError. Text that is not in the caller's
-    encoding does not count: another attempt returns the same text.
+    A number, size or nesting beyond reason makes the parsers raise ValueError or RecursionError. OSError does not
+    count, nor does text that is not in the caller's encoding: another attempt returns the same text.
     """
     if isinstance(error, UnicodeError | OSError) or type(error).__module__ != "builtins":
         return False
@@ -97,7 +99,7 @@ def _behind(error: BaseException, path: Sequence[FrameType]) -> BaseException | 
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the cancellation behind an attempt timeout: it passed through the library, the timeout itself did not."""
+    """Return the cancellation behind an attempt timeout, which passed through the library; any other error as it is."""
     if isinstance(error, AttemptTimeout):
         while error.__cause__ is not None:
             error = error.__cause__

@@ -1,4 +1,7 @@
-"""Pipelines, sync and asyncio: send the queued commands, or one command at once, as often as the policy allows."""
+"""Pipelines, sync and asyncio: send the queued commands, or one command at once, as often as the policy allows.
+
+Under WATCH they are sent only once.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -29,13 +32,19 @@ class PipelineState:
         self.cycle: TransactionCycle | None = None
 
     def queued(self, describe: Callable[[], Work], attempt: Callable[[], Any], *, watched: bool) -> "PipelineRequest":
-        """Return the request that sends the commands queued in the pipeline."""
+        """Return the request that sends the commands queued in the pipeline, under WATCH if `watched`.
+
+        `attempt` sends them and `describe` returns their description, which the current cycle keeps, if there is one.
+        """
         if self.cycle is not None:
             self.cycle.queued = describe
         return PipelineRequest(self, describe, attempt, watched, ends=True)
 
     def at_once(self, command: Command, attempt: Callable[[], Any], *, watched: bool) -> "PipelineRequest":
-        """Return the request for a command that is not queued: WATCH, or a command under WATCH."""
+        """Return the request that sends `command` by `attempt` without queueing it: WATCH, or a command under WATCH.
+
+        The current cycle lists the command, if there is one.
+        """
         if self.cycle is not None:
             self.cycle.at_once.append(command)
         return PipelineRequest(self, partial(single, command, at_once=True), attempt, watched, ends=False)
@@ -45,8 +54,8 @@ class PipelineState:
 class PipelineRequest:
     """One request of a pipeline: `attempt` sends it, `describe` returns its description.
 
-    Under WATCH (`watched`) it is sent once; `ends` says that EXEC is part of it. For asyncio `attempt` returns an
-    awaitable.
+    Under WATCH (`watched`) it is sent once. `ends` is true if it sends the queue, which ends a cycle under WATCH. For
+    asyncio `attempt` returns an awaitable.
     """
 
     state: PipelineState
@@ -56,7 +65,10 @@ class PipelineRequest:
     ends: bool
 
     def send(self) -> Any:
-        """Send the request as often as the policy allows and return the responses."""
+        """Send the request and return what its attempt returns; under WATCH once, else as often as the policy allows.
+
+        A failure is recorded in the current cycle, if there is one.
+        """
         with recording_failure(self.state.cycle):
             if self.watched:
                 return self._step().send(self.attempt)
@@ -75,7 +87,7 @@ class PipelineRequest:
 
 
 class Pipe(Protocol):
-    """A pipeline of either library for one server."""
+    """The attributes of a pipeline for one server, of redis-py or valkey-py, that this module uses."""
 
     command_stack: Any  # a list of commands, each with its options
     scripts: set[Any]
@@ -85,19 +97,28 @@ class Pipe(Protocol):
 
 
 def queued(pipe: Pipe, attempt: Callable[[], Any], *, atomic: bool) -> PipelineRequest:
-    """Return the request that sends the commands queued in `pipe`, between MULTI and EXEC if `atomic`."""
+    """Return the request that sends the commands queued in `pipe`; `attempt` is the library's own sending.
+
+    They are a transaction if `atomic`, or if the caller began one by `pipe.multi()`; otherwise a plain pipeline.
+    """
     queue = _Queue(pipe, atomic=atomic)
     return pipe.state.queued(queue.describe, partial(queue.send, pipe, attempt), watched=pipe.watching)
 
 
 def at_once(pipe: Pipe, attempt: Callable[[], Any], command: Command) -> PipelineRequest:
-    """Return the request for a command that `pipe` does not queue: WATCH, or a command under WATCH."""
+    """Return the request for a command that `pipe` does not queue: WATCH, or a command under WATCH.
+
+    `attempt` is the library's own sending of the command.
+    """
     queue = _Queue(pipe, atomic=True)
     return pipe.state.at_once(command, partial(queue.send, pipe, attempt), watched=pipe.watching)
 
 
 class _Queue:
-    """The queue of a pipeline, kept here because every attempt empties it."""
+    """The commands queued in a pipeline, kept here and put back before each attempt, because an attempt removes them.
+
+    They are a transaction if `atomic`, or if the caller began one explicitly.
+    """
 
     def __init__(self, pipe: Pipe, *, atomic: bool) -> None:
         self._stack = pipe.command_stack
@@ -107,22 +128,23 @@ class _Queue:
         self._atomic = atomic or pipe.explicit_transaction
 
     def send(self, pipe: Pipe, attempt: Callable[[], Any]) -> Any:
-        """Put the queue back and make the attempt."""
+        """Put the commands back into `pipe`, call `attempt`, and return its result."""
         pipe.command_stack = self._stack
         pipe.scripts = self._scripts
         pipe.explicit_transaction = self._explicit
         return attempt()
 
     def describe(self) -> Work:
-        """Describe the queued commands together."""
+        """Return the description of the queued commands together, as a transaction or as a plain pipeline."""
         commands: Sequence[Command] = [command for command, _ in self._stack]
         return transaction(commands, watched=self._watched) if self._atomic else pipeline(commands)
 
 
 def unwatch(connection: Any) -> None:
-    """Lift a connection's WATCH; if that fails, close the connection, which lifts it, too.
+    """Lift a connection's WATCH by UNWATCH; if that fails, close the connection, which lifts it, too.
 
-    Does nothing for None and for a closed connection.
+    Does nothing for None and for a closed connection. An Exception on the way is not raised; a KeyboardInterrupt or a
+    cancellation is.
     """
     if not is_open(connection):
         return  # it would be opened again only for this

@@ -17,9 +17,9 @@ _RETRIES = (
 class RedisSettings:
     """The retry settings of one client.
 
-    `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without one.
-    `tables` is true if the policy judges errors as the service does; any other policy overrules the tables on errors.
-    Raises TypeError for anything but a policy, and for a policy of an HTTP service.
+    `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without an attempt
+    timeout. `tables` is true if the policy judges errors as the service does; any other policy overrules the tables on
+    errors. Raises TypeError for anything but a policy or None, and for a policy of an HTTP service.
     """
 
     __slots__ = ("limit", "policy", "tables")
@@ -38,9 +38,9 @@ class RedisSettings:
 
     @property
     def may_repeat(self) -> bool:
-        """Return whether the policy permits repeating the commands that the tables call repeatable.
+        """True if the policy permits repeating the commands that the tables call repeatable; False without a policy.
 
-        In the service's own policy `repeatable` applies to decorated functions only.
+        The policy's `repeatable` decides, but in the service's own policy it applies to decorated functions only.
         """
         return self.policy is not None and (self.tables or self.policy.repeatable)
 
@@ -55,7 +55,10 @@ ONCE = RedisSettings(None)
 
 
 def refuse_retries(options: Mapping[str, object]) -> None:
-    """Raise TypeError for options of the library's own retries: they repeat any command, and both would multiply."""
+    """Raise TypeError if `options` set one of the library's own retries to a true value.
+
+    They would repeat any command, and the retries of both would multiply.
+    """
     for name in _RETRIES:
         if options.get(name):
             raise TypeError(
@@ -65,9 +68,10 @@ def refuse_retries(options: Mapping[str, object]) -> None:
 
 
 def check_pool(options: Mapping[str, object], limit: float | None) -> None:
-    """Raise ValueError for a connection pool that retries by itself, or whose sockets wait longer than `limit` seconds.
+    """Raise ValueError for a connection pool that retries by itself, or whose sockets may wait over `limit` seconds.
 
-    `options` are those of the pool's connections.
+    `options` are those of the pool's connections; sockets without a timeout wait too long. `limit` None allows any
+    timeout.
     """
     retry: object = options.get("retry")
     if options.get("retry_on_error") or options.get("retry_on_timeout") or getattr(retry, "_retries", 0):
@@ -86,7 +90,7 @@ def check_pool(options: Mapping[str, object], limit: float | None) -> None:
 
 
 def limit_sockets(options: dict[str, object], limit: float | None) -> None:
-    """Set the timeouts of the sockets to `limit` seconds where they are longer; None changes nothing."""
+    """Set the sockets' timeouts in `options` to `limit` seconds where they are longer or missing; None changes nothing."""
     if limit is not None:
         for name in ("socket_timeout", "socket_connect_timeout"):
             own = options.get(name)

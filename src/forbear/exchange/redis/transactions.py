@@ -1,7 +1,8 @@
 """`transaction(func, *keys)` of the clients, sync and asyncio: repeat the whole cycle from WATCH on.
 
 A conflict runs the cycle again, under the backoff and the limits of the policy. So does a failure before anything was
-executed. Once the outcome of EXEC is unknown, the error is raised: the change may have been applied.
+executed, or where all of the cycle may be executed twice. Otherwise the error is raised once the outcome of EXEC is
+unknown: the change may have been applied.
 """
 
 from collections.abc import Callable, Generator
@@ -39,13 +40,13 @@ class TransactionCycle:
 
     @property
     def harmless(self) -> bool:
-        """Return whether all that was sent at once may be sent again."""
+        """True if all commands in `at_once` may be executed twice under WATCH, or if there are none."""
         return all(judgement.repeatable for judgement in judge_together(self.at_once, at_once=True))
 
 
 @contextmanager
 def recording_failure(cycle: TransactionCycle | None) -> Generator[None]:
-    """Record in the cycle, if the block raises, that something it sent has failed; without a cycle do nothing."""
+    """Set `cycle.failed` if the block raises an Exception, which is raised on; do nothing if `cycle` is None."""
     try:
         yield
     except Exception:
@@ -62,8 +63,9 @@ def transact(
     watches: tuple[Any, ...],
     **options: Any,
 ) -> Any:
-    """Run the cycle until it succeeds, and return what EXEC returned; `pipe` must send everything once.
+    """Run the cycle (WATCH the keys in `watches`, `func(pipe)`, EXEC) until it succeeds or the policy gives up.
 
+    Return what EXEC returned; with `value_from_callable` what `func` returned. `pipe` must send everything once.
     `options` are those of `TransactionRun`.
     """
     run = TransactionRun(settings, policy, **options)
@@ -114,7 +116,7 @@ async def atransact(
 
 
 class TransactionRun:
-    """The state of both loops: the cycle under way, and the run that counts and limits the cycles.
+    """The state of a transaction's loop: the cycle under way, and the run that counts and limits the cycles.
 
     With `value_from_callable` the value of the caller's function is returned instead of EXEC's. `watch_delay` (seconds)
     replaces the policy's backoff after a conflict, and `max_tries` its attempts; None and 0 replace nothing. With
@@ -144,7 +146,10 @@ class TransactionRun:
         return value if self._value_from_callable else executed
 
     def failed(self, error: Exception) -> float | None:
-        """Return the seconds to wait before the next cycle, None to raise the error."""
+        """Return the seconds to wait before the next cycle, None to raise the error.
+
+        An error of the caller's function itself, without a failed command, is always raised.
+        """
         if not self.cycle.failed:
             return self._run.failed_as(PERMANENT, error)  # the caller's function failed by itself
         queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued()
@@ -155,7 +160,11 @@ class TransactionRun:
         return self._run.failed_as(self._of_cycle(verdict), error, work)
 
     def _of_cycle(self, verdict: Verdict) -> Verdict:
-        """Return the verdict on the whole cycle: after a conflict it may be repeated."""
+        """Turn the verdict on a step into the verdict on the whole cycle, which may be repeated after a conflict.
+
+        CONFLICT becomes NOT_EXECUTED. NOT_EXECUTED becomes TRANSIENT if a command sent at once must not be executed
+        twice.
+        """
         if verdict.kind is Kind.CONFLICT:
             return verdict.replace(kind=Kind.NOT_EXECUTED, delay=self._delay)
         if verdict.kind is Kind.NOT_EXECUTED and not self.cycle.harmless:

@@ -27,9 +27,11 @@ _RAISED_AT_ONCE = ("BusyLoadingError", "ClusterDownError", "MasterDownError")
 
 
 def verdict_of(error: BaseException, work: Work) -> Verdict:
-    """Return the verdict on `work` after an error, by the fate of the commands that were sent.
+    """Return the verdict on `work`, the description of what an attempt sent, after the attempt ended with `error`.
 
-    Where the client failed again while it cleaned up, the first failure counts.
+    Where the client failed again while it cleaned up, the first failure counts, unless the later error is permanent and
+    the work is repeatable. A proof that nothing was executed becomes CONFLICT for watched work. It becomes TRANSIENT if
+    a script was sent (unless EXEC was refused), or if several nodes got a part.
     """
     verdict = _verdict_of_one(error, work)
     first = _first(error)
@@ -49,22 +51,26 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
 
 
 def failure_of(error: Exception) -> Exception:
-    """Return the failure of what was sent, where the library raises another error in its place.
+    """Return the failure of what was sent if `error` hides it, otherwise `error` itself.
 
     The libraries raise the same WatchError for a connection that is lost under WATCH as for a conflict. A caller's loop
-    would then apply a change again that may have been applied. Cleaning up may fail as well and hide the failure.
+    would then apply a change again that may have been applied. Cleaning up may fail as well and hide the failure. A
+    hidden cancellation is not returned.
     """
     first = _first(error)
     return first if isinstance(first, Exception) else error
 
 
 def is_watch_error(error: BaseException) -> bool:
-    """Return whether an error is the libraries' WatchError, after which callers begin again with WATCH."""
+    """Return whether an error is the libraries' WatchError, by its class name; callers then begin again with WATCH."""
     return any(cls.__name__ == "WatchError" for cls in type(error).__mro__)
 
 
 def is_demoted(error: BaseException) -> bool:
-    """Return whether the server says that it is a primary no longer, so that only another connection helps."""
+    """Return whether an error is a response by which the server says that it is no longer a primary.
+
+    Only another connection helps then. False for an error that is no response.
+    """
     response = response_of(error)
     return response is not None and needs_reconnect(response)
 
@@ -77,7 +83,12 @@ def _first(error: BaseException) -> BaseException:
 
 
 def _verdict_of_one(error: BaseException, work: Work) -> Verdict:
-    """Return the verdict after one error, whatever errors it hides."""
+    """Return the verdict on `work` after one error, without regard to the errors that it hides.
+
+    A WatchError is a CONFLICT. An error before anything was sent is NOT_EXECUTED, but PERMANENT for a refused
+    certificate and for errors that are permanent by themselves. Once something was sent, only words of the server can
+    prove that nothing was executed.
+    """
     if is_watch_error(error):
         return CONFLICT
     verdict = verdict_of_exception(error)
@@ -101,7 +112,11 @@ def _verdict_of_one(error: BaseException, work: Work) -> Verdict:
 
 
 def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, work: Work) -> Verdict:
-    """Return the verdict after an error response, which may be one of several."""
+    """Return the verdict on `work` after an error `response`; `verdict` is the service's for the response alone.
+
+    NOT_EXECUTED becomes TRANSIENT for work that is not atomic, unless EXEC was refused. It becomes PERMANENT for a
+    response that only the caller can obey, such as MOVED or NOSCRIPT, unless the work is `redirected`.
+    """
     # Refused before EXEC, so nothing of the transaction was executed; no server answers EXEC itself with LOADING.
     at_once = type(error).__name__ in _RAISED_AT_ONCE and phase_of(error) is Phase.AFTER
     if _is_aborted(error) or (work.atomic and at_once):
@@ -114,12 +129,12 @@ def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, 
 
 
 def _is_aborted(error: BaseException) -> bool:
-    """Return whether EXEC was refused because this error came before it."""
+    """Return whether EXEC was refused because of this error of an earlier command: it was raised over EXECABORT."""
     return type(behind(error)).__name__ == "ExecAbortError"
 
 
 def _is_untrusted(error: BaseException) -> bool:
-    """Return whether the server's certificate was refused, which another attempt does not change."""
+    """Return whether this error was raised over a refusal of the server's certificate, which would come again."""
     import ssl
 
     return isinstance(behind(error), ssl.SSLCertVerificationError)

@@ -1,9 +1,9 @@
 """Commands under WATCH in a loop of the caller's own, sync and asyncio.
 
 Nothing is sent again here: a WATCH dies with its connection, and what was read under it may be out of date. Where
-nothing was executed, the caller's loop may begin again with WATCH, as after a conflict. It then gets the library's
-WatchError, after a wait by the policy; once the policy's limits are reached, it gets the error itself. Where EXEC may
-have been executed, it gets the error at once.
+nothing was executed, or executing it twice is harmless, the caller's loop may begin again with WATCH, as after a
+conflict. It then gets the library's WatchError, after a wait by the policy; once the policy's limits are reached, it
+gets the error itself. A conflict, and any failure of EXEC that may have been executed, is raised at once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,9 +27,9 @@ T = TypeVar("T")
 
 
 class WatchLoop:
-    """A caller's loop under WATCH; `conflict` is the library's WatchError.
+    """A caller's loop under WATCH; `conflict` is the library's WatchError class.
 
-    `run` is the run of the last cycles in a row that failed before anything was executed, None after any other.
+    `run` is the run of the last cycles in a row that failed and may begin again without harm, None after any other.
     """
 
     __slots__ = ("conflict", "run")
@@ -66,7 +66,10 @@ class WatchStep:
         self._awaits = False
 
     def send(self, attempt: Callable[[], T]) -> T:
-        """Make the step's attempt; a step is sent only once."""
+        """Make the step's only attempt and return its value.
+
+        After a failure, raise it, or wait and raise the library's WatchError if the caller's loop may begin again.
+        """
         raised = None
         try:
             try:
@@ -112,7 +115,11 @@ class WatchStep:
         return nullcontext() if limit is None else self.runtime.within(limit)
 
     def _succeeded(self, value: object) -> None:
-        """Notify the budget and the listener of a success, after EXEC also of the cycles that failed before it."""
+        """Notify the budget and the listener of a success, after EXEC also of the cycles that failed before it.
+
+        Without a policy do nothing. A policy with `on_result` judges `value` first, but the value is returned in any
+        case.
+        """
         run = self._take_run() if self._ends else None
         if self._policy is None:
             return
@@ -123,7 +130,10 @@ class WatchStep:
             succeeded(run, self._policy)
 
     def _failed(self, error: Exception) -> tuple[Exception, float | None]:
-        """Return the exception to raise, and the seconds to wait if the caller's loop may begin again instead."""
+        """Return the exception to raise, and the seconds to wait first if the caller's loop may begin again, else None.
+
+        With a wait, the library's WatchError is raised in place of the returned failure.
+        """
         if str(error) == BEGIN_AGAIN:
             return error, None  # the error of a step within this one, such as loading scripts first
         failure = failure_of(error)
@@ -149,7 +159,7 @@ class WatchStep:
         return failure, delay
 
     def _take_run(self) -> CommandRun | None:
-        """Return the run of the cycles that failed before this one, and forget it."""
+        """Return the run of the cycles that failed before this one, None if there is none, and make the loop forget it."""
         if self._loop is None:
             return None
         run, self._loop.run = self._loop.run, None

@@ -22,8 +22,8 @@ _promised: ContextVar[frozenset[Promise]] = ContextVar("forbear_promised", defau
 class promised:  # noqa: N801 - used like a function
     """`with promised("idempotent"):` vouches for the commands that the block sends, in this thread or task.
 
-    A promise is one of those of `forbear.services.redis.PROMISES`: "idempotent" makes a script repeatable, "drift" an
-    expiry that may come a little later. Nested blocks add up. ValueError for an unknown promise.
+    The promises are "cycle", "drift", "idempotent" and "unique", explained in `forbear.services.redis.PROMISES`;
+    "idempotent" makes a script repeatable, for example. Nested blocks add up. ValueError for an unknown promise.
     """
 
     __slots__ = ("_promises", "_token")
@@ -54,8 +54,8 @@ class Work:
     `texts` are parts of error responses (in lower case) by which a later attempt shows that an earlier attempt worked.
     If the work is `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
     attempt follows a redirection. `watched` work must not be sent again without the WATCH before it. `nodes` are the
-    nodes of a cluster that it was sent to so far. `scripted` work contains a script, whose error responses prove
-    nothing.
+    nodes of a cluster that it was sent to so far; if there are several, an error of one says nothing about the others.
+    `scripted` work contains a script, whose error responses prove nothing.
     """
 
     operation: str
@@ -69,7 +69,10 @@ class Work:
     scripted: bool = False
 
     def is_maybe_done(self, text: str) -> bool:
-        """Return whether an error response to a later attempt may mean that an earlier attempt worked."""
+        """Return whether `text`, an error response to a later attempt, contains one of `texts` in any case.
+
+        An earlier attempt may then have worked.
+        """
         lowered = text.lower()
         return any(part in lowered for part in self.texts)
 
@@ -79,7 +82,10 @@ SUBSCRIPTION = Work("SUBSCRIBE", repeatable=True, unsafe="")
 
 
 def single(command: Command, *, at_once: bool = False, nodes: Sized = ()) -> Work:
-    """Describe one command; `at_once` if a pipeline sends it without queueing it: WATCH, or a command under WATCH."""
+    """Return the description of one command; `nodes` are the nodes of a cluster that it is sent to.
+
+    `at_once` is true if a pipeline sends it without queueing it: WATCH, or a command under WATCH.
+    """
     judgement = classify(command, promised=_promises(at_once=at_once))
     return Work(
         judgement.operation or "unknown command",
@@ -92,7 +98,10 @@ def single(command: Command, *, at_once: bool = False, nodes: Sized = ()) -> Wor
 
 
 def pipeline(commands: Sequence[Command]) -> Work:
-    """Describe commands that are sent together and executed one by one."""
+    """Return the description of commands that are sent together and executed one by one.
+
+    They are repeatable if all of them are, and atomic only if there is just one.
+    """
     judgements = judge_together(commands)
     unsafe = next((f"the pipeline with {_why_not(one)}" for one in judgements if not one.repeatable), "")
     scripted = any(one.scripted for one in judgements)
@@ -100,7 +109,7 @@ def pipeline(commands: Sequence[Command]) -> Work:
 
 
 def scattered_pipeline(commands: Sequence[Command]) -> Work:
-    """Describe a pipeline on a cluster where one node may execute its part while another is not reached.
+    """Return the description of a cluster's pipeline, where one node may execute its part while another is not reached.
 
     The library does not say which, so a failure of several commands never proves that none was executed.
     """
@@ -109,7 +118,11 @@ def scattered_pipeline(commands: Sequence[Command]) -> Work:
 
 
 def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool = False) -> Work:
-    """Describe commands between MULTI and EXEC; after a WATCH (`watched`) they are not repeated without it."""
+    """Return the description of commands between MULTI and EXEC.
+
+    After a WATCH (`watched`) they are not sent again without that WATCH. `redirected` is true if the next attempt
+    follows a redirection.
+    """
     judgement = classify_transaction(commands, watched=watched, promised=_promised.get())
     judgements = judge_together(commands)
     unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
@@ -120,7 +133,10 @@ def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool 
 
 
 def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tuple[CommandJudgement, ...]:
-    """Return the judgement of each command, given the others; `at_once` if a pipeline sends them under WATCH."""
+    """Return the judgement of each command when they are sent together, in their order.
+
+    `at_once` is true if a pipeline sends them under WATCH without queueing them.
+    """
     return classify_many(commands, promised=_promises(at_once=at_once))
 
 
