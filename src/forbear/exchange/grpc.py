@@ -104,8 +104,7 @@ class Rpc:
         return judgement.replace(repeatable=True) if self.safe else judgement
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
-        """Return the verdict on a failed attempt: by the RPC's service if the policy is a service's, else by the
-        policy.
+        """Return the verdict on a failed attempt, by the RPC's service; a policy that is no service's overrules it.
 
         If such a policy calls the error transient without a delay, the wait that the server asks for applies. If the
         service proves that nothing was executed, the verdict is then NOT_EXECUTED.

@@ -20,7 +20,7 @@ R = TypeVar("R")
 
 
 async def drive(port: AsyncSender[R]) -> R:
-    """Send a request as often as its policy allows, and return the last response."""
+    """Send a request as often as its policy allows, and return the last response or raise the last error."""
     plain = port.is_plain
     while True:
         done = None
@@ -52,8 +52,9 @@ async def drive(port: AsyncSender[R]) -> R:
 class AsyncReader(AsyncIterator[bytes], Generic[R]):
     """The body of a response, as an async iterator.
 
-    A body that breaks is continued in further responses; where that is impossible, its error gets a report. `chunks`
-    and `close` belong to the first response. Close the reader at the end: it closes the response it is reading.
+    The body of a GET that breaks is continued in further responses. Where that is impossible, its error is raised. It
+    gets a report if the policy gave up a continuation, or if repeating the request could do harm. `chunks` and `close`
+    belong to the first response. Close the reader at the end: it closes the response it is reading.
     """
 
     __slots__ = ("_chunks", "_close", "_download", "_handed_out", "_headers", "_port", "_status")
@@ -102,13 +103,13 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
             await self._close()
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
-        """Raise the client's error if a continued body ends with the wrong length."""
+        """Raise the client's error if `chunk` (None: the end) gives a continued body the wrong length."""
         wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
         if wrong is not None:
             raise self._port.broken(wrong)
 
     async def _resume(self, error: Exception) -> bytes | None:
-        """Continue the body in another response: return its first bytes (perhaps b""), or None to raise `error`."""
+        """Wait and continue the body in another response; return its first bytes (perhaps b""), None to raise `error`."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)
@@ -131,7 +132,10 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         return None
 
     async def _open(self, download: Download, response: R) -> bytes:
-        """Continue the body in `response` and return its first bytes. Raises Refused if it does not fit."""
+        """Let `response` continue the body; return the new bytes that arrived together with skipped ones, perhaps b"".
+
+        Raises Refused if the response does not fit.
+        """
         port = self._port
         self._close = partial(port.close, response)
         try:
@@ -161,7 +165,10 @@ class _Nothing(AsyncIterator[bytes]):
 
 
 async def _leave(chunks: AsyncIterator[bytes]) -> None:
-    """Close an async generator before its end; trio warns of one that stays open."""
+    """Close an async generator that has not ended, since trio warns of one that stays open; ignore other iterators.
+
+    If another task is reading it, leave it: that task will see that the response is closed.
+    """
     if isinstance(chunks, AsyncGeneratorType) and chunks.ag_frame is not None:  # None once it is exhausted
         with suppress(RuntimeError):  # another task is reading it, and will see that the response is closed
             await chunks.aclose()

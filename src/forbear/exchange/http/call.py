@@ -17,8 +17,8 @@ from forbear.http.request import Request
 class HttpCall(ABC):
     """The base of all ports; a subclass sends the request with its client, as `forbear.exchange.http.port` says.
 
-    `plain` is True for a body in memory, which every attempt can send as it is. Set what `_target` reads before calling
-    this constructor.
+    `plain` is True for a body in memory, which every attempt can send as it is. `start` is the moment before the first
+    attempt, None for now. Set what `_target` reads before calling this constructor.
     """
 
     __slots__ = ("is_plain", "start", "_body", "_exchange", "_method", "_options", "_token")
@@ -51,26 +51,26 @@ class HttpCall(ABC):
 
     @abstractmethod
     def _read_body(self) -> Body:
-        """Return the body of the request in a form that can be sent again."""
+        """Return the body of the request in a form that can be sent again, if that is possible."""
 
     @property
     def exchange(self) -> Exchange:
-        """The state of the request, made when it is first read: most requests never fail and need none."""
+        """The exchange, that is, the request's state; made when it is first read, since most requests need none."""
         if self._exchange is None:
             self._exchange = self._open()
         return self._exchange
 
     @property
     def report(self) -> Report | None:
-        """The report, once the request was given up."""
+        """The report on the attempts once the request was given up, None before that and without a failure."""
         return None if self._exchange is None else self._exchange.report
 
     def is_read_at_once(self, response: Any) -> bool:
-        """Return whether to read the body of a response before deciding anything."""
+        """Return whether to read the body of a response before the next decision: a short success of a write."""
         return is_read_at_once(self._method, self.status(response), response.headers)
 
     def needs_reader(self, response: Any) -> bool:
-        """Return whether the caller must read the body of a response through a Reader."""
+        """Return whether the caller must read a response's body through a Reader, which notices where it breaks."""
         given_up = self.report is not None
         return needs_reader(self._method, self.status(response), response.headers, given_up=given_up)
 
@@ -85,7 +85,7 @@ class HttpCall(ABC):
         return headers
 
     def _adjust(self, headers: MutableMapping[str, str], send: Send) -> None:
-        """Change the caller's headers into those of `send`, with the token of the request if it has one."""
+        """Change the caller's `headers`, in place, into those of `send`; add the idempotency token if there is one."""
         if self._token is not None:
             headers[self._token[0]] = self._token[1]
         send.adjust(headers)

@@ -32,8 +32,8 @@ KEPT = 1024 * 1024
 class HandedOut:
     """The bytes of a body that the caller has received: their number, and proof that other bytes are the same.
 
-    `status` and `headers` (lower-case names) are the response's. Of a long body only a hash is kept, and nothing if the
-    validator of the response is the proof.
+    `status` and `headers` (lower-case names) are the response's. Up to 1 MiB is kept whole. Of a longer body only a
+    hash is kept, and nothing if the validator of the response is the proof.
     """
 
     __slots__ = ("count", "_hash", "_headers", "_kept", "_status")
@@ -60,7 +60,10 @@ class HandedOut:
         self._hash = self._kept = None
 
     def digest(self) -> bytes | None:
-        """Return the hash of all bytes so far, None if the validator of the response is the proof."""
+        """Return the SHA-256 hash of all bytes so far, None if the validator of the response is the proof.
+
+        None also after `forget`.
+        """
         known = self._hash if self._kept is None else self._hashed(self._kept)
         return None if known is None else known.digest()
 
@@ -69,7 +72,10 @@ class HandedOut:
 
 
 class Refused(Exception):
-    """A response that does not continue the body; `name` and the text are for the report."""
+    """A response that does not continue the body; `name` and the text are for the report.
+
+    `verdict` says whether another attempt may help.
+    """
 
     def __init__(self, verdict: "Verdict", name: str, text: str) -> None:
         super().__init__(text)
@@ -105,11 +111,14 @@ class Download:
         self._why_not: str | None = None  # why neither the rest nor the whole can be requested
 
     def finished(self) -> None:
-        """Notify the policy's listener and the budget that the body is complete."""
+        """Enter the complete body as a success in the budget; notify the listeners if an attempt of this run failed."""
         self._run.succeeded()
 
     def broken(self, error: Exception, verdict: "Verdict") -> float | None:
-        """Return the seconds to wait before sending `send`, None to raise `error`; `verdict` is the adapter's."""
+        """Return the seconds to wait before sending `send`, None to raise `error`, which broke the body.
+
+        `verdict` is the adapter's. Progress by ranges since the last break starts a new run.
+        """
         received = self._handed_out.count
         if received > self._received and self._why_over is None:
             self._run = self._begin()
@@ -117,7 +126,10 @@ class Download:
         return self.failed(error, error, verdict)
 
     def failed(self, error: Exception, failure: Exception, verdict: "Verdict") -> float | None:
-        """Return the seconds to wait after `send` failed with `failure`, None to raise `error` (the break)."""
+        """Return the seconds to wait after `send` failed with `failure`, None to raise `error` (the break).
+
+        `verdict` is the adapter's on `failure`; a Refused brings its own.
+        """
         exchange = self._exchange
         if isinstance(failure, Refused):
             name, verdict = failure.name, failure.verdict
@@ -171,7 +183,7 @@ class Download:
     def skip(self, chunk: bytes) -> bytes:
         """Return the part of `chunk` that the caller has not received; an empty `chunk` means that the response ended.
 
-        Raises Refused if the skipped bytes differ, or if no time is left.
+        Raises Refused if the skipped bytes differ, if the response ended before all of them, or if no time is left.
         """
         timeout, run = self._exchange.policy.limits.timeout, self._run
         if timeout is not None and run.runtime.monotonic() - run.started >= timeout:
@@ -186,7 +198,10 @@ class Download:
         return chunk[shared:]
 
     def measure(self, received: int, *, ended: bool) -> str | None:
-        """Return the reason why `received` bytes contradict the length in the last response, None if they agree."""
+        """Return the reason why `received` bytes contradict the length in the last response, None if they agree.
+
+        Fewer bytes contradict it only if the body has `ended`. Without a stated length all numbers agree.
+        """
         if self._end is None or received == self._end or (received < self._end and not ended):
             return None
         if received < self._end:
@@ -201,14 +216,17 @@ class Download:
         return Run(exchange.policy, name, exchange.runtime, now, exchange.reports, awaits=exchange.awaits)
 
     def _refuse(self, why: str, *, final: bool) -> None:
-        """Record why a response cannot be used: start over next, unless that was done already or cannot help."""
+        """Record why a response cannot be used: start over next, unless that was done already or is of no use.
+
+        It is of no use if the reason is `final`. Then nothing more is sent.
+        """
         if self._part is None or final:
             self._why_not = why
         else:
             self._why_over = why
 
     def _plan(self) -> str | None:
-        """Set the request to send next; return the reason if there is none."""
+        """Set `send` to a request for the rest, or else for the whole; return the reason if neither is possible."""
         stuck = self._exchange.stuck
         if stuck is not None:
             return stuck
@@ -237,7 +255,10 @@ class Download:
         return None
 
     def _start_over(self, status: int, headers: "Mapping[str, str]") -> None:
-        """Prepare to read a response to the caller's own request from its start."""
+        """Prepare to read a response to the caller's own request from its start and to skip the bytes received before.
+
+        Raises Unresumable if the response cannot have the same bytes as the first.
+        """
         self._end = ranges.verify_again((self._status, self._headers), (status, headers), self._range)
         self._left = self._received
         self._sum = None if self._handed_out.digest() is None else sha256()

@@ -14,7 +14,7 @@ R = TypeVar("R")
 
 
 def drive(port: Sender[R]) -> R:
-    """Send a request as often as its policy allows, and return the last response."""
+    """Send a request as often as its policy allows, and return the last response or raise the last error."""
     plain = port.is_plain
     while True:
         done = None
@@ -46,8 +46,9 @@ def drive(port: Sender[R]) -> R:
 class Reader(Iterator[bytes], Generic[R]):
     """The body of a response, as an iterator.
 
-    A body that breaks is continued in further responses; where that is impossible, its error gets a report. `chunks`
-    and `close` belong to the first response. Close the reader at the end: it closes the response it is reading.
+    The body of a GET that breaks is continued in further responses. Where that is impossible, its error is raised. It
+    gets a report if the policy gave up a continuation, or if repeating the request could do harm. `chunks` and `close`
+    belong to the first response. Close the reader at the end: it closes the response it is reading.
     """
 
     __slots__ = ("_chunks", "_close", "_download", "_handed_out", "_headers", "_port", "_status")
@@ -93,13 +94,13 @@ class Reader(Iterator[bytes], Generic[R]):
         self._close()
 
     def _measure(self, download: Download, chunk: bytes | None) -> None:
-        """Raise the client's error if a continued body ends with the wrong length."""
+        """Raise the client's error if `chunk` (None: the end) gives a continued body the wrong length."""
         wrong = download.measure(self._handed_out.count + len(chunk or b""), ended=chunk is None)
         if wrong is not None:
             raise self._port.broken(wrong)
 
     def _resume(self, error: Exception) -> bytes | None:
-        """Continue the body in another response: return its first bytes (perhaps b""), or None to raise `error`."""
+        """Wait and continue the body in another response; return its first bytes (perhaps b""), None to raise `error`."""
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)
@@ -122,7 +123,10 @@ class Reader(Iterator[bytes], Generic[R]):
         return None
 
     def _open(self, download: Download, response: R) -> bytes:
-        """Continue the body in `response` and return its first bytes. Raises Refused if it does not fit."""
+        """Let `response` continue the body; return the new bytes that arrived together with skipped ones, perhaps b"".
+
+        Raises Refused if the response does not fit.
+        """
         port = self._port
         self._close = partial(port.close, response)
         try:

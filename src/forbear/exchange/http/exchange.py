@@ -21,9 +21,10 @@ if TYPE_CHECKING:
 
 
 def begun(verdict: Verdict) -> Verdict:
-    """Return the verdict on an attempt that certainly began: a part of its response or of its body was seen.
+    """Return `verdict` with NOT_EXECUTED turned into TRANSIENT, for an attempt that certainly began.
 
-    Its outcome is unknown, even if the error claims that nothing was executed, as a refused HTTP/2 stream does.
+    A part of its response or of its body was seen. Its outcome is unknown, even if the error claims that nothing was
+    executed, as a refused HTTP/2 stream does.
     """
     return verdict.replace(kind=Kind.TRANSIENT) if verdict.kind is Kind.NOT_EXECUTED else verdict
 
@@ -33,8 +34,9 @@ class Exchange:
 
     The adapter sends `send`, reports the result (`failed` or `answered`), waits for the returned seconds and sends
     again; None means that the caller gets the error or the response. The request is classified on the first failure,
-    not before. `describe` must not refer to the exchange: that would make each request a cycle for the garbage
-    collector.
+    not before. `describe` returns the request in the form to classify. It must not refer to the exchange: that would
+    make each request a cycle for the garbage collector. `keyed` is true if the request carries a token by which the API
+    drops duplicates.
 
     A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
     received more bytes. The time that sending takes says nothing about the outage.
@@ -70,13 +72,14 @@ class Exchange:
 
     @property
     def report(self) -> Report | None:
-        """The report, once the request was given up."""
+        """The report on the attempts once the request was given up, None before that and without a failure."""
         return None if self._run is None else self._run.report
 
     def failed(self, error: Exception, verdict: Verdict, done: int | None = None) -> float | None:
         """Return the seconds to wait after an attempt that ended with `error`, None to raise it.
 
         `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one.
+        With it, or if the caller's own body stream raised, the request counts as begun.
         """
         verdict = self.verdict_of(error, verdict)
         if done is not None or self._body.failed:
@@ -84,13 +87,21 @@ class Exchange:
         return self._after(verdict, error, type(error).__qualname__, text_of(error), done=done)
 
     def verdict_of(self, error: Exception, verdict: Verdict) -> Verdict:
-        """Return the verdict on an error: the adapter's, or the policy's if the policy judges all errors."""
+        """Return the verdict on an error: the adapter's `verdict` under a policy of a service, else that of the policy.
+
+        If the policy calls the error transient and `verdict` is NOT_EXECUTED, the result is NOT_EXECUTED.
+        """
         if self.policy.service is not None:
             return verdict
         return with_proof(self.policy.verdict_of_error(error), verdict)
 
     def answered(self, status: int, headers: Mapping[str, str], response: object) -> float | None:
-        """Return the seconds to wait after a response, None to return it; `on_result` gets the client's `response`."""
+        """Return the seconds to wait before sending `send` after a response, None to give the response to the caller.
+
+        A status of 400 or more is judged by the service; `on_result` judges the client's `response`, unless it is
+        retried anyway. After a status query that shows missing bytes of the chunk, the rest is to be sent at once
+        (0.0).
+        """
         policy = self.policy
         verdict = None
         if status >= 400:
@@ -111,7 +122,11 @@ class Exchange:
         return None
 
     def broke_off(self, error: Exception, status: int) -> None:
-        """Annotate an error raised while the caller reads the body."""
+        """Attach a report to an error raised while the caller reads the body: no outer policy then repeats a write.
+
+        It is the request's report if the request was given up. An error gets none if the request may always be
+        repeated.
+        """
         if self.report is not None:
             attach(error, self.report)
             return
@@ -132,7 +147,11 @@ class Exchange:
         )
 
     def attempt_limit(self) -> float | None:
-        """Return the seconds that the attempt which starts now may take, None without an attempt timeout."""
+        """Return the seconds that the attempt which starts now may take, None without an attempt timeout.
+
+        They are no more than what is left of the policy's timeout for all attempts, except for a last one at the
+        deadline.
+        """
         limit = self.policy.attempt_timeout
         if limit is None:
             return None
@@ -160,7 +179,7 @@ class Exchange:
 
     @property
     def repeatable(self) -> bool:
-        """True if the request may be executed twice."""
+        """True if the request may be executed twice: by its service's judgement or its token, and by the policy."""
         judgement = self.judgement
         return self._may_repeat and (judgement.repeatable or (self._keyed and judgement.refused is None))
 
@@ -174,7 +193,7 @@ class Exchange:
 
     @property
     def unsafe(self) -> str:
-        """The reason why the request may not be executed twice, and the cure if there is one."""
+        """The reason why the request may not be executed twice, with the conditions that would allow it, if any."""
         return why_not(self.judgement, "the request")
 
     @property
@@ -184,7 +203,7 @@ class Exchange:
 
     @property
     def operation(self) -> str:
-        """The name of the operation, for reports and events."""
+        """The name for reports and events: the policy's name, else the operation's id, else the method and the host."""
         request = self.request
         return (
             self.policy.name

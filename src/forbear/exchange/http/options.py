@@ -51,17 +51,28 @@ class HttpOptions(Record):
 
     @property
     def is_plain(self) -> bool:
-        """True if the policy has no part in an attempt that succeeds."""
+        """True if the policy has no part in an attempt that succeeds: no attempt timeout, no budget, no `on_result`.
+
+        It is also True for the policy None.
+        """
         policy = self.policy
         return policy is None or (policy.attempt_timeout is None and policy.budget is None and policy.on_result is None)
 
     def resolve(self, host: str, path: str) -> "tuple[Policy, HttpService]":
-        """Return the policy and the service for a request to `path` on `host`."""
+        """Return the policy and the service for a request to `path` on `host`.
+
+        The policy is the user's, else the recommended one. The service is the policy's, else the one known for the host
+        and path, else `self.service`.
+        """
         policy = self.policy or registry.recommended(host, path)
         return policy, policy.service or registry.find(host, path) or self.service
 
     def token_header(self, service: "HttpService", method: str) -> str | None:
-        """Return the header for the idempotency token of a request, None if it needs no token."""
+        """Return the header for the idempotency token of a request, None if it needs no token.
+
+        A GET, HEAD, OPTIONS or TRACE needs none. Unknown services take the header that the user named; else the
+        service's own header counts, if it has one.
+        """
         if method in READS:
             return None
         return self.idempotency_header if self.protects(service) else service.token_header
@@ -71,12 +82,18 @@ class HttpOptions(Record):
         return method not in READS and self.token_header(self.resolve(host, target)[1], method) is not None
 
     def protects(self, service: "HttpService") -> bool:
-        """Return whether the token makes any operation repeatable: at unknown services, if the user named a header."""
+        """Return whether the token makes any operation of `service` repeatable.
+
+        It does if the user named a header and the service is RFC 9110, which stands for unknown services.
+        """
         return self.idempotency_header is not None and service == RFC9110
 
 
 def check_policy(policy: object) -> None:
-    """Raise TypeError for an object that is no policy, and for Redis's policy: HTTP errors are permanent to it."""
+    """Raise TypeError for an object that is neither a policy nor None, and for Redis's policy.
+
+    Redis's policy takes all HTTP errors for permanent.
+    """
     if policy is None:
         return
     if not isinstance(policy, Policy):
@@ -95,7 +112,7 @@ def _is_name(header: object) -> bool:
 
 
 def new_token() -> str:
-    """Return a new token for one logical mutation, to be sent with all its attempts."""
+    """Return a new random token (a UUID) for one logical mutation, to be sent with all its attempts."""
     from uuid import uuid4  # costs more to import than the rest of this package
 
     return str(uuid4())
@@ -107,6 +124,7 @@ _UNSIGNED = ("", "basic", "bearer")
 def is_signed(target: str, authorization: str) -> bool:
     """Return whether a URL or an Authorization header has a signature; an unknown scheme counts as one.
 
+    `target` is signed if it contains `signature=` in any case. Basic and Bearer, or no header, are no signature.
     Nothing may be added to a signed request's query, or to its headers of the service. Source: the signing processes of
     Cloud Storage and Amazon S3 (versions 2 and 4), which cover the whole query and every header whose name begins with
     `x-goog-` or `x-amz-`.

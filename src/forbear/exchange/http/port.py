@@ -28,12 +28,15 @@ class _Request(Protocol[R_contra]):
 
     @property
     def exchange(self) -> Exchange:
-        """The state of the request. Make it when it is first read: most requests never fail and need none."""
+        """The exchange, which is the state of the request. Make it when it is first read: most requests need none."""
         ...
 
     @property
     def is_plain(self) -> bool:
-        """True if a first attempt that succeeds needs nothing more: no token, no budget, no `on_result`."""
+        """True if a first attempt that succeeds needs nothing from the exchange.
+
+        That means a body in memory, and no token, no budget, no attempt timeout and no `on_result`.
+        """
         ...
 
     def status(self, response: R_contra) -> int:
@@ -45,11 +48,11 @@ class _Request(Protocol[R_contra]):
         ...
 
     def is_read_at_once(self, response: R_contra) -> bool:
-        """Return whether to read the body of a response before deciding anything."""
+        """Return whether to read the body of a response before the next decision: a short success of a write."""
         ...
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the meaning of one of the client's errors."""
+        """Return the verdict on an error of the client: permanent, transient, or proof that nothing was executed."""
         ...
 
 
@@ -57,11 +60,14 @@ class Sender(_Request[R], Protocol[R]):
     """The part of a sync port that sends one request."""
 
     def first(self) -> R:
-        """Send the caller's request unchanged."""
+        """Send the caller's request unchanged, without an attempt timeout, and return the response."""
         ...
 
     def send(self, send: Send, limit: float | None) -> R:
-        """Send a variation of the request; `limit` is the attempt timeout in seconds."""
+        """Send the request as `send` varies it and return the response.
+
+        `limit` is the attempt timeout in seconds, None for none.
+        """
         ...
 
     def settle(self, response: R) -> None:
@@ -81,7 +87,7 @@ class Port(Sender[R], Protocol[R]):
         ...
 
     def broken(self, text: str) -> Exception:
-        """Return the client's own error for a body of the wrong length."""
+        """Return the client's own error, with this text, for a body of the wrong length."""
         ...
 
 
@@ -89,11 +95,14 @@ class AsyncSender(_Request[R], Protocol[R]):
     """The part of an async port that sends one request."""
 
     async def first(self) -> R:
-        """Send the caller's request unchanged."""
+        """Send the caller's request unchanged, without an attempt timeout, and return the response."""
         ...
 
     async def send(self, send: Send, limit: float | None) -> R:
-        """Send a variation of the request; `limit` is the attempt timeout in seconds."""
+        """Send the request as `send` varies it and return the response.
+
+        `limit` is the attempt timeout in seconds, None for none.
+        """
         ...
 
     async def settle(self, response: R) -> None:
@@ -113,5 +122,5 @@ class AsyncPort(AsyncSender[R], Protocol[R]):
         ...
 
     def broken(self, text: str) -> Exception:
-        """Return the client's own error for a body of the wrong length."""
+        """Return the client's own error, with this text, for a body of the wrong length."""
         ...

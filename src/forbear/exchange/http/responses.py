@@ -19,15 +19,18 @@ _SHORT = 64 * 1024
 
 
 def is_bodiless(method: str, status: int) -> bool:
-    """Return whether a response ends with its headers, whatever length they say (RFC 9112 §6.3)."""
+    """Return whether a response ends with its headers, whatever length they say (RFC 9112 §6.3).
+
+    It does after a HEAD request, and with a status under 200, 204 or 304.
+    """
     return method == "HEAD" or status < 200 or status in (204, 304)
 
 
 def is_read_at_once(method: str, status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether a response is a short success of a write.
+    """Return whether a response is short, no error, and belongs to a request other than GET and HEAD.
 
-    If such a body breaks, it breaks before the caller gets the response. The body of a read is continued instead. Names
-    of headers are found in any case.
+    It is short if its Content-Length says at most 64 KiB. If such a body breaks, it breaks before the caller gets the
+    response. The body of a GET is continued instead. `headers` must find names in any case.
     """
     if status >= 400 or method in _CONTINUED or "transfer-encoding" in headers or is_bodiless(method, status):
         return False
@@ -36,12 +39,16 @@ def is_read_at_once(method: str, status: int, headers: Mapping[str, str]) -> boo
 
 
 def is_continued(method: str, status: int) -> bool:
-    """Return whether the body of a response can be continued in another one."""
+    """Return whether the body of a response can be continued in another one: that of a GET with status 200 or 206."""
     return method == "GET" and status in WHOLE_OR_PART
 
 
 def needs_reader(method: str, status: int, headers: Mapping[str, str], *, given_up: bool) -> bool:
-    """Return whether the caller must read the body of a response through a Reader."""
+    """Return whether the caller must read the body of a response through a Reader, which notices where it breaks.
+
+    It must after the request was `given_up`, for a body that can be continued, and for a write's body that is not read
+    at once. A response without a body never needs one.
+    """
     if is_bodiless(method, status):
         return False
     if given_up or is_continued(method, status):
@@ -53,7 +60,7 @@ R = TypeVar("R")
 
 
 class FirstResult(Generic[R]):
-    """The result of the fast-path GET: a response or an error, to be taken once.
+    """The result of a first attempt that a client made before it had a port: a response or an error, to be taken once.
 
     Taking it releases it, because the traceback of an error refers to whoever holds the error.
     """
@@ -64,7 +71,7 @@ class FirstResult(Generic[R]):
         self._what: R | Exception | None = what
 
     def taken(self) -> R:
-        """Return the response or raise the error."""
+        """Return the response or raise the error, and forget it."""
         what, self._what = self._what, None
         if not isinstance(what, Exception):
             return cast(R, what)

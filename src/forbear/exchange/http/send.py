@@ -1,4 +1,4 @@
-"""The request that an attempt sends, the caller's own or a variation, and its body: bytes, files, forms or streams.
+"""The content of an attempt: the caller's request or a variation of it, and its body (bytes, files, forms, streams).
 
 Every attempt sends the whole body from its start, or raises. A second half is never sent as if it were all, except to a
 session that has the first.
@@ -17,7 +17,8 @@ _WHOLE_BODY = ("transfer-encoding", "expect", "content-md5", "content-digest", "
 class Send(Record):
     """The caller's request with `headers` set (lower-case names) and `query` appended to its query string.
 
-    The first `skip` bytes of the body are left out, with None the whole body. In both cases `headers` has the length.
+    The first `skip` bytes of the body are left out (default 0), with None the whole body. If any are left out,
+    `headers` has the new length.
     """
 
     __slots__ = ("headers", "query", "skip")
@@ -31,11 +32,15 @@ class Send(Record):
 
     @property
     def is_original(self) -> bool:
-        """True if nothing is varied."""
+        """True for the constant ORIGINAL, which varies nothing."""
         return self is ORIGINAL
 
     def adjust(self, headers: MutableMapping[str, str]) -> None:
-        """Change the headers of the caller's request, whose names are found in any case, into those of this one."""
+        """Set the headers of this variation in `headers`, those of the caller's request, in place.
+
+        If a part of the body is left out, headers about the whole body, such as Content-MD5, are removed. `headers`
+        must find names in any case.
+        """
         if self.skip != 0:
             for name in _WHOLE_BODY:
                 if name in headers:
@@ -75,12 +80,12 @@ class _SyncBody:
     chunks: Callable[[int], Iterator[bytes]]
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
-        """Return the body without its first `skip` bytes."""
+        """Return an async iterator over the body without its first `skip` bytes."""
         return _Async(self.chunks(skip))
 
 
 class Fixed(_SyncBody):
-    """A body of bytes."""
+    """A body of bytes in memory, `content`."""
 
     __slots__ = ("content",)
 
@@ -93,12 +98,12 @@ class Fixed(_SyncBody):
         """Return None: bytes can always be sent again."""
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """Return the body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes, as one chunk."""
         yield self.content[skip:]
 
 
 class Seekable(_SyncBody):
-    """A file, sent again from its position at the start; the client reads it through `stream`."""
+    """A file, of which every attempt sends the bytes from position `start` on; the client reads it as `stream`."""
 
     __slots__ = ("_file", "_start", "_stream")
 
@@ -108,7 +113,7 @@ class Seekable(_SyncBody):
         self._start = start
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the file cannot be sent again because it was closed, else None."""
+        """Return a reason if the file cannot be sent again because it is closed or not seekable any more, else None."""
         if position(self._file) is not None:
             return None
         return (
@@ -116,14 +121,14 @@ class Seekable(_SyncBody):
         )
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """Return the body without its first `skip` bytes."""
+        """Rewind the file and return the body without its first `skip` bytes; ValueError if rewinding fails."""
         if not rewind(self._file, self._start + skip):
             raise ValueError("the file that is the body can no longer be rewound")
         yield from self._stream
 
 
 class Rendered(_SyncBody):
-    """A form. Each iteration over `stream` starts anew and rewinds its `files`."""
+    """A form, such as a multipart one. Each iteration over `stream` starts anew and rewinds its `files`."""
 
     __slots__ = ("_files", "_stream")
 
@@ -132,7 +137,7 @@ class Rendered(_SyncBody):
         self._files = tuple(files)
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the form cannot be sent again because one of its files was closed, else None."""
+        """Return a reason if the form cannot be sent again since a file of it is closed or not seekable, else None."""
         if all(position(file) is not None for file in self._files):
             return None
         return "a file in the form can no longer be rewound; keep it open until the response arrives, or pass bytes"
@@ -154,11 +159,14 @@ class Once:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the stream cannot be sent again because it was longer than the limit, else None."""
+        """Return a reason if the stream cannot be sent again, else None.
+
+        It cannot if it was longer than the limit, if it raised or was cancelled, or while it is still being read.
+        """
         return self._replay.refusal
 
     def chunks(self, skip: int) -> Iterator[bytes]:
-        """Return the body without its first `skip` bytes."""
+        """Return the body without its first `skip` bytes; an error of the stream sets `failed`."""
         try:
             yield from _without(self._replay, skip)
         except Exception:
@@ -167,7 +175,7 @@ class Once:
 
 
 class AsyncOnce:
-    """An async stream that can be read only once; see `Once`."""
+    """An async stream that can be read only once: up to `limit` bytes of it are kept and sent again, then the rest."""
 
     __slots__ = ("_replay", "failed")
 
@@ -178,16 +186,19 @@ class AsyncOnce:
         self.failed = False
 
     def why_not_again(self) -> str | None:
-        """Return a reason if the stream cannot be sent again because it was longer than the limit, else None."""
+        """Return a reason if the stream cannot be sent again, else None.
+
+        It cannot if it was longer than the limit, if it raised or was cancelled, or while it is still being read.
+        """
         return self._replay.refusal
 
     def achunks(self, skip: int) -> AsyncIterator[bytes]:
-        """Return the body without its first `skip` bytes."""
+        """Return an async iterator over the body without its first `skip` bytes; the stream's errors set `failed`."""
         return _Skipping(self, aiter(self._replay), skip)
 
 
 class _Skipping(AsyncIterator[bytes]):
-    """An async stream without its first `skip` bytes."""
+    """The `chunks` of an async stream without the first `skip` bytes; an error of the stream sets `once.failed`."""
 
     def __init__(self, once: AsyncOnce, chunks: AsyncIterator[bytes], skip: int) -> None:
         self._once = once
@@ -230,6 +241,9 @@ def _without(chunks: Iterable[bytes], skip: int) -> Iterator[bytes]:
 
 
 def streamed(stream: Iterable[bytes], file: object, limit: int) -> Seekable | Once:
-    """Return the body that a sync client reads through `stream`, perhaps from `file`, keeping up to `limit` bytes."""
+    """Return the body that a sync client reads through `stream`: `Seekable` if `file` is a seekable file, else `Once`.
+
+    `Once` keeps up to `limit` bytes to send them again.
+    """
     start = position(file)
     return Once(stream, limit) if start is None else Seekable(file, stream, start)

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Chunk:
-    """One chunk of an upload: the bytes from `start` up to `end`, out of `total` ("*" if that is unknown).
+    """One chunk of an upload: the bytes from `start` to before `end`, out of `total` ("*" if that is unknown).
 
     `end` is None for a whole object of unknown length.
     """
@@ -31,7 +31,10 @@ class Chunk:
 
     @classmethod
     def of(cls, request: "Request") -> "Chunk | None":
-        """Return the chunk that a request carries, None if its headers do not say which bytes it has."""
+        """Return the chunk that a request carries, None if its Content-Range does not say which bytes it has.
+
+        A request without Content-Range carries all of the object.
+        """
         named = request.headers.get("content-range")
         if named is None:  # all of the object in one request
             length = ranges.number(request.headers.get("content-length", ""))
@@ -48,8 +51,9 @@ class Chunk:
     def rest(self, status: int, headers: "Mapping[str, str]") -> Send | None:
         """Return the request to send after the response to the status query, None if the caller gets that response.
 
-        The caller gets it when the upload is complete, or when the session has all of this chunk. The caller also gets
-        it when the session lacks earlier bytes, which only the caller can send again.
+        It is the original one if the session has nothing of this chunk, else one with the rest. The caller gets any
+        response but a 308, such as that of a complete upload. The caller also gets a 308 if the session has all of this
+        chunk, or lacks earlier bytes, which only the caller can send again.
         """
         if status != 308:
             return None
@@ -63,13 +67,13 @@ class Chunk:
 
 
 def _stored(named: str) -> int:
-    """Return how many bytes a session has, by the Range header of its 308; 0 without the header."""
+    """Return how many bytes a session has, by the Range header of its 308; 0 if the header is missing or unreadable."""
     last = ranges.number(named.rpartition("-")[2].strip())
     return 0 if last is None else last + 1
 
 
 class ChunkSession:
-    """The session of a chunk; `query` is the judgement on the last status query, None if none was sent."""
+    """The session of a chunk; `query` is the judgement on the status query under way, None if there is none."""
 
     __slots__ = ("query", "_chunk", "_got_on", "_stored")
 
@@ -80,13 +84,19 @@ class ChunkSession:
         self._got_on = False
 
     def ask(self, service: "HttpService", request: "Request") -> "Send":
-        """Return the status query to send after `request` or an earlier status query failed."""
+        """Return the status query to send after `request` or an earlier status query failed; `service` judges it.
+
+        The judgement becomes `query`.
+        """
         question = self._chunk.question()
         self.query = service.classify(request.replace(headers={**request.headers, **question.headers}, body=b""))
         return question
 
     def answered(self, status: int, headers: "Mapping[str, str]") -> "Send | None":
-        """Return the request to send after a response, None if the caller gets the response."""
+        """Return the request to send after the response to a status query, None if the caller gets the response.
+
+        None also for a response to the chunk itself.
+        """
         rest = None if self.query is None else self._chunk.rest(status, headers)
         if rest is not None:
             stored = rest.skip or 0
@@ -96,6 +106,6 @@ class ChunkSession:
         return rest
 
     def has_progressed(self) -> bool:
-        """Return whether the session has received more bytes since the last call."""
+        """Return whether the latest status query showed more bytes than any before; a second call returns False."""
         got_on, self._got_on = self._got_on, False
         return got_on

@@ -52,11 +52,10 @@ def _timeout(command: Sequence[Argument]) -> tuple[int, float]:
 
 @contextmanager
 def longer_timeout(connection: Any, command: Sequence[Argument]) -> Generator[None]:
-    """Let an open connection's socket wait longer within the block, by the seconds that the server may block the
-    command.
+    """Let an open connection wait longer for a response, by the seconds that the server may block the command.
 
-    The socket waits without limit if the server does. Does nothing for a closed connection. A client that gave up
-    earlier would lose the element that the server takes from a list for it.
+    Within the block its socket has the longer timeout, or none if the server waits without limit. Does nothing for a
+    closed connection. A client that gave up earlier would lose the element that the server takes from a list for it.
     """
     seconds = blocked_for(command)
     if seconds == 0 or getattr(connection, "_sock", None) is None:

@@ -90,7 +90,7 @@ def check_pool(options: Mapping[str, object], limit: float | None) -> None:
 
 
 def limit_sockets(options: dict[str, object], limit: float | None) -> None:
-    """Set the sockets' timeouts in `options` to `limit` seconds where they are longer or missing; None changes nothing."""
+    """Set the sockets' timeouts in `options` to `limit` seconds if longer or missing; None changes nothing."""
     if limit is not None:
         for name in ("socket_timeout", "socket_connect_timeout"):
             own = options.get(name)

@@ -159,7 +159,7 @@ class WatchStep:
         return failure, delay
 
     def _take_run(self) -> CommandRun | None:
-        """Return the run of the cycles that failed before this one, None if there is none, and make the loop forget it."""
+        """Return the run of the failed cycles before this one, None if there is none, and make the loop forget it."""
         if self._loop is None:
             return None
         run, self._loop.run = self._loop.run, None
