@@ -24,8 +24,9 @@ class Proxy:
     """Forward TCP connections to a server, until `cut` returns True: `with Proxy(path, cut) as proxy:`.
 
     `target` is the path of a Unix socket, or a host and a port. `cut` is called in the proxy's thread, one call at a
-    time, for each piece that arrives (at most 64 KiB). When it returns True, the piece is lost and both connections are
-    closed. An error in `cut` closes the connection, and is raised at the end of the `with` block.
+    time, for each piece that arrives (at most 64 KiB). When it returns True, the piece is lost, and both ends of that
+    connection are closed. An error in `cut` closes the connection too; the first one is raised at the end of the `with`
+    block.
     """
 
     def __init__(self, target: str | tuple[str, int], cut: Cut) -> None:
@@ -119,7 +120,10 @@ class Proxy:
 
 
 class _Exchange:
-    """The latest request of a client, and whether its response has begun."""
+    """The latest request of one connection, and whether a piece of its response has arrived.
+
+    `add` appends a piece to the request, or begins a new request with it if the latest one has a response.
+    """
 
     def __init__(self) -> None:
         self.request = b""
@@ -130,6 +134,9 @@ class _Exchange:
 
 
 def at_random(rate: float, seed: int) -> Cut:
-    """Return a function that cuts at this rate (0 to 1) for each piece, in both directions."""
+    """Return a function that cuts at this rate (0 to 1) for each piece, in both directions.
+
+    The same `seed` gives the same sequence of decisions.
+    """
     dice = Random(seed)
     return lambda request, response: dice.random() < rate

@@ -11,7 +11,10 @@ if TYPE_CHECKING:
 
 @pytest.fixture(name="virtual_time")
 def _virtual_time() -> "Generator[VirtualTime]":
-    """Skip the waits of this test, with the same jitter every time; the value is the clock (`.slept`, `.elapsed`)."""
+    """Replace the waits between attempts in this test by moves of a virtual clock, with the same jitter every time.
+
+    The value is the clock (`.slept`, `.elapsed`).
+    """
     from forbear.testing.virtual_time import virtual_time
 
     with virtual_time(seed=0) as clock:
@@ -20,7 +23,7 @@ def _virtual_time() -> "Generator[VirtualTime]":
 
 @pytest.fixture(name="no_retries")
 def _no_retries() -> Generator[None]:
-    """Make every call of this test only once, and raise its error at once."""
+    """Turn all retries off in this test: every call is made once, and its error is raised at once."""
     from forbear.run.switch import disabled
 
     with disabled():

@@ -23,9 +23,10 @@ class Call(NamedTuple):
 class Script:
     """A function that plays `outcomes` in order, one per call: `Script(OSError("lost"), OSError, "done")`.
 
-    It raises an exception or exception class. It calls a callable with its own arguments and returns the value. It
-    returns any other outcome. Each call takes `takes` seconds (default 0), which needs `virtual_time()`. `calls` lists
-    the calls so far, and `left` the outcomes not yet played. A call without an outcome left raises ScriptEnded.
+    An outcome that is an exception or exception class is raised. A callable is called with the call's arguments, and
+    its value returned. Any other outcome is returned. Each call takes `takes` virtual seconds (default 0), which needs
+    `virtual_time()`. `calls` lists the calls so far, and `left` the outcomes not yet played. A call without an outcome
+    left raises ScriptEnded.
     """
 
     def __init__(self, *outcomes: object, takes: float = 0) -> None:
@@ -35,7 +36,10 @@ class Script:
         self.left = list(outcomes)
 
     def __call__(self, *args: object, **kwargs: object) -> object:
-        """Return or raise the next outcome of the list."""
+        """Record the call, let `takes` virtual seconds pass, and play the next outcome; ScriptEnded if none is left.
+
+        An exception is raised, a callable called with these arguments, and any other outcome returned.
+        """
         outcome = self._next(args, kwargs)
         if self.takes:
             clock().sleep(self.takes)
@@ -49,10 +53,14 @@ class Script:
 
 
 class AsyncScript(Script):
-    """A script as a coroutine function; if a callable outcome returns an awaitable, it is awaited."""
+    """A script as a coroutine function; an outcome that is awaitable, or a callable's value that is, is awaited."""
 
     async def __call__(self, *args: object, **kwargs: object) -> object:
-        """Return or raise the next outcome of the list."""
+        """Record the call, let `takes` virtual seconds pass, and play the next outcome; ScriptEnded if none is left.
+
+        An exception is raised, a callable called with these arguments (and its value awaited if it is awaitable), and
+        any other outcome returned, or awaited if it is awaitable.
+        """
         outcome = self._next(args, kwargs)
         if self.takes:
             await clock().asleep(self.takes)

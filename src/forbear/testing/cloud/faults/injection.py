@@ -17,7 +17,10 @@ _FLIPPED = bytes(each ^ 0xFF for each in range(256))
 
 
 def wait_before(fault: Fault | None) -> float:
-    """Return how many seconds to hold a request with this fault before it takes effect."""
+    """Return the seconds for which to hold a request with this fault before it takes effect.
+
+    They are 0 for any fault but a delay before the effect, and for None.
+    """
     if fault is not None and fault.when == "before" and isinstance(fault.action, actions.Delay):
         return fault.action.seconds
     return 0.0
@@ -26,7 +29,8 @@ def wait_before(fault: Fault | None) -> float:
 def inject(fault: Fault, call: ApiCall, handle: Handler) -> Delivery:
     """Perform the fault's action on a call and return the resulting response and how to deliver it.
 
-    The fault decides whether `handle` is called, so that the request takes effect.
+    `handle` executes the request. It is not called for a status, reset or close before the effect. A partial upload or
+    a rewind may take its place. The wait of a delay before the effect is not made here: see `wait_before`.
     """
     action = fault.action
     match action:
@@ -103,7 +107,7 @@ def _keep_part(call: ApiCall, handle: Handler, keep: int, status: int | None) ->
 
 
 def _flipped(content: Content, at: int) -> Content:
-    """Return the content with every bit of byte `at` flipped; the same content if it is shorter."""
+    """Return the content with every bit of byte `at` (from 0) flipped; the same content if it has no such byte."""
     if at >= len(content):
         return content
     flipped = bytes(content.cut(at, at + 1)).translate(_FLIPPED)
@@ -118,7 +122,11 @@ def _with_range(call: ApiCall, value: str | None) -> ApiCall:
 
 
 def _change_object(call: ApiCall, action: actions.ReplaceObject | actions.DeleteObject) -> None:
-    """Replace or delete the object that the call is about, as another client would: the journal does not show it."""
+    """Replace or delete the object that the call is about, as another client would: the journal does not show it.
+
+    A missing object is created by a replacement, with a fixed text if the action has no content. Without the bucket,
+    nothing happens.
+    """
     bucket, name = _object_of(call)
     existing = call.store.buckets.get(bucket)
     old = None if existing is None else existing.live(name)
@@ -135,7 +143,7 @@ def _change_object(call: ApiCall, action: actions.ReplaceObject | actions.Delete
 
 
 def _object_of(call: ApiCall) -> tuple[str, str]:
-    """Return the bucket and the name of the object that the call is about, for a copy the source; "" for no object."""
+    """Return the bucket and the name of the object that the call is about, for a copy the source; "", "" for none."""
     session = call.store.sessions.get(call.query.get("upload_id", ""))
     if session is not None:
         return session.target.bucket, session.target.name

@@ -16,7 +16,10 @@ from forbear.testing.cloud.routing import OPERATIONS
 
 
 def whole(name: str, value: object, *, minimum: int = 0, maximum: int | None = None) -> int:
-    """Return `value` if it is a whole number from `minimum` to `maximum` (None: without limit)."""
+    """Return `value` if it is a whole number (no bool) from `minimum` to `maximum` (None: without limit).
+
+    Otherwise TypeError or ValueError names the parameter, by `name`, and the rule.
+    """
     rule = f"a whole number of at least {minimum}" if maximum is None else f"a whole number from {minimum} to {maximum}"
     if isinstance(value, bool) or not isinstance(value, int):
         raise TypeError(f"`{name}` must be {rule}, got {value!r}")
@@ -26,7 +29,10 @@ def whole(name: str, value: object, *, minimum: int = 0, maximum: int | None = N
 
 
 def number(name: str, value: object, *, maximum: float = math.inf) -> float:
-    """Return `value` as a float if it is a finite number from 0 to `maximum`."""
+    """Return `value` as a float if it is a finite number (no bool) from 0 to `maximum`.
+
+    Otherwise TypeError or ValueError names the parameter, by `name`, and the rule.
+    """
     rule = "a number of at least 0" if maximum == math.inf else f"a number from 0 to {maximum:g}"
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise TypeError(f"`{name}` must be {rule}, got {value!r}")
@@ -36,14 +42,17 @@ def number(name: str, value: object, *, maximum: float = math.inf) -> float:
 
 
 def flag(name: str, value: object) -> bool:
-    """Return `value` if it is True or False."""
+    """Return `value` if it is True or False, otherwise raise TypeError; `name` is the parameter in its text."""
     if not isinstance(value, bool):
         raise TypeError(f"`{name}` must be True or False, got {value!r}")
     return value
 
 
 def optional_text(name: str, value: object) -> str | None:
-    """Return `value` if it is None or a string that is not empty."""
+    """Return `value` if it is None or a string that is not empty; `name` is the parameter in errors.
+
+    TypeError for any other type, ValueError for an empty string.
+    """
     if value is not None and not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string or None, got {value!r}")
     if value == "":
@@ -52,7 +61,10 @@ def optional_text(name: str, value: object) -> str | None:
 
 
 def one_of(name: str, value: object, allowed: Collection[str]) -> str:
-    """Return `value` if it is one of the `allowed` words."""
+    """Return `value` if it is one of the `allowed` words; `name` is the parameter in errors.
+
+    TypeError for anything but a string, ValueError for another word.
+    """
     if not isinstance(value, str):
         raise TypeError(f"`{name}` must be a string, got {value!r}")
     if value not in allowed:
@@ -67,8 +79,8 @@ class Matching(TypedDict, total=False):
     method. `path` is a part of the path with query, as sent; `path_regex` is a regular expression to search there.
     `header` is the name of a header and a part of its value.
 
-    Of the requests that match, the fault spares the first `skip`, or all before the `nth`. It then applies to `times`
-    requests (1 by default; None: to all), to each with this `probability`.
+    Of the requests that match, the fault spares the first `skip`. It then applies to `times` requests (1 by default;
+    None: to all), to each with this `probability`. `nth` is short for skip=nth-1 and times=1.
     """
 
     operation: str | None
@@ -84,7 +96,10 @@ class Matching(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class FaultMatch:
-    """A checked `Matching`: a request must have one of the `operations` (empty: any) and all of the `headers`."""
+    """A checked `Matching`: a request must have one of the `operations` (empty: any) and all of the `headers`.
+
+    The other fields are as in `Matching`, but `method` is in upper case and `nth` is turned into `skip` and `times`.
+    """
 
     operations: tuple[str, ...]
     method: str | None
@@ -96,7 +111,10 @@ class FaultMatch:
     probability: float
 
     def matches(self, request: HttpRequest, operation: str | None) -> bool:
-        """Return whether the request matches; `skip`, `times` and `probability` do not count here."""
+        """Return whether the request, which is for this operation id (None: unknown), has all that the match requires.
+
+        `skip`, `times` and `probability` do not count here.
+        """
         return (
             (not self.operations or operation in self.operations)
             and (self.method is None or request.method == self.method)
@@ -107,7 +125,10 @@ class FaultMatch:
 
 
 def checked_match(options: Matching) -> FaultMatch:
-    """Check the options; TypeError or ValueError names the first wrong one."""
+    """Check the options and return them as a FaultMatch; TypeError or ValueError names the first wrong one.
+
+    An operation with steps, that is an insert, also matches its steps. `nth` excludes `skip` and `times`.
+    """
     unknown = sorted(options.keys() - Matching.__annotations__.keys())
     if unknown:
         known = ", ".join(Matching.__annotations__)
@@ -138,9 +159,10 @@ def checked_match(options: Matching) -> FaultMatch:
 def fitting_match(
     options: Matching, action: str, operations: tuple[str, ...], default: tuple[str, ...] = ()
 ) -> FaultMatch:
-    """Check the options of an action that exists for some `operations` only; ValueError for another operation.
+    """Check the options as `checked_match` does, for an `action` that exists for some `operations` only.
 
-    Without an operation in the options the action applies to the `default` ones, or to all of `operations`.
+    ValueError for another operation in the options. Of an operation with steps, only those among `operations` are
+    matched. Without an operation the `default` ones are matched, or all of `operations`.
     """
     match, operation = checked_match(options), options.get("operation")
     if operation is None:

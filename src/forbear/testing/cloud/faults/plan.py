@@ -16,10 +16,10 @@ OLD_ACTION = "storm"
 class RandomFaults:
     """Faults of several kinds at random; `random_faults` makes them.
 
-    The choice depends on the seed, the method and target of the request, and how many requests for the same target came
-    before. It does not depend on how requests for different targets interleave. One logical request fails at most
-    `limit` times in a row. Requests are one logical request if they have the same method and target, and the same
-    idempotency token or client invocation id, if any.
+    The choice depends on the seed, the method and target of the request, and how many requests with the same method and
+    target came before. It does not depend on how requests for different targets interleave. One logical request fails
+    at most `limit` times in a row. Requests are one logical request if they have the same method and target, and the
+    same idempotency token or client invocation id, if any.
     """
 
     def __init__(self, seed: int, chances: tuple[tuple[float, Fault], ...], limit: int, match: FaultMatch) -> None:
@@ -31,7 +31,10 @@ class RandomFaults:
         self._streaks: dict[tuple[str, str, str], int] = {}
 
     def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
-        """Return the fault for this request, or None; call it once per request."""
+        """Return the fault for this request, None for no fault.
+
+        Call it once per request, because it counts the requests.
+        """
         if not self._match.matches(request, operation):
             return None
         target = (request.method, request.target)
@@ -98,9 +101,9 @@ def random_faults(
 
 
 def fault_from_json(value: object) -> Fault | RandomFaults:
-    """Read one fault as JSON, or random ones: {"action": "random_faults", "seed": 1, ...}.
+    """Read one fault as JSON, as `Fault.from_json` does, or random ones: {"action": "random_faults", "seed": 1, ...}.
 
-    The other names are the parameters of `random_faults`.
+    The other names are then the parameters of `random_faults`. The old action "storm" means the same.
     """
     fields = fields_of(value)
     if fields.get("action") in ("random_faults", OLD_ACTION):
@@ -110,7 +113,7 @@ def fault_from_json(value: object) -> Fault | RandomFaults:
 
 @dataclass(slots=True)
 class _Planned:
-    """A fault with the number of requests that it spared and hit so far."""
+    """A fault, with the number of matching requests it has `seen` until it was spent, and of those that it hit."""
 
     fault: Fault
     seen: int = 0
@@ -135,7 +138,8 @@ class _Planned:
 class FaultPlan:
     """The faults of a cloud; `seed` is for those with a probability.
 
-    A request gets the first fault, in the order they were added, that applies to it. Random faults come last.
+    A request gets the first fault, in the order they were added, that applies to it; each earlier one counts the
+    request if it matches. Random faults come last.
     """
 
     def __init__(self, seed: int = 0) -> None:
@@ -143,7 +147,7 @@ class FaultPlan:
         self.clear()
 
     def clear(self) -> None:
-        """Remove all faults, and start the random numbers anew."""
+        """Remove all faults, and start the random numbers anew from the seed."""
         self._planned: list[_Planned] = []
         self._random: list[RandomFaults] = []
         self._dice = random.Random(self._seed)
@@ -157,11 +161,14 @@ class FaultPlan:
 
     @property
     def pending(self) -> int:
-        """Return how many faults may still occur, random ones not counted."""
+        """Return the number of faults that may still occur; one without a limit always counts, random ones never."""
         return sum(not planned.spent for planned in self._planned)
 
     def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
-        """Return the fault for this request, or None; call it once per request."""
+        """Return the fault for this request, None for no fault.
+
+        Call it once per request, because it counts the requests.
+        """
         for planned in self._planned:
             if planned.hit(request, operation, self._dice.random):
                 return planned.fault
