@@ -120,9 +120,9 @@ class Proxy:
 
 
 class _Exchange:
-    """The latest request of one connection, and whether a piece of its response has arrived.
+    """The latest request of one connection; `responded` is true if the latest piece was one of a response.
 
-    `add` appends a piece to the request, or begins a new request with it if the latest one has a response.
+    `add` appends a piece to the request, or begins a new request with it after a response.
     """
 
     def __init__(self) -> None:

@@ -94,7 +94,7 @@ class HttpCall(ABC):
         """Return the exchange of the request, and set its body and its token.
 
         Only this method decides whether a request needs an idempotency token, which one, and whether that makes it
-        repeatable.
+        repeatable. The caller's own token stays. A signed request gets none, unless the user named the header for it.
         """
         options, method, headers = self._options, self._method, self._headers()
         host, target = self._target()

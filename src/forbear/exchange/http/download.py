@@ -1,8 +1,9 @@
 """Continue the body of a GET that broke, or start over; two different responses are never mixed.
 
-If the response has a validator, the rest is requested with `Range`. If that is impossible, or the response is about
-another object, the download starts over. It requests the whole object again and skips the bytes that the caller has
-already. Those bytes must be the same, by their validator or by their hash.
+If the response has a validator, the rest is requested with `Range`. If that is impossible, or the server sends
+something else than the rest, the download starts over. It requests the whole object again and skips the bytes that the
+caller has already. Those bytes must be the same, by their validator or by their hash. A response that names another
+object ends the download with its error.
 """
 
 from hashlib import sha256
@@ -46,7 +47,7 @@ class HandedOut:
         self._hash: _Hash | None = None
 
     def add(self, chunk: bytes) -> None:
-        """Add bytes that the caller receives next."""
+        """Add a chunk of bytes that the caller receives next."""
         self.count += len(chunk)
         if self._kept is not None:
             self._kept.append(chunk)
@@ -155,7 +156,8 @@ class Download:
     def check(self, status: int, headers: "Mapping[str, str]") -> bool:
         """Return whether to read the response to `send`: False if it says that the body was complete already.
 
-        Raises Refused if the response does not continue the body.
+        Raises Refused if the response does not continue the body, as a rest or from its start. `headers` has lower-case
+        names.
         """
         exchange = self._exchange
         self._end, self._left, self._sum = None, 0, None

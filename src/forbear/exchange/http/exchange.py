@@ -162,14 +162,14 @@ class Exchange:
 
     @property
     def request(self) -> Request:
-        """The caller's request, reduced to what decides its safety."""
+        """The caller's request, reduced to what decides its safety; made when it is first read, and kept."""
         if self._request is None:
             self._request = self._describe()
         return self._request
 
     @property
     def judgement(self) -> Judgement:
-        """The safety of the request, as its service judges it."""
+        """The safety of the request, as its service judges it; made when it is first read, and kept."""
         if self._judgement is None:
             self._judgement = self.service.classify(self.request)
             if self._judgement.session and not self._judgement.repeatable:

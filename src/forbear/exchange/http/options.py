@@ -78,7 +78,10 @@ class HttpOptions(Record):
         return self.idempotency_header if self.protects(service) else service.token_header
 
     def adds_token(self, method: str, host: str, target: str) -> bool:
-        """Return whether a request gets an idempotency token; `target` is its path and query."""
+        """Return whether the service or the user names a header for an idempotency token of this request.
+
+        `target` is the path and query. False for a GET, HEAD, OPTIONS or TRACE.
+        """
         return method not in READS and self.token_header(self.resolve(host, target)[1], method) is not None
 
     def protects(self, service: "HttpService") -> bool:

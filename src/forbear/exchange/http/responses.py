@@ -21,7 +21,7 @@ _SHORT = 64 * 1024
 def is_bodiless(method: str, status: int) -> bool:
     """Return whether a response ends with its headers, whatever length they say (RFC 9112 §6.3).
 
-    It does after a HEAD request, and with a status under 200, 204 or 304.
+    It does after a HEAD request, and with a status of 1xx, 204 or 304.
     """
     return method == "HEAD" or status < 200 or status in (204, 304)
 
@@ -60,7 +60,8 @@ R = TypeVar("R")
 
 
 class FirstResult(Generic[R]):
-    """The result of a first attempt that a client made before it had a port: a response or an error, to be taken once.
+    """The result of a GET's first attempt, which a client made before its port: a response or an error, to be taken
+    once.
 
     Taking it releases it, because the traceback of an error refers to whoever holds the error.
     """

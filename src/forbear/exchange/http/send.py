@@ -38,8 +38,8 @@ class Send(Record):
     def adjust(self, headers: MutableMapping[str, str]) -> None:
         """Set the headers of this variation in `headers`, those of the caller's request, in place.
 
-        If a part of the body is left out, headers about the whole body, such as Content-MD5, are removed. `headers`
-        must find names in any case.
+        If a part or all of the body is left out, headers about the whole body, such as Content-MD5, are removed.
+        `headers` must find names in any case.
         """
         if self.skip != 0:
             for name in _WHOLE_BODY:

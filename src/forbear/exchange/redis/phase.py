@@ -1,7 +1,7 @@
 """Find out in which phase of a command an error arose, by the functions of the client library in its traceback.
 
 The libraries raise the same errors while they connect and while they wait for a response. Only while they connect is it
-certain that no command was sent. If a newer version has renamed a function, a command counts as sent.
+certain that no command was sent. If a newer version has renamed a function, the phase is unknown, which proves nothing.
 
 The libraries also clean up after a failure, and that may fail, too: a second error then hides the first. `decisive`
 returns the error that belongs to the command.
@@ -19,7 +19,7 @@ _CLEANUP = ("connect", "initialize", "release", "reset")
 
 
 class Phase(Enum):
-    """The phase of a command in which an error arose."""
+    """The phase of a command in which an error arose: before or after it was sent, in the cleanup, or unknown."""
 
     BEFORE = "before the command was sent"
     AFTER = "after the command was sent, at least in part"

@@ -112,10 +112,11 @@ def _verdict_of_one(error: BaseException, work: Work) -> Verdict:
 
 
 def _verdict_of_response(error: BaseException, response: str, verdict: Verdict, work: Work) -> Verdict:
-    """Return the verdict on `work` after an error `response`; `verdict` is the service's for the response alone.
+    """Return the verdict on `work` after an error `response`; `verdict` is the service's on the error.
 
-    NOT_EXECUTED becomes TRANSIENT for work that is not atomic, unless EXEC was refused. It becomes PERMANENT for a
-    response that only the caller can obey, such as MOVED or NOSCRIPT, unless the work is `redirected`.
+    If EXEC was refused, the service's verdict on the response alone counts instead. Otherwise NOT_EXECUTED becomes
+    TRANSIENT for work that is not atomic. It becomes PERMANENT for a response that only the caller can obey, such as
+    MOVED or NOSCRIPT, unless the work is `redirected`.
     """
     # Refused before EXEC, so nothing of the transaction was executed; no server answers EXEC itself with LOADING.
     at_once = type(error).__name__ in _RAISED_AT_ONCE and phase_of(error) is Phase.AFTER

@@ -77,7 +77,7 @@ class Matching(TypedDict, total=False):
 
     `operation` is an operation id such as "storage.objects.insert", which includes its steps. `method` is the HTTP
     method. `path` is a part of the path with query, as sent; `path_regex` is a regular expression to search there.
-    `header` is the name of a header and a part of its value.
+    `header` is a pair: the name of a header, and a part of its value.
 
     Of the requests that match, the fault spares the first `skip`. It then applies to `times` requests (1 by default;
     None: to all), to each with this `probability`. `nth` is short for skip=nth-1 and times=1.

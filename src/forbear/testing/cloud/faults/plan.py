@@ -33,7 +33,7 @@ class RandomFaults:
     def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
         """Return the fault for this request, None for no fault.
 
-        Call it once per request, because it counts the requests.
+        Call it once per request, because it counts the requests that match. `operation` is the request's operation id.
         """
         if not self._match.matches(request, operation):
             return None
@@ -153,7 +153,7 @@ class FaultPlan:
         self._dice = random.Random(self._seed)
 
     def add(self, fault: Fault | RandomFaults) -> None:
-        """Add a fault, or random ones."""
+        """Add a fault after the earlier ones, or random ones, which always come after all single faults."""
         if isinstance(fault, RandomFaults):
             self._random.append(fault)
         else:
@@ -167,7 +167,7 @@ class FaultPlan:
     def draw(self, request: HttpRequest, operation: str | None) -> Fault | None:
         """Return the fault for this request, None for no fault.
 
-        Call it once per request, because it counts the requests.
+        Call it once per request, because it counts the requests that match. `operation` is the request's operation id.
         """
         for planned in self._planned:
             if planned.hit(request, operation, self._dice.random):
