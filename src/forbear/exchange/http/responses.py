@@ -60,8 +60,7 @@ R = TypeVar("R")
 
 
 class FirstResult(Generic[R]):
-    """The result of a GET's first attempt, which a client made before its port: a response or an error, to be taken
-    once.
+    """The result of a GET's first attempt, made before there is a port: a response or an error, to be taken once.
 
     Taking it releases it, because the traceback of an error refers to whoever holds the error.
     """

@@ -135,7 +135,7 @@ class Fault:
 
     @classmethod
     def stall(cls, keep: int = 0, *, limit: float = 60, **match: Unpack[Matching]) -> "Fault":
-        """Send `keep` bytes of the body, then nothing until the client leaves or `limit` seconds pass.
+        """Send `keep` bytes of the body, then nothing until the client leaves or `limit` seconds pass (default 60).
 
         The request takes effect. ValueError for an operation whose response has no body.
         """
@@ -147,8 +147,8 @@ class Fault:
         """Store only the first `keep` bytes of a chunk of a resumable upload, then reset the connection.
 
         With a `status` from 400 to 599, or 308, respond with it instead. A 308 says in `Range` which bytes the service
-        has; the header is missing if it has none. If the chunk is not longer than `keep`, 308 stands for the usual
-        response.
+        has; the header is missing if it has none. If the chunk is not longer than `keep`, the usual response takes the
+        place of a 308.
         """
         if status is not None and status != 308:
             whole("status", status, minimum=400, maximum=599)
@@ -171,7 +171,7 @@ class Fault:
 
         The fault applies to a chunk, whose bytes are lost too, or to the status query named in `operation`. `to` must
         be a multiple of 256 KiB, as in the real service. A session that is finished, or has at most `to` bytes, loses
-        nothing.
+        nothing and responds as usual.
         """
         if whole("to", to) % CHUNK:
             raise ValueError(f"`to` must be a multiple of {CHUNK} (256 KiB), as in the service, got {to!r}")
@@ -187,18 +187,18 @@ class Fault:
 
     @classmethod
     def ignore_range(cls, **match: Unpack[Matching]) -> "Fault":
-        """Respond to a range request with 200 and the whole object."""
+        """Respond to a read with a Range header with 200 and the whole object."""
         return cls(actions.IgnoreRange(), "before", _ranged(match, "ignore_range"))
 
     @classmethod
     def other_range(cls, first: int, last: int | None = None, **match: Unpack[Matching]) -> "Fault":
-        """Respond to a range request with 206 and the bytes from `first` to `last` (None: to the end) instead."""
+        """Respond to a read with a Range header with 206 and other bytes: from `first` to `last` (None: to the end)."""
         action = actions.OtherRange(whole("first", first), None if last is None else whole("last", last, minimum=first))
         return cls(action, "before", _ranged(match, "other_range"))
 
     @classmethod
     def refuse_range(cls, **match: Unpack[Matching]) -> "Fault":
-        """Respond to a range request with 416, as if the range began beyond the end."""
+        """Respond to a read with a Range header with 416, as if the range began beyond the end."""
         return cls(actions.RefuseRange(), "before", _ranged(match, "refuse_range"))
 
     @classmethod
