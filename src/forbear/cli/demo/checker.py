@@ -27,7 +27,10 @@ class Finding(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """The client's view of an operation: whether it is done, and the bytes that the client read."""
+    """The client's view of an operation: whether it got a success, and the bytes that it read.
+
+    `read` is None for a write and after an error.
+    """
 
     done: bool
     read: bytes | None = None
@@ -35,7 +38,10 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class ObservedEffect:
-    """One effect in the journal: the operation that caused it, the resource, and the written bytes if known."""
+    """One effect in the server's journal: `by` is the name of the operation that caused it, `data` the bytes written.
+
+    `resource` is BUCKET/NAME for an object. `data` is None if the effect wrote no object, or if that version is gone.
+    """
 
     by: str
     resource: str
@@ -44,10 +50,11 @@ class ObservedEffect:
 
 @dataclass(frozen=True, slots=True)
 class Score:
-    """A contender's result: its operations by finding, and how many requests, faults and retries the server saw.
+    """A contender's result: its operations by finding, and the server's numbers of requests, faults and retries.
 
-    Of the failed operations, `unrepeatable` is the number that are unsafe to execute twice, and `happened` the number
-    that took effect in spite of the error.
+    `counts` has the number of operations for the value of each Finding. `faults` is the number of requests that met a
+    fault, `retries` the number of requests that repeat an earlier one. Of the failed operations, `unrepeatable` is the
+    number that are unsafe to execute twice, and `happened` the number that took effect in spite of the error.
     """
 
     counts: Mapping[str, int]
@@ -64,10 +71,11 @@ class Score:
 
 
 def check(operation: DemoOperation, claim: Claim, effects: Sequence[ObservedEffect], *, applied: bool) -> Finding:
-    """Return the worst finding about one operation.
+    """Return the worst finding about one operation: corrupted, duplicated, failed, lost, or completed if none applies.
 
     `effects` are the effects of all operations, in their order. `applied` says whether the server's final state shows
-    the write. A write is also lost if a later repeat of an older write has overwritten it.
+    the write. A write with a success is lost if it has no effect, is not `applied`, or was overwritten by a late repeat
+    of an older write.
     """
     own = [index for index, effect in enumerate(effects) if effect.by == operation.name]
     expected, is_read = operation.expected, operation.is_applied is None
@@ -85,14 +93,17 @@ def check(operation: DemoOperation, claim: Claim, effects: Sequence[ObservedEffe
 
 
 def _overwritten(index: int, effects: Sequence[ObservedEffect]) -> bool:
-    """Return whether an operation that wrote the resource before this effect wrote it again after it."""
+    """Return whether an operation with an effect on the same resource before `effects[index]` has another after it."""
     resource = effects[index].resource
     older = {effect.by for effect in effects[:index] if effect.resource == resource}
     return any(effect.resource == resource and effect.by in older for effect in effects[index + 1 :])
 
 
 def score(operations: Iterable[DemoOperation], claims: Mapping[str, Claim], cloud: Cloud) -> Score:
-    """Check all operations of a contender against the cloud that it used."""
+    """Return a contender's score: compare its claims, by operation name, with what its cloud shows.
+
+    The cloud shows its log of requests, its journal of effects and its final state.
+    """
     requests = list(cloud.requests)
     keys = {request.number: request.headers[KEY] for request in requests}
     effects = [
@@ -126,7 +137,10 @@ def score(operations: Iterable[DemoOperation], claims: Mapping[str, Claim], clou
 
 
 def _data(store: Store, resource: str, generation: int | None) -> bytes | None:
-    """Return the bytes of the object version that an effect wrote, None if it wrote no object."""
+    """Return the bytes of the object version that an effect wrote to the resource "BUCKET/NAME".
+
+    None if the effect wrote no object (`generation` is None), or if its version or bucket is gone.
+    """
     bucket, _, name = resource.partition("/")
     home = store.buckets.get(bucket)
     item = home.find(name, generation) if home is not None and generation is not None else None
@@ -134,7 +148,7 @@ def _data(store: Store, resource: str, generation: int | None) -> bytes | None:
 
 
 class WriteResult(enum.Enum):
-    """The result of a change that a writer learned: it is made, it is not made, or it may be either."""
+    """The result of a change as its writer learned it: made (DONE), not made (FAILED), or either of them (UNKNOWN)."""
 
     DONE = "done"
     FAILED = "failed"
@@ -145,8 +159,9 @@ class WriteResult(enum.Enum):
 class Tally:
     """A contender's result: how many changes of shared things were requested, made, lost and so on.
 
-    The server has `counted` of the `requested` changes. `too_many` are more than any writer's result allows. `lost` are
-    missing, though their writers learned that they are made. Writers learned `failed` or `unknown` about the others.
+    The server has `counted` changes in all, including those that are `too_many`: more than the done and the unknown
+    results allow. `lost` changes are missing, though their writers learned that they are made. `failed` and `unknown`
+    are the numbers of changes with these results.
     """
 
     requested: int
@@ -165,8 +180,8 @@ class Tally:
 def tally(results: Iterable[tuple[str, WriteResult]], counted: Mapping[str, int]) -> Tally:
     """Compare what the writers learned with the server's counts, and return the tally.
 
-    Each result comes with the name of the thing that the write was to change; `counted` has the changes the server made
-    to each thing. A change with an unknown result may be there or not.
+    Each result comes with the name of the thing that the write was to change; `counted` has the number of changes that
+    the server has for each thing. A change with an unknown result may be there or not.
     """
     by_result = Counter(results)
     names = {name for name, _ in by_result} | counted.keys()

@@ -1,9 +1,9 @@
 """The contenders of the Cloud Storage part: three ways to send the same request, which differ only in how they retry.
 
 `none` sends once. `naive` repeats on every error, as a retry decorator does. `forbear` is httpx with a RetryTransport.
-After an ambiguous failure it looks for the write: after a 404, 409 or 412 on a repeat (`report(error).maybe_done`), and
-after a response that broke off. `naive` and `forbear` use the same backoff and number of attempts; only `forbear` obeys
-Retry-After.
+After an ambiguous failure of a request that has a proof, `forbear` looks for the write. Such failures are a 404, 409 or
+412 on a repeat (`report(error).maybe_done`), and a response that broke off. `naive` and `forbear` use the same backoff
+and number of attempts; only `forbear` obeys Retry-After.
 """
 
 from collections.abc import Awaitable, Callable
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class Network(httpx.AsyncBaseTransport):
-    """A transport that is the same for all contenders. It lets other clients act after a request's first attempt."""
+    """The transport below every contender. After a request's first attempt it lets other clients act."""
 
     def __init__(self, url: str) -> None:
         self._inner = httpx.AsyncHTTPTransport()
@@ -34,7 +34,11 @@ class Network(httpx.AsyncBaseTransport):
         self._seen = set[str]()
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Send the request. After its first attempt, whether it failed or not, run `meanwhile`."""
+        """Send the request and return the response; run `meanwhile` of its DemoRequest after the first attempt.
+
+        `meanwhile` runs once for each DemoRequest that has one, whether the attempt failed or not, and sends by another
+        client.
+        """
         demo_request: DemoRequest = request.extensions["demo_request"]
         try:
             return await self._inner.handle_async_request(request)
@@ -44,13 +48,16 @@ class Network(httpx.AsyncBaseTransport):
                 await demo_request.meanwhile(lambda other: once(self._others, other))
 
     async def aclose(self) -> None:
-        """Close the connections."""
+        """Close the connections, also those of the other clients."""
         await self._inner.aclose()
         await self._others.aclose()
 
 
 async def once(client: httpx.AsyncClient, request: DemoRequest) -> httpx.Response:
-    """Send a request and read the response; an error status raises."""
+    """Send a request by `client`, read the body, and return the response; raise httpx.HTTPStatusError for a 4xx or 5xx.
+
+    If the request has a `sink`, the body goes there, and not into the response.
+    """
     response = await client.send(
         client.build_request(
             request.method,
@@ -73,7 +80,10 @@ async def once(client: httpx.AsyncClient, request: DemoRequest) -> httpx.Respons
 
 
 async def repeat_on_any_error(call: Callable[[], Awaitable[T]], attempts: int, backoff: "Backoff") -> T:
-    """Make up to `attempts` calls, until one raises no HTTPError; the last error propagates."""
+    """Make up to `attempts` calls, with waits between them, until one raises no HTTPError, and return its result.
+
+    The HTTPError of the last call propagates, and any other error at once.
+    """
     runtime = current.get()
     for retry in range(attempts - 1):
         try:
@@ -101,7 +111,10 @@ async def _forbear(client: httpx.AsyncClient, request: DemoRequest) -> httpx.Res
 
 
 async def _find(client: httpx.AsyncClient, request: DemoRequest, proof: Proof) -> httpx.Response | None:
-    """Return the response that proves that the write has happened, None if no response proves it."""
+    """Look for the write by a GET of the proof; return the response if it proves the write, else None.
+
+    An error without a response (httpx.TransportError) propagates.
+    """
     try:
         response = await once(client, DemoRequest(request.operation, "look", "GET", proof.path))
     except httpx.HTTPStatusError as error:
@@ -123,4 +136,4 @@ CONTENDERS: dict[str, tuple[MakeTransport, SendOnce]] = {
     "naive": (lambda network: network, _naive),
     "forbear": (_retrying, _forbear),
 }
-"""The contenders by name: the function that makes the transport, and the one that sends a request."""
+"""The contenders by name: the function that makes the transport from a Network, and the one that sends a request."""

@@ -1,6 +1,7 @@
-"""Random faults, which depend on the seed and on names only: they are the same for every contender, in any order.
+"""Random faults, which depend on the seed and on names only: they are the same for every contender.
 
-They meet the first attempts of a request, so repeating it often enough always succeeds.
+Those of `random_faults` meet the first attempts of a request, at most `MOST` of them. `RandomLosses` chooses by a
+message's number instead.
 """
 
 import random
@@ -10,7 +11,7 @@ from forbear.cli.demo.model import KEY, DemoRequest
 from forbear.testing.cloud import Fault
 
 MOST = 4
-"""The maximum number of faults that one request meets. The contenders have more attempts than that."""
+"""The maximum number of faults that one request meets. The contenders that retry have more attempts than that."""
 
 _RATES = (
     ("unavailable", 0.07),
@@ -20,11 +21,17 @@ _RATES = (
     ("unavailable after", 0.03),
     ("cut off", 0.06),
 )
-"""The share of all attempts that meet a fault. "cut off" stores half a chunk, or sends half a response."""
+"""The faults, each with its probability for one attempt, if every earlier attempt of the request has met a fault.
+
+"cut off" stores a part of a chunk, or closes the connection within the response, or before it for a DELETE or start.
+"""
 
 
 def random_faults(seed: int, request: DemoRequest) -> list[Fault]:
-    """Return the faults that the request meets, in their order."""
+    """Return the faults that the request meets: one for each of its first attempts, at most `MOST`, often none.
+
+    They apply only to requests with the key of this request in the header `KEY`.
+    """
     dice = random.Random(f"{seed} {request.key}")
     faults = list[Fault]()
     while len(faults) < MOST and (fault := _draw(dice, request)) is not None:
@@ -63,9 +70,9 @@ def _fault(name: str, dice: random.Random, request: DemoRequest) -> Fault:
 
 
 class RandomLosses:
-    """Choose messages to lose: a share of each kind, which depends on the seed and the message's number in its kind.
+    """Choose messages to lose, each with the probability `share`, by the seed, the kind and the number within the kind.
 
-    So every contender loses the same share, in whatever order the writers come.
+    So the n-th message of a kind has the same fate for every contender, in whatever order the writers come.
     """
 
     def __init__(self, seed: int, share: float) -> None:
@@ -74,6 +81,6 @@ class RandomLosses:
         self._count = Counter[str]()
 
     def __call__(self, kind: str) -> bool:
-        """Return whether the next message of this kind is lost."""
+        """Count one more message of this kind, and return whether it is lost."""
         self._count[kind] += 1
         return random.Random(f"{self._seed} {kind} {self._count[kind]}").random() < self._share

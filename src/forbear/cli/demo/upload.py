@@ -24,7 +24,7 @@ from forbear.testing.cloud.operations import SEND
 MIB = 1024 * 1024
 SIZE = 48 * MIB
 _BYTES_BEFORE_KILL = 31 * MIB + 200_000
-"""The bytes that reach the server before the kill; the last of them are in the middle of a chunk."""
+"""The most bytes of requests that reach the server before the kill; the last of them are in the middle of a chunk."""
 _PIECE = 65_536
 _LONGEST_WAIT = 10.0
 _TICK = 0.001
@@ -49,12 +49,18 @@ class UploadResult:
 
     @property
     def is_clean(self) -> bool:
-        """Return whether the object exists once and is correct, and the server got no kept byte again."""
+        """Return whether the second process ended with 0 and sent no kept byte again, and one correct object exists.
+
+        The server must have kept some bytes, and the object must have one version.
+        """
         return self.continued_at == self.kept > 0 and self.generations == 1 and self.equal and self.codes[1] == 0
 
 
 def kill_and_run_again(seed: int) -> UploadResult:
-    """Upload a file of random bytes, kill the process, and run the same command again."""
+    """Upload random bytes to an embedded cloud, kill the process on the way, and run the same command again.
+
+    Returns the result. The bytes depend on the seed only.
+    """
     with TemporaryDirectory() as folder, Cloud() as cloud:
         cloud.store.create_bucket("demo", fields={"versioning": {"enabled": True}})
         source = Path(folder, "big.bin")
@@ -95,7 +101,10 @@ async def _upload_twice(cloud: Cloud, source: Path, data: bytes) -> UploadResult
 
 
 class _LimitedProxy:
-    """A TCP proxy in front of the cloud. After `limit` bytes of requests it sets `full` and passes no more of them."""
+    """A TCP proxy in front of the cloud, which passes at most `limit` bytes of requests, from all connections together.
+
+    Before it would exceed the limit, it sets `full` and passes no more requests. Responses still pass.
+    """
 
     def __init__(self, url: str, limit: int) -> None:
         self.full = asyncio.Event()
@@ -108,7 +117,7 @@ class _LimitedProxy:
         self._tasks.add(asyncio.ensure_future(self._serve(reader, writer)))
 
     async def lift_limit(self) -> None:
-        """Close all connections, and pass everything on from now on."""
+        """Close all connections, and pass on without a limit what arrives on new ones."""
         self._left = math.inf
         for task in self._tasks:
             task.cancel()
@@ -142,7 +151,7 @@ async def _pass_on(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -
 
 
 def _chunks(cloud: Cloud) -> list[LoggedRequest]:
-    """Return the requests that carried data, complete or not."""
+    """Return the logged requests that sent data to an upload session, complete or not."""
     return [request for request in cloud.requests if request.operation == SEND]
 
 
@@ -151,7 +160,7 @@ def _start(chunk: LoggedRequest) -> int:
 
 
 def _wait_for_broken_chunk(cloud: Cloud) -> None:
-    """Wait until the cloud has seen the end of the broken chunk, for 10 s at most."""
+    """Wait until the log has a data request without a status: the broken chunk. Return after 10 s in any case."""
     pause, end = threading.Event(), time.monotonic() + _LONGEST_WAIT
     while time.monotonic() < end and not any(chunk.status is None for chunk in _chunks(cloud)):
         pause.wait(_TICK)

@@ -31,10 +31,10 @@ _NOTIFICATIONS = f"{_BUCKETS}/{BUCKET}/notificationConfigs"
 
 
 def workload(bucket: DemoBucket, seed: int, each: int) -> list[tuple[DemoOperation, ...]]:
-    """Return `each` operations of every kind, and store the objects they need.
+    """Return `each` groups of operations of every kind, in a random order, and store the objects that they need.
 
-    Operations are independent of each other, except within a tuple, which must be performed in its order. The order of
-    the list depends on the seed only.
+    A group is a tuple: one operation, or two that must be performed in their order. Groups are independent of each
+    other. The order of the list depends on the seed only.
     """
     made = [make(bucket, f"{kind}-{number:03}") for kind, make in KINDS.items() for number in range(each)]
     groups = [group if isinstance(group, tuple) else (group,) for group in made]
@@ -43,19 +43,28 @@ def workload(bucket: DemoBucket, seed: int, each: int) -> list[tuple[DemoOperati
 
 
 def media(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Return the operation that uploads an object in one request."""
+    """Return the operation that uploads random bytes as the object `name` in one request.
+
+    `condition` is appended to the query. With one, the operation is repeatable and has a proof; without one, neither.
+    """
     data = bucket.data(name, 8_000)
     return _media(name, data, data, condition)
 
 
 def stream(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Return the operation that uploads an object from a source that can be read once, such as a pipe."""
+    """Return the operation that uploads the object `name` in one request from a source that can be read only once.
+
+    `condition` is appended to the query. With one, the operation is repeatable and has a proof; without one, neither.
+    """
     data = bucket.data(name, 100_000)
     return _media(name, data, _one_shot(data), condition)
 
 
 def multipart(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Return the operation that uploads metadata and data in one request."""
+    """Return the operation that uploads the object `name`, with metadata and data in one multipart request.
+
+    `condition` is appended to the query. With one, the operation is repeatable and has a proof; without one, neither.
+    """
     data, line = bucket.data(name, 8_000), b"\r\n--demo"
     head = b"--demo\r\nContent-Type: application/json\r\n\r\n" + body({"name": name, "metadata": {"by": name}})
     content = b"".join((head, line, b"\r\nContent-Type: application/octet-stream\r\n\r\n", data, line, b"--\r\n"))
@@ -67,7 +76,11 @@ def multipart(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperati
 
 
 def resumable(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that uploads an object in three chunks, each from the offset that the session reports."""
+    """Return the operation that uploads the object `name` in three chunks or more, on condition that it is absent.
+
+    Each chunk starts at the offset that the upload session reports. A chunk that was stored in part adds a further
+    chunk.
+    """
     data = bucket.data(name, 2 * _CHUNK + 75_000)
     start = DemoRequest(name, "start", "POST", f"{UPLOAD}?uploadType=resumable&name={name}&{IF_ABSENT}")
 
@@ -87,9 +100,10 @@ def resumable(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def rivals(bucket: DemoBucket, name: str) -> tuple[DemoOperation, DemoOperation]:
-    """Return two operations of two clients that overwrite the same object without a condition.
+    """Return two operations of two clients that overwrite the object "NAME-shared", which exists, without a condition.
 
-    The second client writes right after the first client's first attempt.
+    The second client writes right after the first attempt of the first client, as a part of the first operation. The
+    second operation only raises RuntimeError if that write got no success.
     """
     target, rival = f"{name}-shared", f"{name}-rival"
     bucket.put(target)
@@ -109,7 +123,7 @@ def rivals(bucket: DemoBucket, name: str) -> tuple[DemoOperation, DemoOperation]
 
 
 def download(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that reads an object at once."""
+    """Store the object `name`, and return the operation that reads all its bytes into memory by one request."""
     data = bucket.put(name, 30_000).data
 
     async def perform(send: Send) -> bytes:
@@ -119,7 +133,7 @@ def download(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def download_to_sink(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that reads an object chunk by chunk into a sink, such as an open file."""
+    """Store the object `name`, and return the operation that reads it chunk by chunk into a sink, a bytearray."""
     data = bucket.put(name, 200_000).data
 
     async def perform(send: Send) -> bytes:
@@ -131,7 +145,7 @@ def download_to_sink(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def listing(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that lists the names of some objects, page by page."""
+    """Store nine objects, and return the operation that lists their names ("NAME-0" to "NAME-8") in pages of four."""
     names = [bucket.put(f"{name}-{number}", 10).name for number in range(2 * _PAGE + 1)]
 
     async def perform(send: Send) -> bytes:
@@ -150,7 +164,11 @@ def listing(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def metadata(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperation:
-    """Return the operation that changes the metadata of an object."""
+    """Store the object `name`, and return the operation that changes its custom metadata.
+
+    `condition` is the query of the request. With one, the operation is repeatable and has a proof; without one,
+    neither.
+    """
     bucket.put(name)
     change, path = {"metadata": {"by": name}}, f"{OBJECTS}/{name}"
     proof = Proof(path, change) if condition else None
@@ -164,7 +182,10 @@ def metadata(bucket: DemoBucket, name: str, condition: str = "") -> DemoOperatio
 
 
 def grant(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that adds an entry to an object's access control list. The API takes no condition here."""
+    """Store the object `name`, and return the operation that adds an entry for allUsers to its access control list.
+
+    The request takes no condition, so the operation is not repeatable.
+    """
     bucket.put(name)
     content = body({"entity": "allUsers", "role": "READER"})
 
@@ -177,7 +198,7 @@ def grant(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def compose(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that joins two objects into a new one, on condition that it is absent."""
+    """Store "NAME-0" and "NAME-1", and return the operation that joins them into the object `name` if it is absent."""
     parts = [bucket.put(f"{name}-{number}") for number in range(2)]
     content = body({"sourceObjects": [{"name": part.name} for part in parts]})
     data = b"".join(part.data for part in parts)
@@ -186,9 +207,9 @@ def compose(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def append(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that appends an object to another one without a condition.
+    """Store `name` and "NAME-more", and return the operation that appends the second object to the first.
 
-    The other object is both a source and the destination.
+    It has no condition, and `name` is both a source and the destination: so it is not repeatable.
     """
     whole, part = bucket.put(name), bucket.put(f"{name}-more")
     content = body({"sourceObjects": [{"name": whole.name}, {"name": part.name}]})
@@ -197,7 +218,7 @@ def append(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def copy(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that copies an object, on condition that the copy is absent."""
+    """Store "NAME-source", and return the operation that copies it to the object `name` if that is absent."""
     source = bucket.put(f"{name}-source")
     path = f"{OBJECTS}/{source.name}/copyTo/b/{BUCKET}/o/{name}?{IF_ABSENT}"
     request = DemoRequest(name, "write", "POST", path, proof=has_bytes(name, source.data))
@@ -205,20 +226,20 @@ def copy(bucket: DemoBucket, name: str) -> DemoOperation:
 
 
 def rewrite(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that copies an object by rewriting it, without a condition."""
+    """Store "NAME-source", and return the operation that copies it to `name` by rewriteTo, without a condition."""
     source = bucket.put(f"{name}-source")
     path = f"{OBJECTS}/{source.name}/rewriteTo/b/{BUCKET}/o/{name}"
     return writes(DemoRequest(name, "write", "POST", path), source.data, repeatable=False)
 
 
 def delete(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that deletes an object, on condition that its generation is the expected one."""
+    """Store the object `name`, and return the operation that deletes it if its generation is still the stored one."""
     path, generation = f"{OBJECTS}/{name}", bucket.put(name).generation
     return _deletion(name, path, f"?ifGenerationMatch={generation}", lambda store: not exists(store, name))
 
 
 def create_bucket(_: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that creates a bucket. It is safe to repeat, because a name belongs to one bucket only."""
+    """Return the operation that creates the bucket `name`: safe to repeat, as a name belongs to one bucket only."""
     labels = {"labels": {"by": name}}
     content, proof = body({"name": name, **labels}), Proof(f"{_BUCKETS}/{name}", labels)
     request = DemoRequest(name, "write", "POST", f"{_BUCKETS}?project=p", content, proof=proof)
@@ -226,13 +247,16 @@ def create_bucket(_: DemoBucket, name: str) -> DemoOperation:
 
 
 def delete_bucket(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that deletes an empty bucket."""
+    """Create the empty bucket `name` in the store, and return the operation that deletes it."""
     bucket.store.create_bucket(name)
     return _deletion(name, f"{_BUCKETS}/{name}", "", lambda store: name not in store.buckets)
 
 
 def create_key(_: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that creates an HMAC key. Every execution creates another key."""
+    """Return the operation that creates an HMAC key for a service account called `name`.
+
+    Every execution creates another key, so it is not repeatable.
+    """
     email = f"{name}@p.iam.gserviceaccount.com"
     path = f"/storage/v1/projects/p/hmacKeys?serviceAccountEmail={email}"
 
@@ -243,9 +267,9 @@ def create_key(_: DemoBucket, name: str) -> DemoOperation:
 
 
 def create_notification(_: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that creates a notification.
+    """Return the operation that creates a notification for the demo's bucket, for object names that begin with `name`.
 
-    Every execution creates another notification, and then each event is delivered twice.
+    Every execution creates another notification, so that each event is delivered once more: it is not repeatable.
     """
     topic = "//pubsub.googleapis.com/projects/p/topics/t"
     content = body({"topic": topic, "payload_format": "NONE", "object_name_prefix": name})
@@ -258,7 +282,7 @@ def create_notification(_: DemoBucket, name: str) -> DemoOperation:
 
 
 def delete_notification(bucket: DemoBucket, name: str) -> DemoOperation:
-    """Return the operation that deletes a notification."""
+    """Store a notification with a new id, and return the operation that deletes it; `name` names only the operation."""
     number = str(bucket.store.next_id())
     bucket.store.bucket(BUCKET).notifications[number] = {"id": number}
     path = f"{_NOTIFICATIONS}/{number}"
@@ -291,7 +315,10 @@ KINDS: dict[str, Callable[[DemoBucket, str], DemoOperation | tuple[DemoOperation
     "create-notification": create_notification,
     "delete-notification": delete_notification,
 }
-"""The kinds of operations by name. A kind that involves two clients makes a tuple of operations."""
+"""The kinds of operations: for each, the function that makes one from the bucket and its name.
+
+A kind that involves two clients makes a tuple of operations.
+"""
 
 
 def _media(name: str, data: bytes, content: bytes | AsyncIterable[bytes], condition: str) -> DemoOperation:
