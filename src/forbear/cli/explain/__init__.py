@@ -36,7 +36,7 @@ class _ExplainCommand(click.Command):
     """A command that leaves the words after curl or redis to parsers of their own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse forbear's own options, up to the word curl or redis; leave the words after it unparsed."""
+        """Parse the arguments as click does; if the first word is curl or redis, leave all from it on unparsed."""
         start = self._first_word(args)
         foreign = curl.is_curl(args[start:]) or args[start : start + 1] == ["redis"]
         if foreign and "--" not in args[:start]:
@@ -44,7 +44,10 @@ class _ExplainCommand(click.Command):
         return super().parse_args(ctx, args)
 
     def _first_word(self, args: list[str]) -> int:
-        """Return the index of the first argument that is neither an option of forbear nor the value of one."""
+        """Return the index of the first argument that is no option and no option's value.
+
+        If there is none, the index is len(args) or more.
+        """
         with_value = {name for option in self.params if not getattr(option, "is_flag", True) for name in option.opts}
         index = 0
         while index < len(args) and args[index].startswith("-"):
@@ -53,7 +56,7 @@ class _ExplainCommand(click.Command):
 
 
 class _ExplainOptions(TypedDict):
-    """The values of the command's options."""
+    """The values of the command's options. None, False and () stand for unused ones; `profile` has a default."""
 
     headers: tuple[str, ...]
     data: tuple[str, ...]
@@ -128,7 +131,7 @@ def _kind(words: tuple[str, ...], options: _ExplainOptions) -> _InputKind:
 
 
 def _check(kind: _InputKind, options: _ExplainOptions) -> None:
-    """Raise BadInput for options that do not apply to the kind of input."""
+    """Raise BadInput for a used option that does not apply to the kind of input, and for `--json` with `--csv`."""
     text, *allowed = kind.value
     for name, value in options.items():
         if name not in (*allowed, "as_json") and value not in (None, (), False, KINDS[0]):

@@ -20,7 +20,10 @@ LOST = "reset or timeout after sending"
 
 @dataclass(frozen=True)
 class FailureOutcome:
-    """The answer for one kind of failure: whether it is retried, and why. `status` is None without a response."""
+    """The answer for one kind of failure: its description, whether it is retried, and why.
+
+    `status` is the HTTP status, None for a failure without one and for gRPC and Redis.
+    """
 
     failure: str
     status: int | None
@@ -31,7 +34,10 @@ class FailureOutcome:
 def outcome_of(
     failure: str, verdict: Verdict | None, policy: Policy, judgement: Judgement, more: str = ""
 ) -> FailureOutcome:
-    """Decide what follows a failed first attempt; `more` is added to the reason for a retry."""
+    """Return what follows if the first attempt ends as `failure` says: a retry or none, and why.
+
+    `verdict` is None for a response that means success. `more` is appended to the reason for a retry.
+    """
     if verdict is None:
         return FailureOutcome(failure, None, False, "it means success")
     step = decide(
@@ -43,7 +49,7 @@ def outcome_of(
 
 
 def why_retried(verdict: Verdict, judgement: Judgement) -> str:
-    """Explain why a failure with this verdict is retried."""
+    """Return the reason in words why a failure with this verdict is retried, with the wait that the server requires."""
     wait = wait_text(verdict)
     if verdict.kind is Kind.NOT_EXECUTED:
         return f"it was not executed{'; at once, on the node that the response names' if verdict.delay == 0 else wait}"
@@ -53,7 +59,7 @@ def why_retried(verdict: Verdict, judgement: Judgement) -> str:
 
 
 def wait_text(verdict: Verdict) -> str:
-    """Describe the wait that the server asks for, as the end of a sentence."""
+    """Return ", after at least 30 s, as the server asks" for a verdict with a Retry-After, else an empty text."""
     seconds = verdict.retry_after
     return "" if seconds is None else f", after at least {seconds:g} s, as the server asks"
 
@@ -108,7 +114,7 @@ class Answer:
         }
 
     def show(self) -> None:
-        """Print the answer as text."""
+        """Print the answer as text to stdout: facts about the request, a table of failures, remarks and the waits."""
         from rich.markup import escape
 
         out = console()

@@ -52,13 +52,19 @@ _END_OF_COMMAND = frozenset({"|", "||", "&", "&&", ";", ">", ">>", "<"})
 
 
 def is_curl(words: Sequence[str]) -> bool:
-    """Return whether this is a curl command line, as words or quoted as one."""
+    """Return whether these are the words of a curl command line, or the whole line is in the first word.
+
+    It must begin with `curl` or `curl.exe`, which may have a path before it.
+    """
     first = words[0].split(maxsplit=1)[:1] if words else []
     return first != [] and first[0].replace("\\", "/").rpartition("/")[2] in ("curl", "curl.exe")
 
 
 def parse(words: Sequence[str]) -> tuple[Request, list[str]]:
-    """Return the request that a curl command line would send, and the ignored options."""
+    """Return the request that a curl command line would send, and the ignored options.
+
+    The line comes as words, or as one word that has the whole line. Raises BadInput if it cannot be understood.
+    """
     line = _Line()
     for name, value in _options(_shell_words(words)):
         line.take(name, value)
@@ -66,7 +72,10 @@ def parse(words: Sequence[str]) -> tuple[Request, list[str]]:
 
 
 def _shell_words(words: Sequence[str]) -> list[str]:
-    """Return the words after "curl"; split a line in one word as a shell would, up to the end of the command."""
+    """Return the words after "curl"; split a line in one word as a shell would, up to a pipe, a redirection or ";".
+
+    Raises BadInput for a quote without its end.
+    """
     if len(words) > 1:
         return list(words[1:])
     try:
@@ -78,7 +87,10 @@ def _shell_words(words: Sequence[str]) -> list[str]:
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options by their long names with their values ("" for flags); a URL counts as `--url`."""
+    """Yield the options by their long names with their values ("" for flags); a word without a dash counts as `--url`.
+
+    Raises BadInput for an unknown option or a missing value.
+    """
     left = iter(words)
     for word in left:
         if word.startswith("--") and word != "--":
@@ -96,7 +108,10 @@ def _options(words: list[str]) -> Iterator[tuple[str, str]]:
 
 
 def _short_options(letters: str, left: Iterator[str]) -> Iterator[tuple[str, str]]:
-    """Yield the options in a word such as `-sSXPATCH`."""
+    """Yield the options in a word such as `-sSXPATCH`, given without the dash, by their long names with their values.
+
+    A value that is not in the word itself is taken from the next word in `left`.
+    """
     for index, letter in enumerate(letters):
         name = _LONG_NAMES.get(letter)
         if name is None:
@@ -120,7 +135,7 @@ def _unknown(option: str) -> BadInput:
 
 
 class _Line:
-    """A curl command line under construction."""
+    """The request that a curl line describes, built option by option. `ignored` names the options without effect."""
 
     def __init__(self) -> None:
         self.ignored: list[str] = []
@@ -133,7 +148,7 @@ class _Line:
         self._file: str | None = None
 
     def take(self, name: str, value: str) -> None:
-        """Add one option."""
+        """Add one option, by its long name without dashes; `value` is "" for a flag."""
         if name == "header":
             self._header(value)
         elif name.startswith("data") or name == "json":
@@ -156,7 +171,7 @@ class _Line:
             self.ignored.append(f"--{name}")
 
     def request(self) -> Request:
-        """Return the request of the whole line."""
+        """Return the request of the whole line; raise BadInput unless it has exactly one URL."""
         if len(self._urls) != 1:
             cure = "put the URL in quotes, and name one" if self._urls else "name the URL of the request"
             raise BadInput(f"the curl line must name one URL, got {len(self._urls)}", cure)
@@ -168,7 +183,7 @@ class _Line:
         return self._draft.build(method, self._address(), "&".join(filter(None, query)))
 
     def _address(self) -> str:
-        """Return the URL; like curl, append the name of an uploaded file if it ends in a slash."""
+        """Return the URL; like curl, append the name of an uploaded file if the URL ends in a slash."""
         url = self._urls[0]
         if self._file in (None, "-", ".") or not url.endswith("/"):
             return url
@@ -196,7 +211,11 @@ class _Line:
 
 
 def _query_of(value: str) -> str:
-    """Encode a value of `--data-urlencode` as curl does; the content of a file is not needed here."""
+    """Encode a value of `--data-urlencode` or `--url-query` as curl does, except that no file is read.
+
+    "+TEXT" gives TEXT as it is, and "NAME=TEXT" encodes TEXT only. Everything else is encoded as a whole, without a
+    first "=".
+    """
     name, equals, content = value.partition("=")
     if value.startswith("+"):
         return value[1:]

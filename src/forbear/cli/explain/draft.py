@@ -25,7 +25,10 @@ class Draft:
         self._count = 0
 
     def header(self, line: str) -> None:
-        """Add a header written as "Name: value"."""
+        """Add a header written as "Name: value"; join values of the same name by commas.
+
+        Raises BadInput for any other text.
+        """
         self._count += 1
         name, colon, value = line.partition(":")
         if not colon or not _TOKEN.fullmatch(name.strip()) or _CONTROL.search(value):
@@ -37,13 +40,14 @@ class Draft:
         self.headers[name] = f"{self.headers[name]}, {value}" if name in self.headers else value
 
     def without_header(self, name: str) -> None:
-        """Remove a header."""
+        """Remove the header `name`, in upper or lower case, if there is one."""
         self.headers.pop(name.strip().lower(), None)
 
     def data(self, text: str, *, files: bool = True, keep_line_ends: bool = False, joint: bytes = b"&") -> None:
         """Append `text` to the body; `joint` separates it from what the body has already.
 
-        With `files`, "@FILE" stands for the content of FILE, without its line ends unless `keep_line_ends`.
+        With `files`, "@FILE" stands for the content of FILE, without its line ends and NUL bytes unless
+        `keep_line_ends`. "@-" (stdin) makes the body None for good. Raises BadInput if a file cannot be read.
         """
         part: bytes | None
         if files and text == "@-":
@@ -59,7 +63,7 @@ class Draft:
             self.body = self.body + joint + part if self.body else part
 
     def build(self, method: str, url: str, query: str = "") -> Request:
-        """Return the request for `url`, with `query` added to its own query."""
+        """Return the request for `url`, with `query` added to its own query; raise BadInput for a bad method or URL."""
         if not _TOKEN.fullmatch(method):
             raise BadInput("`METHOD` must be an HTTP method such as GET or PATCH", "put it first and the URL after it")
         parts = _split(url)
@@ -72,7 +76,7 @@ class Draft:
 
 
 def encoded(text: str, safe: str = "") -> str:
-    """Percent-encode a text, including surrogates, so that nothing turns into a character with a meaning in a URL."""
+    """Percent-encode `text`, also lone surrogates; only ASCII letters, digits, "_.-~" and those in `safe` stay."""
     return quote(text, safe=safe, errors="surrogatepass")
 
 
@@ -95,7 +99,7 @@ def _split(url: str) -> SplitResult:
 
 
 def _json_url(url: str) -> str:
-    """Return the URL in the JSON API of the bucket or object that a gs:// URL names."""
+    """Return the URL in Cloud Storage's JSON API of the bucket or object that a gs:// URL names."""
     bucket, _, name = url.partition("://")[2].partition("/")
     address = f"{_CLOUD_STORAGE}/{encoded(bucket) or 'BUCKET'}"
     return f"{address}/o/{encoded(name)}" if name else address

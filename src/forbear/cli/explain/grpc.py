@@ -31,7 +31,10 @@ _UNKNOWN = Judgement(UNKNOWN_SERVICE, None, Safety.NEVER)
 
 
 def parse_call(words: Sequence[str], json_fields: str | None) -> GrpcCall:
-    """Parse the words after "grpc": a method, then fields as NAME=VALUE; `json_fields` has further fields."""
+    """Parse the words after "grpc": a method, then fields as NAME=VALUE; return the call, or raise BadInput.
+
+    `json_fields` is a JSON object with further fields, or None. NAME may have dots for fields of inner messages.
+    """
     if not words:
         raise BadInput("a call is a method and fields, got no method", f"such as: {_EXAMPLE}")
     method, *fields = words
@@ -52,7 +55,8 @@ def parse_call(words: Sequence[str], json_fields: str | None) -> GrpcCall:
 def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
     """Return which failures of a call are retried, and why.
 
-    `service` names the service that judges it, None for the one that its package belongs to.
+    `service` names the service that judges it, None for the one that its package belongs to. For an unknown package the
+    policy is the default one, and no call is repeatable.
     """
     policy, judge = _policy_for(call, service, profile)
     judgement = _UNKNOWN if judge is None else judge.classify_call(call)
@@ -85,7 +89,10 @@ def _policy_for(call: GrpcCall, service: str | None, profile: str) -> "tuple[Pol
 
 
 def _outcomes(judgement: Judgement, policy: Policy, verdict_of: Callable[..., Verdict | None]) -> list[FailureOutcome]:
-    """Return what follows each status of the first attempt, transient ones first."""
+    """Return what follows if the first attempt was not sent, then what follows each status that is a failure.
+
+    Transient statuses come first, then conflicts, then permanent ones. `verdict_of` returns the verdict on a code.
+    """
     failures = [(name, verdict_of(number)) for name, number in codes.NUMBERS.items() if number != codes.OK]
     failures.append(("UNAVAILABLE with a pushback of 30 s", verdict_of(codes.UNAVAILABLE, _PUSHBACK)))
     outcomes = [outcome_of("certainly not sent (refused stream)", NOT_EXECUTED, policy, judgement)]
@@ -110,11 +117,15 @@ def _from_json(text: str) -> dict[str, object]:
 
 
 class _Duplicate(ValueError):
-    """A field has two values, and parsers differ in which they use."""
+    """Raised if a JSON object sets a field twice: parsers differ in which value they use."""
 
 
 def _message(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """Make a message of a JSON object, whose names may be in the style of protobuf or of JSON (`ifGenerationMatch`)."""
+    """Make a message of the pairs of a JSON object, with the names of protobuf (`if_generation_match`) as keys.
+
+    The pairs may have those names or the names in JSON (`ifGenerationMatch`). Raises _Duplicate if two pairs set one
+    field.
+    """
     message = {_plain(name): value for name, value in pairs}
     if len(message) < len(pairs):
         raise _Duplicate("a field is set twice")
@@ -126,7 +137,7 @@ def _plain(name: str) -> str:
 
 
 def _put(message: dict[str, object], path: list[str], value: str) -> None:
-    """Set a field to a text, which may also stand for a number."""
+    """Set the field at `path`, through inner messages, to a text; raise BadInput if it is set already."""
     *outer, name = path
     for part in outer:
         inner = message.setdefault(part, {})

@@ -31,7 +31,10 @@ _CURE = "save it again, as HAR with content"
 
 @dataclass(frozen=True)
 class RecordedRequest:
-    """Entry `number` (from 1) of a file; `status` is None if there was no response."""
+    """Entry `number` (from 1) of a file: the request, and the status, headers and body of its response.
+
+    `status` is None if there was no response.
+    """
 
     number: int
     request: Request
@@ -41,7 +44,10 @@ class RecordedRequest:
 
 
 def read(name: str) -> tuple[list[RecordedRequest], int]:
-    """Return the HTTP requests in a file ("-": stdin), and the number of other entries, such as data: URLs."""
+    """Return the HTTP requests in a file ("-": stdin), and the number of other entries, such as data: URLs.
+
+    Raises BadInput if the file cannot be read, is larger than `MAX_SIZE` or is no HAR file.
+    """
     try:
         document: Any = json.loads(_content(name))
     except (ValueError, RecursionError):
@@ -95,14 +101,17 @@ def _entry(number: int, entry: Any) -> RecordedRequest | None:
 
 
 def _get(value: Any, *names: str) -> Any:
-    """Follow the names into nested objects; return None if one of them is missing."""
+    """Follow the names into nested JSON objects; return None if one of them is missing or not in an object."""
     for name in names:
         value = value.get(name) if is_mapping(value) else None
     return value
 
 
 def _headers(listed: Any) -> dict[str, str]:
-    """Return headers by lower-case names, without the pseudo-headers of HTTP/2."""
+    """Return a HAR list of headers as a dict by lower-case names, without the pseudo-headers of HTTP/2.
+
+    Values of the same name are joined by commas; entries that are no JSON objects are left out.
+    """
     headers: dict[str, str] = {}
     for header in filter(is_mapping, listed if is_list(listed) else ()):
         name, value = str(header.get("name", "")).strip().lower(), str(header.get("value", "")).strip()
@@ -112,14 +121,14 @@ def _headers(listed: Any) -> dict[str, str]:
 
 
 def _request_body(request: dict[str, Any]) -> bytes | None:
-    """Return the body of a request, None if it is not recorded."""
+    """Return the body of a HAR request: b"" if its recorded size is 0, None if it is not recorded or broken."""
     if is_mapping(request.get("postData")):
         return _bytes(request["postData"])
     return b"" if request.get("bodySize") == 0 else None
 
 
 def _bytes(content: Any) -> bytes | None:
-    """Return the bytes of a recorded body, None if they are missing or broken."""
+    """Return the bytes of a recorded body, a JSON object with the text and its encoding; None if missing or broken."""
     text: Any = _get(content, "text")
     if not isinstance(text, str):
         return None
@@ -137,7 +146,7 @@ _GROUPS = {
     "unrepeatable": ("must not be repeated", None),
     "repeatable": ("may be repeated", "dim"),
 }
-"""The groups, worst first, each with a description and a style."""
+"""The groups of listed requests, worst first, each with a description and a style for the terminal."""
 
 _WIDE = 70  # longer requests move the next column to the right
 
@@ -152,7 +161,10 @@ class JudgedRequest:
 
     @property
     def group(self) -> str:
-        """The name of the group in which the request is listed."""
+        """The key in `_GROUPS`: "repeatable", or else "failed" for a write that failed or has no response.
+
+        For others it is "unguarded" if a condition would make them repeatable, and "unrepeatable" if none would.
+        """
         judgement = self.judgement
         if judgement.repeatable:
             return "repeatable"
@@ -162,12 +174,16 @@ class JudgedRequest:
 
     @property
     def in_doubt(self) -> bool:
-        """Return whether it is unknown if the request was executed."""
+        """Return whether it is unknown if the request was executed: it has no response, or one that leaves it open."""
         return self.recorded.status is None or (self.verdict is not None and self.verdict.effect is Effect.UNKNOWN)
 
 
 def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: str) -> list[JudgedRequest]:
-    """Judge the requests, and sort them worst first, within a group in their recorded order."""
+    """Judge the requests, and sort them worst first by group; within "failed", those in doubt come first.
+
+    Otherwise they keep their recorded order. `service` names the service that judges them, None for the one of each
+    host.
+    """
     order = list(_GROUPS)
     items = [_judge(item, service, profile) for item in recorded]
     return sorted(items, key=lambda item: (order.index(item.group), item.group == "failed" and not item.in_doubt))
@@ -182,7 +198,7 @@ def _judge(recorded: RecordedRequest, service: str | None, profile: str) -> Judg
 
 
 def show(items: list[JudgedRequest]) -> None:
-    """Print each request on one line, and the counts."""
+    """Print each request on one line to stdout, in the style of its group, and the number of requests in each group."""
     out = console()
     requests = [_request(item) for item in items]
     wide = min(max(map(len, requests), default=0), _WIDE)
@@ -200,7 +216,7 @@ def show(items: list[JudgedRequest]) -> None:
 
 
 def print_json(items: list[JudgedRequest], profile: str) -> None:
-    """Print the requests and the counts as JSON."""
+    """Print the requests and the number of them in each group to stdout, as JSON."""
     document = {
         "profile": profile,
         "counts": {"requests": len(items), **{group: _count(items, group) for group in _GROUPS}},

@@ -34,7 +34,7 @@ _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 def answer(request: Request, service: str | None, profile: str) -> Answer:
     """Return which failures of a request are retried, and why.
 
-    `service` names the service that judges it, None for the one that its host belongs to.
+    `service` names the service that judges it, None for the one that its host belongs to (unknown: RFC 9110).
     """
     policy, judge = policy_for(request, service, profile)
     judgement = judge.classify(request)
@@ -54,7 +54,11 @@ def answer(request: Request, service: str | None, profile: str) -> Answer:
 
 
 def policy_for(request: Request, service: str | None, profile: str) -> "tuple[Policy, HttpService]":
-    """Return the policy for a request, and the service that judges it."""
+    """Return the policy for a request, and the service that judges it.
+
+    `service` is its name, None for the one that the host belongs to (unknown: RFC 9110). Raises BadInput if there is no
+    such profile, or if the service does not judge HTTP requests.
+    """
     if service is None:
         known = registry.find(request.host, path_of(request))
         service = UNKNOWN_SERVICE if known is None else known.name
@@ -77,7 +81,7 @@ def _policy(service: str, profile: str) -> Policy:
 def _outcomes(
     request: Request, judgement: Judgement, policy: Policy, service: "HttpService"
 ) -> Iterator[FailureOutcome]:
-    """Yield what follows each kind of failure of the first attempt."""
+    """Yield what follows each kind of failure of the first attempt: connection errors, error statuses and conflicts."""
 
     def exchange() -> Exchange:
         return Exchange(policy, service, lambda: request, Fixed(b""), Start())
@@ -106,7 +110,7 @@ def _outcomes(
 
 
 def _conflict_verdict(service: "HttpService", judgement: Judgement, name: str) -> Verdict | None:
-    """Return the verdict on a 409 whose body has this status."""
+    """Return the verdict on a 409 with the error status `name` ("ABORTED") in its JSON body; None for a success."""
     return service.verdict(judgement, 409, {}, lambda: json.dumps({"error": {"status": name}}).encode())
 
 

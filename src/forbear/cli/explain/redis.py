@@ -21,7 +21,7 @@ ERROR_RESPONSES = (
     "READONLY", "MOVED", "ASK", "NOSCRIPT", "IOERR", "WRONGTYPE", "ERR", "OOM", "MISCONF", "NOAUTH", "NOPERM",
     "EXECABORT",
 )  # fmt: skip
-"""The codes of error responses. Most of them may answer any command, some only one."""
+"""The codes of error responses. Most of them may answer any command, some only certain ones."""
 
 _ONLY_OF = {"NOSCRIPT": ("EVALSHA", "EVALSHA_RO"), "IOERR": ("MIGRATE",), "EXECABORT": ("EXEC",)}
 _CONFLICT = "nil, because a watched key changed"
@@ -34,7 +34,10 @@ _LATER_RESPONSES = {
 
 
 def parse_command(line: Sequence[str]) -> tuple[str, ...]:
-    """Return the words of a command; if it is given as one word, split that as a shell would."""
+    """Return the words of a command; if it is given as one word with spaces, split that as a shell would.
+
+    Raises BadInput if there is no word, or a quote without its end.
+    """
     words = tuple(line)
     if len(words) == 1 and any(map(str.isspace, words[0])):
         try:
@@ -65,7 +68,10 @@ def answer(words: Sequence[str], profile: str) -> Answer:
 
 
 def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]:
-    """Return the parts of a command that are not secret: its name, and the number of its arguments."""
+    """Return the parts of a command that are not secret: its name, and the number of its arguments.
+
+    The name is "a command" if it is not known and does not look like a name.
+    """
     count = len(words) - 1 + len(words[0].split()[1:])
     if judgement.operation is not None:
         return judgement.operation, count - judgement.operation.count(" ")
@@ -73,7 +79,10 @@ def _shown(words: Sequence[str], judgement: CommandJudgement) -> tuple[str, int]
 
 
 def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcome]:
-    """Return what follows each error response to the first attempt, and what follows a lost response."""
+    """Return what follows an unsent command, a lost response, and each error response that this command may get.
+
+    For EXEC they include the conflict over a watched key. All are about the first attempt.
+    """
     outcomes = [outcome_of(NOT_SENT, NOT_EXECUTED, policy, judgement), outcome_of(LOST, TRANSIENT, policy, judgement)]
     for response in ERROR_RESPONSES:
         if judgement.operation in _ONLY_OF.get(response, (judgement.operation,)):

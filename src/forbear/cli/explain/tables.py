@@ -15,7 +15,7 @@ from forbear.services import registry
 
 
 def find(name: str) -> tuple[TableEntry, ...]:
-    """Return the entries of the table `name`; raise BadInput if there is no such table."""
+    """Return the entries of the table `name`, such as "cloud_storage.json"; raise BadInput if there is none."""
     service = name.partition(".")[0]
     entries = registry.service(service).tables().get(name) if service in registry.names() else None
     if entries is None:
@@ -24,12 +24,12 @@ def find(name: str) -> tuple[TableEntry, ...]:
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all tables."""
+    """Return the names of all tables of all services."""
     return tuple(name for service in registry.names() for name in registry.service(service).tables())
 
 
 def entry(service: str, operation: str | None) -> TableEntry | None:
-    """Return the entry of an operation that a judgement names, None if no table has it."""
+    """Return the entry of an operation of `service`, by its id or gRPC name; None if no table has it."""
     return _by_operation(service).get(operation or "") if service in registry.names() else None
 
 
@@ -40,7 +40,7 @@ def _by_operation(service: str) -> dict[str, TableEntry]:
 
 
 def show(_: str, entries: Sequence[TableEntry]) -> None:
-    """Print which operations are safe, and what a duplicate does."""
+    """Print to stdout which operations are safe to repeat and when, what a duplicate does, and their number."""
     from rich.markup import escape
 
     shown = columns("operation", "safe", "what a duplicate does")
@@ -51,14 +51,14 @@ def show(_: str, entries: Sequence[TableEntry]) -> None:
 
 
 def print_csv(_: str, entries: Sequence[TableEntry]) -> None:
-    """Print the rows as CSV, as the file of the table has them."""
+    """Print the rows to stdout as CSV, with a header and all columns of the table's file."""
     writer = csv.DictWriter(sys.stdout, entries[0].columns, lineterminator="\n")
     writer.writeheader()
     writer.writerows(entry.columns for entry in entries)
 
 
 def print_json(name: str, entries: Sequence[TableEntry]) -> None:
-    """Print the rows as JSON, with their conditions as texts."""
+    """Print the rows to stdout as JSON, with all columns of the table's file and with lists of texts for conditions."""
     operations = [
         {
             "service": name.partition(".")[0],
@@ -73,7 +73,7 @@ def print_json(name: str, entries: Sequence[TableEntry]) -> None:
 
 
 def either(conditions: Sequence[str]) -> str:
-    """Join alternative conditions, any one of which is enough, in one text."""
+    """Join alternative conditions, any one of which is enough, by " or " ("; or " if one has a comma or an "and")."""
     return ("; or " if any(", " in text or " and " in text for text in conditions) else " or ").join(conditions)
 
 
