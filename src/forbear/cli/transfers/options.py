@@ -62,7 +62,10 @@ def transfer_options(function: F) -> F:
 
 
 def check(options: TransferOptions) -> None:
-    """Raise BadInput for options that exclude each other, and warn of the old name of `--faults`."""
+    """Raise BadInput for options that exclude each other, and for `--faults` without `--embedded`.
+
+    The old name `--storm` gets a warning, and its value becomes that of `--faults` unless that is used, too.
+    """
     if options["storm"] is not None:
         warn("`--storm` is now called `--faults`; the old name will be removed in the next version")
         if options["faults"] is None:

@@ -1,4 +1,7 @@
-"""The output of transfers besides live lines: failures, warnings and the total on stderr, JSON lines on stdout."""
+"""The output of transfers besides live lines: failures, warnings and the total on stderr.
+
+JSON lines and the lines of a dry run go to stdout.
+"""
 
 import json
 import re
@@ -31,8 +34,9 @@ UNREACHABLE = "check the network; --endpoint or STORAGE_EMULATOR_HOST selects an
 class Reporter:
     """A listener that updates the statistics and prints outcomes and warnings; at the end, call `summary`.
 
-    `quiet` prints only failures. With `dry_run`, the outcomes say what would be done, and go to stdout. With
-    `reports_standstill`, a line on stderr says why nothing moves.
+    With `as_json`, each outcome and the summary also become a line of JSON on stdout. With `quiet`, stderr gets only
+    failures. With `dry_run`, the outcomes say what would be done, and go to stdout. With `reports_standstill`, a line
+    on stderr says why nothing has moved for 30 s.
     """
 
     def __init__(self, statistics: Statistics, *, as_json: bool, quiet: bool, dry_run: bool = False) -> None:
@@ -45,7 +49,7 @@ class Reporter:
         self._reported_at = statistics.began_at
 
     def __call__(self, event: TransferEvent) -> None:
-        """Handle an event."""
+        """Update the statistics with an event, and print the outcome, the standstill or the warning in it, if any."""
         self.statistics(event)
         if isinstance(event, Finished):
             self._outcome(event.outcome)
@@ -55,7 +59,10 @@ class Reporter:
             warn(event.text)
 
     def _outcome(self, outcome: Outcome) -> None:
-        """Print a failure, a skipped item that the user may not expect, or what a dry run would do."""
+        """Print a failure, an item that the plan leaves out, or what a dry run would do; with `as_json`, every outcome.
+
+        No failure is printed if the target is stdout and its reader has closed the pipe.
+        """
         item = outcome.item
         if self._as_json:
             click.echo(json.dumps(_record(outcome)))
@@ -70,7 +77,7 @@ class Reporter:
             click.echo(printable(f"{item.action.value} {_both(item)}"))
 
     def _standstill(self, event: Retried) -> None:
-        """Print why nothing moves, if nothing has moved for long and nothing was printed for as long."""
+        """Print why nothing moves, if nothing has moved and no such line was printed for 30 s."""
         now, moved_at = self.statistics.clock(), self.statistics.moved_at
         if now - max(moved_at, self._reported_at) >= _STANDSTILL:
             self._reported_at = now
@@ -78,7 +85,10 @@ class Reporter:
             tell(f"nothing moved for {of_span(now - moved_at)}: {reason}; again in {delay:.1f} s")
 
     def summary(self, summary: Summary) -> None:
-        """Print the total."""
+        """Print the total: to stdout as JSON with `as_json`, and to stderr in words unless `quiet`.
+
+        The words are also left out if the reader of stdout has closed the pipe to which a transfer wrote.
+        """
         if self._as_json:
             click.echo(json.dumps(_summary_record(summary)))
         if not self._quiet and not self._unread:
@@ -86,7 +96,10 @@ class Reporter:
 
 
 def _total(summary: Summary) -> str:
-    """Return the total in one line: "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed"."""
+    """Return the total in one line, such as "12 files, 1.2 GiB in 5.8 s, 210.0 MiB/s; 3 retries; 1 failed".
+
+    Zero counts of deletions, retries, skipped and failed items are left out. Without any item it is "nothing to do".
+    """
     if not (summary.done or summary.skipped or summary.failed):
         return "nothing to do"
     done = of_count(summary.done - summary.deleted, "file")
@@ -114,7 +127,10 @@ def _failure(outcome: Outcome) -> None:
 
 
 def in_options(hint: str) -> str:
-    """Return a hint of the library with parameters replaced by options: `recursive` by `--recursive`."""
+    """Return a hint of the library with the parameters in backticks replaced by the options of the running command.
+
+    For example `recursive` becomes `--recursive`. Other names, and all names outside a command, stay as they are.
+    """
     context = click.get_current_context(silent=True)
     parameters = context.command.params if context is not None else ()
     options = {option.name: max(option.opts, key=len) for option in parameters if isinstance(option, click.Option)}
@@ -130,7 +146,10 @@ def _names(error: str, name: str) -> bool:
 
 
 def _tried(report: Report, error: str) -> str:
-    """Return a text: the number of attempts, the time, the most frequent failures unless `error` is the only one."""
+    """Return a text: the number of attempts, the time, the reason to give up, and the four most frequent failures.
+
+    The failures are left out if all have the same text and `error` contains it.
+    """
     failures = Counter(attempt.text for attempt in report.attempts).most_common(_KINDS)
     texts = [f"{text} ({count} times)" if count > 1 else text for text, count in failures]
     others = report.count - sum(count for _, count in failures)
@@ -155,7 +174,7 @@ def reader_is_gone() -> bool:
 
 
 def _record(outcome: Outcome) -> Record:
-    """Return an outcome as a JSON object without secrets; null stands for what does not apply."""
+    """Return an outcome as a JSON object, with secrets removed from its texts; null stands for what does not apply."""
     item = outcome.item
     return {
         "source": str(item.source),
@@ -184,13 +203,13 @@ def _report_record(report: Report) -> Record:
 
 
 def _summary_record(summary: Summary) -> Record:
-    """Return a summary as a JSON object, under a key that no outcome has."""
+    """Return a summary as a JSON object with one key, "summary", which no outcome has."""
     names = ("done", "deleted", "skipped", "failed", "bytes", "seconds", "retries")
     return {"summary": {**{name: getattr(summary, name) for name in names}, "seconds": round(summary.seconds, 3)}}
 
 
 def of_bytes(count: float) -> str:
-    """Return a size in words: "0 B", "4.0 KiB", "1.2 GiB"."""
+    """Return a number of bytes in words: "0 B", "4.0 KiB", "1.2 GiB"."""
     power = 0
     while count >= (999.95 if power else 1024) and power < len(_UNITS) - 1:
         count /= 1024
@@ -199,7 +218,7 @@ def of_bytes(count: float) -> str:
 
 
 def of_clock(seconds: float) -> str:
-    """Return a time to wait in words: "0:07", "1:02:03", "3 days"."""
+    """Return a number of seconds as minutes or hours: "0:07", "1:02:03"; from two days on as "3 days"."""
     whole = round(seconds)
     if whole >= 2 * 86400:
         return f"{whole // 86400} days"
@@ -209,12 +228,12 @@ def of_clock(seconds: float) -> str:
 
 
 def of_span(seconds: float) -> str:
-    """Return a time that has passed in words: "0.2 s", "42 s", "1:02:03"."""
+    """Return a number of seconds that have passed in words: "0.2 s", "42 s"; from two minutes on as "1:02:03"."""
     if seconds < 10:
         return f"{seconds:.1f} s"
     return f"{seconds:.0f} s" if seconds < 120 else of_clock(seconds)
 
 
 def of_count(count: int, word: str, plural: str | None = None) -> str:
-    """Return a number of things in words: "1 file", "2 retries"."""
+    """Return a number of things in words: "1 file", "2 retries"; `plural` is `word` with an "s" if it is None."""
     return f"{count} {word if count == 1 else plural or f'{word}s'}"

@@ -54,7 +54,8 @@ def run_transfers(
 ) -> NoReturn:
     """Call `run` with an open Storage and the arguments that `parse` returns, and exit.
 
-    `names` are the sources and the target. A ValueError of `parse` or `run` becomes BadInput.
+    The exit code is 0, or 1 if an item failed, or 128 + n after signal n. `names` are the sources and the target. A
+    ValueError of `parse` or `run` becomes BadInput; other expected errors become Problem.
     """
     try:
         arguments = parse()
@@ -102,9 +103,10 @@ async def _run(
 
 @contextmanager
 def _cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
-    """Cancel this task when SIGTERM or SIGHUP arrives, and append the signal to `cancelled`; a second one kills.
+    """Cancel this task when SIGTERM or SIGHUP arrives, and append the signal to `cancelled`; the same again kills.
 
-    Signals reach only the main thread. Those that are ignored, as by nohup, stay ignored.
+    A signal that is ignored, as by nohup, or has a handler keeps that. Outside the main thread and on Windows, the
+    block runs without this.
     """
     loop, task = asyncio.get_running_loop(), asyncio.current_task()
     terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
@@ -130,7 +132,10 @@ def _cancelled_by_signals(cancelled: list[signal.Signals]) -> Generator[None]:
 
 
 def _leave_lost_terminals(terminals: Sequence[int]) -> None:
-    """Redirect output to nowhere if its terminal was closed: writing to it would fail and hide the exit code."""
+    """Redirect each of these descriptors to nowhere if its terminal was closed.
+
+    Writing to it would fail and hide the exit code.
+    """
     for descriptor in terminals:
         if not os.isatty(descriptor):
             nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -139,7 +144,7 @@ def _leave_lost_terminals(terminals: Sequence[int]) -> None:
 
 
 def _leave(code: int) -> NoReturn:
-    """Exit at once: a normal exit of Python would wait for a thread that still waits for stdin or stdout."""
+    """Exit at once with `code`: a normal exit of Python would wait for a thread that waits for stdin or stdout."""
     with suppress(OSError, ValueError):
         sys.stderr.flush()
     os._exit(code)
@@ -149,7 +154,9 @@ def _leave(code: int) -> NoReturn:
 def _live_lines(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[None]:
     """Show live lines within the block if stderr is a terminal; otherwise have the reporter report a standstill.
 
-    `streams` says that the command reads data from stdin or writes data to stdout: a terminal does not show both.
+    `streams` says that the command reads data from stdin or writes data to stdout. Then there are no live lines if
+    stdin or stdout is a terminal, too: it does not show both. `quiet` turns off both live lines and reports of a
+    standstill.
     """
     if quiet:
         yield
@@ -221,7 +228,11 @@ def _endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContext
 
 @contextmanager
 def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Generator[str]:
-    """Run an embedded cloud with the buckets in `names`, yield its URL, and print at the end what it contained."""
+    """Run an embedded cloud with the buckets of the gs:// addresses in `names`; yield its URL.
+
+    At the end, unless `quiet`, print to stderr what it contained. `faults` is the seed of random faults, None for none.
+    BadInput if `names` has no such address.
+    """
     from forbear.testing import cloud  # needs h11
 
     buckets = sorted({_bucket(name) for name in names if is_cloud(name)})
@@ -251,7 +262,7 @@ def _bucket(name: str) -> str:
 
 
 def _describe(bucket: str, sizes: dict[str, int]) -> None:
-    """Print what a bucket contains: the number of objects, their size and the first names."""
+    """Print to stderr what a bucket contained: the number of objects, their size, and the first ten names and sizes."""
     if not sizes:
         tell(f"{bucket} contained nothing: an embedded cloud is empty when it starts")
         return

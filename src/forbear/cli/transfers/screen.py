@@ -18,7 +18,7 @@ _STALE = 60.0
 
 
 class Screen:
-    """Draws the current statistics."""
+    """Draws the statistics as live lines: up to four large running items, the total, and a recent retry."""
 
     def __init__(self, statistics: Statistics) -> None:
         self._statistics = statistics
@@ -32,7 +32,10 @@ class Screen:
             yield _retry(retry, now, options.max_width)
 
     def _total(self, width: int) -> Text:
-        """Return the bar and the figures; if the line is too short, the least important figures are left out."""
+        """Return the line with the bar and the figures, within `width` cells.
+
+        If it is too short, the least important figures and then the bar are left out.
+        """
         share, texts = self._statistics.share, self._texts()
         while len(texts) > 1 and sum(cell_len(text) + 2 for text, _ in texts) > width:
             texts.pop()
@@ -46,7 +49,7 @@ class Screen:
         return _fitting(line, width)
 
     def _texts(self) -> list[tuple[str, str]]:
-        """Return the figures with their styles, the most important ones first."""
+        """Return the figures of the total as texts with their styles, the most important ones first."""
         figures, size, share, speed = (
             self._statistics,
             self._statistics.size,
@@ -80,7 +83,10 @@ def _running_line(running: RunningItem, width: int) -> Text:
 
 
 def _retry(retry: LastRetry, now: float, width: int) -> Text:
-    """Return the line about a retry: always with the wait, then with as much of the reason and the name as fits."""
+    """Return the line about a retry: always with the wait, then with as much of the reason and the item's name as fits.
+
+    `now` is the time of the statistics' clock, `width` the number of cells.
+    """
     left = retry.due - now
     when = f", again in {left:.1f} s" if left > 0 else ", tried again"
     room = width - len(when)
@@ -91,7 +97,10 @@ def _retry(retry: LastRetry, now: float, width: int) -> Text:
 
 
 def _name(item: Item, room: int) -> str:
-    """Return the name, or its end if it is too long: the end of a path says more than its beginning."""
+    """Return the item's source within `room` cells (at least 8), cut at its beginning if it is too long.
+
+    The end of a path says more than its beginning.
+    """
     name, room = printable(str(item.source)), max(room, _SHORTEST_NAME)
     if cell_len(name) <= room:
         return name

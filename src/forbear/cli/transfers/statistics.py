@@ -13,7 +13,7 @@ _WINDOW = 10.0
 """Seconds over which the speed is averaged: fewer would make it jump, more would hide that it has changed."""
 
 _LARGEST_STEP = 4 * 1024 * 1024
-"""The bytes that may arrive at once over a network. A larger step existed before, and does not count for the speed."""
+"""The most bytes that one event may count for the speed: a larger step is of bytes that an earlier run transferred."""
 
 _STATUS = re.compile(r": (\d{3} [A-Z].*)", re.DOTALL)
 """The status in the text of a failure; the text before it names the item, which is shown separately."""
@@ -21,7 +21,7 @@ _STATUS = re.compile(r": (\d{3} [A-Z].*)", re.DOTALL)
 
 @dataclass(slots=True)
 class RunningItem:
-    """An item that is being transferred."""
+    """An item that is being transferred: its size in bytes (None: not known) and the bytes `moved` so far."""
 
     item: Item
     size: int | None
@@ -30,7 +30,10 @@ class RunningItem:
 
 @dataclass(frozen=True, slots=True)
 class LastRetry:
-    """A retry of an item, or of a listing (None); the next attempt starts at `due` on the clock of the statistics."""
+    """The latest retry of an item, or of a listing (`item` is None); `reason` is the failure before it.
+
+    The next attempt starts at `due` on the clock of the statistics.
+    """
 
     item: Item | None
     reason: str
@@ -38,7 +41,11 @@ class LastRetry:
 
 
 class Statistics:
-    """The statistics so far. One thread calls it with the events; another may read it at any time."""
+    """The statistics so far. One thread calls it with the events; another may read it at any time.
+
+    `items` counts the planned items, finally if `is_planned`. `moved_at` is the time on `clock` when bytes moved or an
+    item finished last.
+    """
 
     def __init__(self, clock: Callable[[], float]) -> None:
         self.clock = clock
@@ -118,27 +125,33 @@ class Statistics:
 
     @property
     def across(self) -> int:
-        """The bytes transferred so far, of finished and of running items."""
+        """The bytes of all items that are done, and the bytes transferred so far of the running ones."""
         return max(self._finished + self._under_way, 0)
 
     @property
     def size(self) -> int | None:
-        """The bytes of all items that have not failed and are not skipped, as far as planned; None if unknown."""
+        """The bytes of all items planned so far, without the failed and skipped ones; None if unknown."""
         return None if self._planned is None else self._planned - self._dropped
 
     @property
     def share(self) -> float | None:
-        """The share of all bytes that is transferred, from 0 to 1; None while the total is unknown."""
+        """The share of all bytes that is transferred, from 0 to 1.
+
+        None while the plan is incomplete, and if the total is unknown or zero.
+        """
         size = self.size
         return min(self.across / size, 1.0) if size and self.is_planned else None
 
     def largest(self, count: int, at_least: int) -> list[RunningItem]:
-        """Return the largest running items, at most `count`, of at least so many bytes."""
+        """Return at most `count` running items of at least `at_least` bytes, the largest first.
+
+        Where a size is unknown, the bytes moved so far count.
+        """
         large = [item for item in list(self._running.values()) if (item.size or item.moved) >= at_least]
         return sorted(large, key=lambda item: -(item.size or item.moved))[:count]
 
     def speed(self) -> float:
-        """Return the bytes a second over the last seconds. Call it often: each call adds a sample."""
+        """Return the bytes a second over the last 10 s; each call adds a sample, so call it often."""
         now = self.clock()
         self._samples.append((now, self._moved))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
