@@ -7,7 +7,7 @@ import sys
 
 
 def main() -> None:
-    """Run the command line with `sys.argv`, and exit."""
+    """Run the command line with `sys.argv`, and exit; without click, exit with 2 and a hint how to install it."""
     try:
         from forbear.cli.app import app
 

@@ -33,7 +33,7 @@ EXTRAS = {
     "requests": "transfer",
     "rich": "cli",
 }
-"""The extra of forbear that installs an optional package."""
+"""The extra of forbear that installs an optional package, by the name of the package to import."""
 
 _EPILOG = f"{EXIT_CODES} `run` passes on those of its program."
 
@@ -49,14 +49,14 @@ class App(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import a command; raise BadInput if there is none of that name."""
+        """Import and return the command `cmd_name`; raise BadInput if there is none of that name."""
         if cmd_name not in COMMANDS:
             raise BadInput(f"no such command: {cmd_name}", f"the commands are {', '.join(COMMANDS)}")
         command: click.Command = importlib.import_module(f"forbear.cli.{cmd_name}").command
         return command
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the commands without importing them."""
+        """Write the list of commands and their summaries into the help, without importing the commands."""
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))
 
@@ -100,7 +100,7 @@ class App(click.Group):
 
 
 def usage_error(error: click.ClickException) -> BadInput:
-    """Convert a usage error of click into a BadInput, with a hint for the cure."""
+    """Convert an error of click into a BadInput, with a hint: similar names, else the command's help if it is known."""
     ctx = error.ctx if isinstance(error, click.UsageError) else None
     hint = f"see `{ctx.command_path} --help`" if ctx is not None else None
     message = error.format_message()

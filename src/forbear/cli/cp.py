@@ -66,7 +66,7 @@ def command(
 
 
 def _check_stream(sources: tuple[str, ...], target: str, recursive: bool, options: TransferOptions) -> None:
-    """Raise BadInput for options that exclude stdin or stdout."""
+    """Raise BadInput if "-" (stdin or stdout) is closed or does not go with another source or option."""
     if recursive:
         raise BadInput("`-` does not go with `-r`", "a stream is one file, not a folder")
     if len(sources) > 1 and _STREAM in sources:

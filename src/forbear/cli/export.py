@@ -19,7 +19,7 @@ class ExportCommand(click.Command):
     """A command whose help lists the targets."""
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the targets, then the exit codes."""
+        """Write the targets with their descriptions, then the exit codes."""
         with formatter.section("Targets"):
             formatter.write_dl(list(export.TARGETS.items()))
         super().format_epilog(ctx, formatter)

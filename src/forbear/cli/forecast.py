@@ -38,7 +38,7 @@ class End:
 
 @dataclass(frozen=True)
 class Forecast:
-    """The retries, and the ends of the runs with the longest, with medium and with the shortest waits."""
+    """The retries, and the ends of three runs: with the longest waits (`earliest`), medium, and the shortest."""
 
     retries: tuple[ForecastRetry, ...]
     earliest: End
@@ -47,7 +47,11 @@ class Forecast:
 
 
 def forecast(limits: Limits, backoff: "Backoff") -> Forecast:
-    """Return the forecast of a run whose attempts all fail at once."""
+    """Return the forecast of a run whose attempts all fail at once with transient errors.
+
+    Its retries go up to the latest end; where a run has none within `MOST` retries, up to the medium or the earliest
+    one.
+    """
     earliest, medium, latest = (_end(limits, backoff, u) for u in (1.0, 0.5, 0.0))
     ends = (end.retries for end in (latest, medium, earliest))
     shown = next((count for count in ends if count is not None), MOST)
@@ -65,7 +69,7 @@ def forecast(limits: Limits, backoff: "Backoff") -> Forecast:
 
 
 def _end(limits: Limits, backoff: "Backoff", u: float) -> End:
-    """Return the end of the run in which every random draw is `u`."""
+    """Return the end of the run in which every random draw is `u` (0: the shortest waits, 1: the longest)."""
     elapsed = 0.0
     previous: float | None = None
     for retries in range(MOST + 1):
@@ -87,7 +91,7 @@ def _end(limits: Limits, backoff: "Backoff", u: float) -> End:
 
 
 def range_text(seconds: tuple[float, float]) -> str:
-    """Describe a range of waits: "1 to 2 s", "32 s"."""
+    """Describe a range of waits in seconds: "1 to 2 s", or "32 s" if both ends look the same."""
     low, high = (show(value) for value in seconds)
     return high if low == high else f"{low.removesuffix(' s')} to {high}"
 
@@ -109,7 +113,7 @@ def limits_text(limits: Limits) -> str:
 
 
 def end_text(forecast: Forecast) -> str:
-    """Describe where a run ends, and why."""
+    """Describe after how many retries a run ends, and why."""
     earliest, medium, latest = (end.retries for end in (forecast.earliest, forecast.medium, forecast.latest))
     reason = forecast.earliest.text
     if earliest is None:

@@ -62,14 +62,18 @@ def policy_options(function: F) -> F:
 
 
 def add_options(function: F, options: Sequence[Callable[[F], F]]) -> F:
-    """Add options to a command; its help shows them in this order."""
+    """Add options, which are decorators of click, to a command; its help shows them in this order."""
     for option in reversed(options):
         function = option(function)
     return function
 
 
 def apply_options(limits: Limits, backoff: "Backoff", options: PolicyOptions) -> "tuple[Limits, Backoff]":
-    """Return the limits and the backoff with the options applied; raise BadInput if they contradict each other."""
+    """Return the limits and the backoff, changed by the options that were used.
+
+    `--constant` replaces the backoff; other options of the backoff change it, or the default Exponential if it is of
+    another type. Raises BadInput if options are invalid or contradict each other.
+    """
     attempts = _limit(options["attempts"], limits.attempts)
     timeout = _limit(options["timeout"], limits.timeout)
     if attempts is None and timeout is None:
@@ -122,5 +126,5 @@ def profile_names() -> list[str]:
 
 
 def _offered(service: str, kind: str) -> Policy | None:
-    """Return a service's policy of this kind, None if it has none."""
+    """Return a service's policy of the kind "policy" or "documented", None if it has none or the kind is another."""
     return registry.policy(service, kind) if kind in KINDS else None

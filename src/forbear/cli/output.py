@@ -55,7 +55,7 @@ def name_options(text: str) -> str:
 
 
 def report(message: str, hint: str | None = None) -> None:
-    """Print an error and its cure to stderr."""
+    """Print an error to stderr, and its hint, if there is one, on a second line."""
     _labelled("error", "red", message)
     if hint is not None:
         advise(hint)
@@ -89,7 +89,7 @@ def console() -> "Console":
 
 
 def columns(*headers: str) -> "Table":
-    """Return an empty table without lines, with three spaces between the columns."""
+    """Return an empty table with these headers, without lines, and with three spaces between the columns."""
     from rich.table import Table
 
     table = Table(box=None, pad_edge=False, padding=(0, 3, 0, 0), header_style="bold")
@@ -99,7 +99,7 @@ def columns(*headers: str) -> "Table":
 
 
 def show_table(table: "Table") -> None:
-    """Print a table without trailing spaces, and an empty line."""
+    """Print a table without trailing spaces to stdout, and an empty line after it."""
     out = console()
     with out.capture() as captured:
         out.print(table, soft_wrap=False)
@@ -113,5 +113,5 @@ def _labelled(label: str, color: str, text: str) -> None:
 
 
 def _color() -> bool | None:
-    """Return False if the user wants no colours (no-color.org), else None: colours if stderr is a terminal."""
+    """Return False if the user wants no colours (no-color.org), else None: click colours terminals only."""
     return False if os.environ.get("NO_COLOR") else None

@@ -88,7 +88,10 @@ _BAND, _LINE = "#9ecae1", "#3182bd"
 
 
 def _draw(predicted: Forecast, title: str, timeout: float | None, file: Path) -> None:
-    """Plot the ranges of each wait and of all waits so far; the suffix of `file` decides the format."""
+    """Plot the ranges of each wait and of all waits so far to `file`, in the format of its suffix.
+
+    Raises BadInput for an unknown suffix, and if the file cannot be written.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 

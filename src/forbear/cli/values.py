@@ -1,4 +1,4 @@
-"""Parse the values of options: durations, counts and exit codes."""
+"""Parse the values of options: durations, counts and exit codes. Other texts raise click.BadParameter."""
 
 import re
 from enum import Enum
@@ -24,13 +24,16 @@ NO_LIMIT: Final = NoLimit.NO_LIMIT
 
 
 def duration(text: str) -> float:
-    """Parse a duration of more than zero, plain (`90`, `0.5`) or with units (`1m30s`, `500ms`); return seconds."""
+    """Parse a duration of more than zero, plain (`90`, `0.5`) or with units (`1m30s`, `500ms`); return seconds.
+
+    Raises click.BadParameter for any other text.
+    """
     seconds = _seconds(text)
     return seconds or _refuse("a duration must be more than zero, such as 90, 1m30s or 500ms", text)
 
 
 def duration_from_zero(text: str) -> float:
-    """Parse a duration of zero or more; return seconds."""
+    """Parse a duration of zero or more, such as `90` or `1m30s`; return seconds, or raise click.BadParameter."""
     seconds = _seconds(text)
     if seconds is None:
         _refuse("a duration must be zero or more, such as 90, 1m30s or 500ms", text)
@@ -38,7 +41,10 @@ def duration_from_zero(text: str) -> float:
 
 
 def duration_or_none(text: str) -> float | NoLimit:
-    """Parse a duration of more than zero, or `none` for no limit; return seconds."""
+    """Parse a duration of more than zero and return seconds, or NO_LIMIT for the text `none`.
+
+    Raises click.BadParameter for any other text.
+    """
     if text.strip().lower() == NO_LIMIT.value:
         return NO_LIMIT
     seconds = _seconds(text)
@@ -46,7 +52,10 @@ def duration_or_none(text: str) -> float | NoLimit:
 
 
 def count_or_none(text: str) -> int | NoLimit:
-    """Parse a whole number from 1, or `none` for no limit."""
+    """Parse a whole number from 1, of at most 12 digits, and return it, or NO_LIMIT for the text `none`.
+
+    Raises click.BadParameter for any other text.
+    """
     text = text.strip().lower()
     if text == NO_LIMIT.value:
         return NO_LIMIT
@@ -56,7 +65,10 @@ def count_or_none(text: str) -> int | NoLimit:
 
 
 def exit_codes(text: str) -> frozenset[int]:
-    """Parse exit codes from 1 to 255, such as `1,75,100-110`."""
+    """Parse exit codes from 1 to 255 and ranges of them, such as `1,75,100-110`; return all of them.
+
+    Raises click.BadParameter for any other text.
+    """
     codes: set[int] = set()
     for part in text.split(","):
         match = _CODES.fullmatch(part)
@@ -68,7 +80,10 @@ def exit_codes(text: str) -> frozenset[int]:
 
 
 def _seconds(text: str) -> float | None:
-    """Parse a duration; return None for a sign, an exponent, a name such as "inf", or a number beyond all floats."""
+    """Parse a duration, plain or with units, and return seconds.
+
+    None for any other text, such as a sign, an exponent or "inf", and for a number beyond all floats.
+    """
     text = text.strip().lower()
     if _PLAIN.fullmatch(text):
         seconds = float(text)

@@ -13,14 +13,20 @@ from forbear.cli.run.stdin import DirectStdin, RecordedStdin
 CANNOT_RUN = 126
 NOT_FOUND = 127
 TIMED_OUT = 124
-"""The exit code of a program that exceeded its time limit, as in timeout(1); the two above follow shells."""
+"""The exit code of a program that exceeded its time limit, as in timeout(1).
+
+`CANNOT_RUN` and `NOT_FOUND` are those that shells use for a program that cannot be executed or found.
+"""
 
 _POLL = 0.02  # seconds between looks at processes that are not our own children
 _PR_SET_CHILD_SUBREAPER = 36  # linux/prctl.h
 
 
 class ChildResult(NamedTuple):
-    """The end of an attempt: its exit code (128 + n for signal n), and whether a time limit or a signal caused it."""
+    """The end of an attempt: its exit code (128 + n for signal n, `TIMED_OUT` after its time limit).
+
+    `timed_out` says whether the limit was reached, `interrupted` whether a signal that ends programs was passed on.
+    """
 
     code: int
     timed_out: bool
@@ -31,7 +37,8 @@ class Child:
     """A running program and all processes it starts, in a process group of its own.
 
     After `limit` seconds (None: no limit) the group gets SIGTERM, and SIGKILL `grace` seconds later if any process is
-    left. Raises OSError if the program cannot be started.
+    left. `number` is the attempt's number, for FORBEAR_ATTEMPT. The constructor starts the program, and raises OSError
+    if that fails.
     """
 
     def __init__(
@@ -71,7 +78,11 @@ class Child:
         stdin.started()
 
     def wait(self) -> ChildResult:
-        """Wait until the program has ended; after a timeout, until its whole group has ended."""
+        """Wait until the program has ended, and return the result; meanwhile feed its stdin and pass signals on.
+
+        After a timeout, wait until its whole group has ended or got SIGKILL. If reading stdin fails, the group gets
+        SIGKILL, and the OSError propagates.
+        """
         try:
             while self._is_running():
                 woken = self._signals.wait(self._wait_time(), self._stdin.reading, self._stdin.writing)
@@ -138,7 +149,7 @@ class Child:
         self._send(signal.SIGCONT)
 
     def _send(self, signum: int) -> bool:
-        """Signal the whole group; return False if no process is left in it."""
+        """Signal the whole group; return False if it has no process left that we may signal."""
         try:
             os.killpg(self._group, signum)
         except ProcessLookupError:
@@ -149,7 +160,7 @@ class Child:
 
 
 def _adopt_orphans() -> None:
-    """Become the parent of processes that lose theirs, on systems that support it.
+    """Become the parent of processes that lose theirs; on Linux only.
 
     Otherwise a slow init process keeps them as zombies, and a group of zombies looks alive.
     """
@@ -171,14 +182,14 @@ class Terminal:
         self._borrower: int | None = None
 
     def close(self) -> None:
-        """Take the terminal back and close it."""
+        """Take the terminal back if it is lent, and close it if it is open."""
         self.take_back()
         if self._file is not None:
             os.close(self._file)
             self._file = None
 
     def lend(self, group: int) -> bool:
-        """Make `group` the foreground group; return False if there is no terminal or it is not ours to lend."""
+        """Make `group` the foreground group; return False if there is no terminal or another group than ours has it."""
         if self._file is None:
             try:
                 self._file = os.open("/dev/tty", os.O_RDWR)
@@ -197,7 +208,10 @@ class Terminal:
             self._hand_to(self._file, os.getpgrp())
 
     def suspend(self) -> None:
-        """Stop this process, as Ctrl-Z asks, until the shell continues it."""
+        """Stop this process, as Ctrl-Z asks, until the shell continues it.
+
+        If the terminal is lent, take it back, stop our whole process group, and lend it again afterwards.
+        """
         group = self._borrower
         if group is None:
             os.kill(os.getpid(), signal.SIGSTOP)

@@ -22,7 +22,10 @@ _USAGE = 2
 # The user ended the program, or its reader is gone.
 _NOT_RETRIED_SIGNALS = frozenset(128 + signum for signum in (*PASSED_ON, signal.SIGPIPE))
 TRANSIENT = frozenset(range(1, 256)) - {_USAGE, CANNOT_RUN, NOT_FOUND} - _NOT_RETRIED_SIGNALS
-"""The exit codes to retry by default."""
+"""The exit codes to retry by default: 1 to 255 without those for usage (2), no execution (126, 127) and some signals.
+
+The signals are SIGPIPE and those that end a program by the wish of its user.
+"""
 
 
 class CommandFailed(Exception):
@@ -50,7 +53,12 @@ def repeat(
     grace: float,
     quiet: bool,
 ) -> int:
-    """Run `command` until it succeeds, fails for good, or the limits are reached; return the exit code to pass on."""
+    """Run `command` until it succeeds, fails for good, or the limits are reached; return the exit code to pass on.
+
+    It is the code of the last attempt, or 128 + n if signal n ended a wait. A failure with a code in `transient` is
+    retried. With `attempt_timeout`, an attempt ends after these seconds or at the timeout of `limits`: by SIGTERM, and
+    SIGKILL `grace` seconds later. `quiet` prints nothing about retries.
+    """
     policy = Policy(
         lambda error: isinstance(error, CommandFailed) and error.code in transient,
         limits,
@@ -101,7 +109,10 @@ def _attempt(
 
 
 def _wait(signals: Signals, delay: float, run: Run) -> int | None:
-    """Wait for `delay` seconds; return the signal that ended the wait early, None if none did."""
+    """Wait for `delay` seconds; return the signal that ended the wait early, None if none did.
+
+    Ctrl-Z suspends this process, and its time counts for the wait.
+    """
     until = run.runtime.monotonic() + delay
     while (left := until - run.runtime.monotonic()) > 0:
         for signum in signals.wait(left).signals:
@@ -113,7 +124,10 @@ def _wait(signals: Signals, delay: float, run: Run) -> int | None:
 
 
 class _Printer:
-    """Prints the events of a run (retries, giving up) to stderr."""
+    """Prints the events of a run to stderr: retries, giving up, and a success after a retry.
+
+    `attempts` is the maximum number of attempts, None for no limit.
+    """
 
     def __init__(self, attempts: int | None) -> None:
         self._of = "" if attempts is None else f" of {attempts}"

@@ -1,4 +1,4 @@
-"""Waiting for signals, files and the clock together. No code of forbear runs in a signal handler."""
+"""Waiting for signals, files and the clock together. The signal handler itself does nothing."""
 
 import os
 import select
@@ -18,7 +18,10 @@ _LONGEST_WAIT = 86_400.0
 
 
 class Woken(NamedTuple):
-    """The signals and files that ended a wait; all empty if the time was up."""
+    """The signals, and the file descriptors that became ready to read or write, that ended a wait.
+
+    All are empty if the time was up.
+    """
 
     signals: list[signal.Signals]
     readable: list[int]
@@ -26,9 +29,9 @@ class Woken(NamedTuple):
 
 
 class Signals:
-    """A context manager that collects signals. At its exit it restores the previous handlers.
+    """A context manager that collects signals: `PASSED_ON`, SIGCHLD and SIGTSTP. At its exit it restores the handlers.
 
-    Only for the main thread. Signals that were ignored, as by nohup, stay ignored.
+    Only for the main thread. Signals that were ignored, as by nohup, stay ignored, except for SIGCHLD.
     """
 
     def __enter__(self) -> Self:
@@ -53,9 +56,9 @@ class Signals:
         os.close(self._writer)
 
     def wait(self, seconds: float | None, reading: Collection[int] = (), writing: Collection[int] = ()) -> Woken:
-        """Wait for a signal, a file that is ready, or the end of `seconds` (None: no limit).
+        """Wait for a signal, a ready file descriptor, or the end of `seconds` (None: no limit); return what came.
 
-        One call waits for a day at most, and may then return with nothing.
+        With `seconds`, one call waits for a day at most, and may then return with nothing.
         """
         poll = select.poll()  # select() refuses descriptors from 1024 on
         for file in (self._reader, *reading):

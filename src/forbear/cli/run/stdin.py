@@ -1,4 +1,4 @@
-"""The stdin of the attempts: each of them reads the same input from its start."""
+"""The stdin of the attempts: each of them reads the same input from its start, unless it is a terminal or a device."""
 
 import os
 import stat
@@ -9,7 +9,10 @@ _IN_MEMORY = 1024 * 1024  # bytes; a longer record goes to a temporary file
 
 
 class DirectStdin:
-    """Stdin passed through: a terminal, a device, or a file that is rewound to its first position."""
+    """Stdin passed through: a terminal or a device, or a file that is set back to `offset` before each attempt.
+
+    With the offset None, it is never set back.
+    """
 
     reading: Collection[int] = ()
     writing: Collection[int] = ()
@@ -19,7 +22,7 @@ class DirectStdin:
         self._offset = offset
 
     def start(self) -> int:
-        """Return the file descriptor that the next attempt reads."""
+        """Set the file back to its offset, if it has one, and return the descriptor that the next attempt reads."""
         if self._offset is not None:
             os.lseek(self._source, self._offset, os.SEEK_SET)
         return self._source
@@ -38,7 +41,7 @@ class DirectStdin:
 
 
 class RecordedStdin:
-    """A stream that is recorded while the first attempt reads it, so that later attempts read it from the start.
+    """A stream that is recorded while an attempt reads it, so that later attempts read it from its start.
 
     No attempt waits for the stream's end. No more is read than the attempts read, apart from what a pipe holds.
     """
@@ -55,7 +58,7 @@ class RecordedStdin:
         self._writer: int | None = None
 
     def start(self) -> int:
-        """Return the file descriptor that the next attempt reads."""
+        """Make a pipe for the next attempt, and return the descriptor from which it reads; `pump` then fills it."""
         self._reader, self._writer = os.pipe()
         os.set_blocking(self._writer, False)
         self._sent = 0
@@ -63,25 +66,26 @@ class RecordedStdin:
         return self._reader
 
     def started(self) -> None:
-        """Close our copy of the file after the program has inherited it."""
+        """Close our copy of the pipe's reading end, after the program has inherited it."""
         if self._reader is not None:
             os.close(self._reader)
             self._reader = None
 
     @property
     def reading(self) -> Collection[int]:
-        """The stream, if the attempt has read all that is recorded."""
+        """The stream, if all that is recorded was written to the pipe; empty otherwise, and once the pipe is closed."""
         return () if self._writer is None or self._sent < self._length else (self._source,)
 
     @property
     def writing(self) -> Collection[int]:
-        """The pipe to the attempt, if it has not read all that is recorded."""
+        """The pipe to the attempt, if a part of the record was not written to it yet; empty otherwise."""
         return () if self._writer is None or self._sent == self._length else (self._writer,)
 
     def pump(self) -> None:
-        """Move data between the stream, the record and the pipe.
+        """Move data from the record to the pipe; if the pipe has all of the record, first read more from the stream.
 
-        Call it once a file of `reading` or `writing` is ready. Raises OSError if the stream is broken.
+        Call it once a file of `reading` or `writing` is ready. If the program has closed its stdin, the pipe is closed.
+        Raises OSError if the stream is broken.
         """
         if self._writer is None:
             return
@@ -98,7 +102,7 @@ class RecordedStdin:
             self._close_at_end()
 
     def stop(self) -> None:
-        """Close the pipe at the end of the attempt."""
+        """Close both ends of the pipe, as far as they are open, at the end of the attempt."""
         self.started()
         if self._writer is not None:
             os.close(self._writer)
@@ -122,7 +126,11 @@ class RecordedStdin:
 
 
 def open_stdin(source: int = 0, *, attempts: int | None) -> DirectStdin | RecordedStdin:
-    """Prepare `source` to be read by this many attempts (None: no limit). A closed stdin reads as empty."""
+    """Return the stdin for this many attempts (None: no limit), which read from the descriptor `source`.
+
+    It is recorded only if it can be read once, as a pipe, and more than one attempt is allowed. A closed stdin reads as
+    empty.
+    """
     try:
         mode = os.fstat(source).st_mode
     except OSError:
