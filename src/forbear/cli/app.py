@@ -68,7 +68,7 @@ class App(click.Group):
         standalone_mode: bool = True,
         **extra: Any,
     ) -> Any:
-        """Run a command and exit; without `standalone_mode`, return or raise as click does."""
+        """Run a command, print its error if any, and exit; without `standalone_mode`, return or raise as click does."""
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         if sys.stdout is None:  # closed by the caller, which wants no data

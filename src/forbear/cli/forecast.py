@@ -49,8 +49,8 @@ class Forecast:
 def forecast(limits: Limits, backoff: "Backoff") -> Forecast:
     """Return the forecast of a run whose attempts all fail at once with transient errors.
 
-    Its retries go up to the latest end; where a run has none within `MOST` retries, up to the medium or the earliest
-    one.
+    Its retries go up to the end of the longest of the three runs that ends within `MOST` retries; if none does, to
+    `MOST`.
     """
     earliest, medium, latest = (_end(limits, backoff, u) for u in (1.0, 0.5, 0.0))
     ends = (end.retries for end in (latest, medium, earliest))
@@ -97,7 +97,10 @@ def range_text(seconds: tuple[float, float]) -> str:
 
 
 def backoff_text(backoff: "Backoff") -> str:
-    """Describe a backoff in one line."""
+    """Describe a backoff in one line: "steps of 1 s, times 2, at most 64 s; jitter: full", or "always 1 to 2 s".
+
+    A backoff of a type of the caller's own is described by its repr.
+    """
     if isinstance(backoff, Exponential):
         steps = f"steps of {show(backoff.initial)}, times {backoff.multiplier:g}, at most {show(backoff.maximum)}"
         return f"{steps}; jitter: {backoff.jitter}"
@@ -107,7 +110,7 @@ def backoff_text(backoff: "Backoff") -> str:
 
 
 def limits_text(limits: Limits) -> str:
-    """Describe the limits in one line."""
+    """Describe the limits in one line, such as "at most 5 attempts, timeout 60 s"."""
     attempts = "any number of attempts" if limits.attempts is None else f"at most {limits.attempts} attempts"
     return f"{attempts}, {'no timeout' if limits.timeout is None else f'timeout {show(limits.timeout)}'}"
 

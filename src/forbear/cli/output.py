@@ -77,7 +77,10 @@ def tell(message: str) -> None:
 
 
 def console() -> "Console":
-    """Return a console for formatted text on stdout."""
+    """Return a rich console for formatted text on stdout, without colours if NO_COLOR is set.
+
+    Without a terminal it is 200 columns wide, so that output for programs is not wrapped.
+    """
     from rich.console import Console  # imported late: it takes longer than the rest, and `run` never needs it
 
     return Console(

@@ -9,11 +9,12 @@ worst that is true of it:
 - failed: the client got an error, even if the operation had its effect;
 - completed: the client got a success, and the effect is there once, or the right bytes were read.
 
-In the IAM and Redis parts many writers change one thing, so changes are counted. The counts are: changes requested,
+In the IAM and Redis parts several writers change one thing, so changes are counted. The counts are: changes requested,
 changes that the server has in the end, and changes that are too many. Others are changes that are lost although their
 writers got a success, and changes that the writers know as failed or as unknown.
 
-In the upload part a process is killed and the same command runs again. Its results come from the server's request log.
+In the upload part a process is killed and the same command runs again. Its results come from the server's request log
+and its final state.
 """
 
 import json
@@ -55,7 +56,7 @@ def command(ctx: click.Context, seed: int, each: int, as_json: bool) -> None:
     One workload runs three times: without retries (`none`), with a loop that repeats on every error (`naive`), and with
     httpx and forbear's RetryTransport (`forbear`). It runs over real sockets against an embedded Cloud Storage, in
     compressed time. Each run meets the same random faults: 503, 429 with Retry-After, connections reset before and
-    after the server acted, responses cut off, half chunks.
+    after the server acted, responses and chunks cut off.
 
     Then the server's journal and state are compared with what the client learned. Each operation counts once, by the
     worst that is true of it. Corrupted: wrong bytes stored, or read without an error. Duplicated: more than one effect.

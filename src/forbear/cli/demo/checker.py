@@ -16,7 +16,7 @@ from forbear.testing.cloud.storage.store import Store
 
 
 class Finding(enum.Enum):
-    """The checker's result for one operation, from what the server shows."""
+    """The checker's result for one operation: completed, failed, lost, duplicated or corrupted (see `check`)."""
 
     COMPLETED = "completed"
     FAILED = "failed"
@@ -71,11 +71,11 @@ class Score:
 
 
 def check(operation: DemoOperation, claim: Claim, effects: Sequence[ObservedEffect], *, applied: bool) -> Finding:
-    """Return the worst finding about one operation: corrupted, duplicated, failed, lost, or completed if none applies.
+    """Return the worst finding about one operation; `claim` is what its client learned, `effects` is of all operations.
 
-    `effects` are the effects of all operations, in their order. `applied` says whether the server's final state shows
-    the write. A write with a success is lost if it has no effect, is not `applied`, or was overwritten by a late repeat
-    of an older write.
+    Corrupted: it wrote or read other bytes than expected. Duplicated: it had more than one effect. Failed: the client
+    got no success. Lost: a write with a success has no effect, is not `applied` (in the server's final state), or was
+    overwritten by a late repeat of an older write. Completed: none of these.
     """
     own = [index for index, effect in enumerate(effects) if effect.by == operation.name]
     expected, is_read = operation.expected, operation.is_applied is None

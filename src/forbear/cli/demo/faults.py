@@ -1,7 +1,6 @@
-"""Random faults, which depend on the seed and on names only: they are the same for every contender.
+"""Random faults of requests, and losses of messages, which are the same for every contender with the same seed.
 
-Those of `random_faults` meet the first attempts of a request, at most `MOST` of them. `RandomLosses` chooses by a
-message's number instead.
+The faults of `random_faults` meet the first attempts of a request, at most `MOST` of them.
 """
 
 import random

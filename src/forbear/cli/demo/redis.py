@@ -31,9 +31,7 @@ from forbear.update import aupdate
 WRITERS = 4
 
 Fields = dict[Any, Any]
-"""The fields of a counter: its "count"; from `forbear` also a field for each writer, with the number of its last
-change.
-"""
+"""The fields of a counter: its "count", and with `forbear` one for each writer: the number of its last change."""
 
 _LOST = 0.05
 _COUNTERS = tuple(f"counter-{number}" for number in range(4))

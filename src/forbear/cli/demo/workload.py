@@ -103,7 +103,7 @@ def rivals(bucket: DemoBucket, name: str) -> tuple[DemoOperation, DemoOperation]
     """Return two operations of two clients that overwrite the object "NAME-shared", which exists, without a condition.
 
     The second client writes right after the first attempt of the first client, as a part of the first operation. The
-    second operation only raises RuntimeError if that write got no success.
+    second operation only raises RuntimeError if that write got no success. Neither is repeatable.
     """
     target, rival = f"{name}-shared", f"{name}-rival"
     bucket.put(target)

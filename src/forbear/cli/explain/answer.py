@@ -59,7 +59,7 @@ def why_retried(verdict: Verdict, judgement: Judgement) -> str:
 
 
 def wait_text(verdict: Verdict) -> str:
-    """Return ", after at least 30 s, as the server asks" for a verdict with a Retry-After, else an empty text."""
+    """Return a text such as ", after at least 30 s, as the server asks"; it is empty if the server asks for no wait."""
     seconds = verdict.retry_after
     return "" if seconds is None else f", after at least {seconds:g} s, as the server asks"
 

@@ -50,7 +50,7 @@ def parse_command(line: Sequence[str]) -> tuple[str, ...]:
 
 
 def answer(words: Sequence[str], profile: str) -> Answer:
-    """Return which failures of a command are retried, and why."""
+    """Return which failures of the command `words` are retried, and why, under the policy of Redis called `profile`."""
     policy = named_policy(f"{NAME}.{profile}")
     judgement = classify(words)
     name, count = _shown(words, judgement)

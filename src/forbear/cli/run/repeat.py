@@ -22,9 +22,9 @@ _USAGE = 2
 # The user ended the program, or its reader is gone.
 _NOT_RETRIED_SIGNALS = frozenset(128 + signum for signum in (*PASSED_ON, signal.SIGPIPE))
 TRANSIENT = frozenset(range(1, 256)) - {_USAGE, CANNOT_RUN, NOT_FOUND} - _NOT_RETRIED_SIGNALS
-"""The exit codes to retry by default: 1 to 255 without those for usage (2), no execution (126, 127) and some signals.
+"""The exit codes to retry by default: 1 to 255 but 2 (usage), 126 and 127 (cannot run), and those of some signals.
 
-The signals are SIGPIPE and those that end a program by the wish of its user.
+The signals are SIGHUP, SIGINT, SIGQUIT, SIGTERM and SIGPIPE, each as 128 plus its number.
 """
 
 

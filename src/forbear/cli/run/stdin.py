@@ -128,8 +128,8 @@ class RecordedStdin:
 def open_stdin(source: int = 0, *, attempts: int | None) -> DirectStdin | RecordedStdin:
     """Return the stdin for this many attempts (None: no limit), which read from the descriptor `source`.
 
-    It is recorded only if it can be read once, as a pipe, and more than one attempt is allowed. A closed stdin reads as
-    empty.
+    A pipe or another stream is recorded if more than one attempt is allowed. A terminal, a device and a file are passed
+    through. A closed stdin reads as empty.
     """
     try:
         mode = os.fstat(source).st_mode

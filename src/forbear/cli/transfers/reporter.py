@@ -24,7 +24,7 @@ _UNITS = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 _KINDS = 4
 _WORD = re.compile(r"[\w ]+")
 _LEAST_BYTES, _LEAST_SECONDS = 1024 * 1024, 0.1
-"""The smallest transfer for which a speed is printed."""
+"""The smallest transfer, in bytes and in seconds, for which a speed is printed."""
 _STANDSTILL = 30.0
 """Seconds without progress after which retries are reported, if there are no live lines."""
 _CANNOT_CONNECT = "cannot connect to"
@@ -59,9 +59,10 @@ class Reporter:
             warn(event.text)
 
     def _outcome(self, outcome: Outcome) -> None:
-        """Print a failure, an item that the plan leaves out, or what a dry run would do; with `as_json`, every outcome.
+        """Print a failure, an item that the plan leaves out (unless `quiet`), or what a dry run would do.
 
-        No failure is printed if the target is stdout and its reader has closed the pipe.
+        With `as_json`, every outcome is printed as JSON, and a dry run needs no further line. No failure is printed if
+        the target is stdout and its reader has closed the pipe.
         """
         item = outcome.item
         if self._as_json:

@@ -32,7 +32,7 @@ _A = TypeVar("_A", CpArguments, RsyncArguments)
 _FRAMES = 8
 """Updates of the live lines a second."""
 _FILES_EACH = 4
-"""Open files for each transfer: a connection, the file or part, its folder, and a state or lock."""
+"""The number of open files for each transfer: a connection, the file or part, its folder, and a state or lock."""
 _FILES_BESIDES = 256
 _SHOWN = 10
 _LARGEST_BODY = 256 * 1024 * 1024
@@ -152,7 +152,7 @@ def _leave(code: int) -> NoReturn:
 
 @contextmanager
 def _live_lines(reporter: Reporter, *, quiet: bool, streams: bool) -> Generator[None]:
-    """Show live lines within the block if stderr is a terminal; otherwise have the reporter report a standstill.
+    """Show live lines within the block if stderr is a terminal for them; otherwise the reporter reports a standstill.
 
     `streams` says that the command reads data from stdin or writes data to stdout. Then there are no live lines if
     stdin or stdout is a terminal, too: it does not show both. `quiet` turns off both live lines and reports of a
@@ -230,8 +230,8 @@ def _endpoint(options: TransferOptions, names: Sequence[str]) -> AbstractContext
 def _embedded(names: Sequence[str], faults: int | None, *, quiet: bool) -> Generator[str]:
     """Run an embedded cloud with the buckets of the gs:// addresses in `names`; yield its URL.
 
-    At the end, unless `quiet`, print to stderr what it contained. `faults` is the seed of random faults, None for none.
-    BadInput if `names` has no such address.
+    At the end, unless `quiet`, print to stderr what it contained, and how many requests met a fault. `faults` is the
+    seed of random faults, None for none. BadInput if `names` has no such address.
     """
     from forbear.testing import cloud  # needs h11
 
@@ -262,7 +262,7 @@ def _bucket(name: str) -> str:
 
 
 def _describe(bucket: str, sizes: dict[str, int]) -> None:
-    """Print to stderr what a bucket contained: the number of objects, their size, and the first ten names and sizes."""
+    """Print to stderr what a bucket contained: the number and size of its objects, and the first ten with sizes."""
     if not sizes:
         tell(f"{bucket} contained nothing: an embedded cloud is empty when it starts")
         return

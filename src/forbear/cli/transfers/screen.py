@@ -83,7 +83,7 @@ def _running_line(running: RunningItem, width: int) -> Text:
 
 
 def _retry(retry: LastRetry, now: float, width: int) -> Text:
-    """Return the line about a retry: always with the wait, then with as much of the reason and the item's name as fits.
+    """Return the line about a retry: always when it starts, then as much of the reason and of the item's name as fits.
 
     `now` is the time of the statistics' clock, `width` the number of cells.
     """

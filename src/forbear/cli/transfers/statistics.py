@@ -16,7 +16,10 @@ _LARGEST_STEP = 4 * 1024 * 1024
 """The most bytes that one event may count for the speed: a larger step is of bytes that an earlier run transferred."""
 
 _STATUS = re.compile(r": (\d{3} [A-Z].*)", re.DOTALL)
-"""The status in the text of a failure; the text before it names the item, which is shown separately."""
+"""Matches the HTTP status, and all after it, in the text of a failure.
+
+The text before it names the item, which is shown separately.
+"""
 
 
 @dataclass(slots=True)
@@ -151,7 +154,10 @@ class Statistics:
         return sorted(large, key=lambda item: -(item.size or item.moved))[:count]
 
     def speed(self) -> float:
-        """Return the bytes a second over the last 10 s; each call adds a sample, so call it often."""
+        """Return the bytes a second over the last 10 s; each call adds a sample, so call it often.
+
+        Bytes that arrive in one step of more than `_LARGEST_STEP` do not count.
+        """
         now = self.clock()
         self._samples.append((now, self._moved))
         while len(self._samples) > 2 and self._samples[1][0] <= now - _WINDOW:
