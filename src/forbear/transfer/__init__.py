@@ -1,7 +1,8 @@
 """Transfers to and from Cloud Storage that survive faults, the death of their process and restarts of the machine.
 
 Needs `forbear[transfer]`. `cp`, `rsync` and `plan` block. `acp`, `arsync`, `aplan`, and `upload`, `download` and `copy`
-for one object each, are async and take an open `Storage`. `execute` runs the items of a plan on any executor.
+for one object each, are async and take an open `Storage`. `execute` runs the items of a plan on an executor of
+concurrent.futures.
 """
 
 from forbear.transfer.downloads.download import download

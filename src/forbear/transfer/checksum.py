@@ -16,7 +16,7 @@ _POLYNOMIAL = 0x82F63B78  # Castagnoli's, its bits reversed
 
 
 class Crc32c:
-    """The checksum of a sequence of bytes, and their number."""
+    """The CRC32C of a sequence of bytes, as the number `value`, and the number of those bytes, `size`."""
 
     __slots__ = ("size", "value")
 
@@ -25,30 +25,33 @@ class Crc32c:
         self.size = size
 
     def update(self, data: bytes) -> None:
-        """Append bytes."""
+        """Extend the checksum by `data`, the bytes that follow."""
         self.value = _extend(self.value, data)
         self.size += len(data)
 
     def join(self, after: Self) -> None:
-        """Append the bytes of another checksum, without reading them again."""
+        """Extend the checksum by the bytes of which `after` is the checksum, without reading them again."""
         self.value = _shifted(self.value, after.size) ^ after.value
         self.size += after.size
 
     @property
     def text(self) -> str:
-        """The checksum as the API writes it: base64 of the big-endian bytes."""
+        """The checksum as the API writes it: its 4 bytes, the most significant first, in base64."""
         return base64.b64encode(self.value.to_bytes(4, "big")).decode()
 
 
 def crc32c_of(data: bytes) -> str:
-    """Return the checksum of bytes, as the API writes it."""
+    """Return the CRC32C of `data` as the API writes it: its 4 bytes, the most significant first, in base64."""
     return base64.b64encode(_extend(0, data).to_bytes(4, "big")).decode()
 
 
 # A CRC is linear: appending n zero bytes multiplies the register by a 32 by 32 matrix over GF(2). The matrix for n
 # bytes is a product of the matrices for 1, 2, 4, 8 … bytes.
 def _shifted(value: int, size: int) -> int:
-    """Return the contribution of `value` to the checksum after `size` more zero bytes."""
+    """Return `value`, the CRC32C of some bytes, advanced past `size` zero bytes.
+
+    The result XOR the CRC32C of the next `size` bytes is the CRC32C of both parts together.
+    """
     power = 0
     while size:
         if power == len(_zeros):

@@ -1,4 +1,7 @@
-"""The errors of transfers, and texts for errors of the file system. Texts hold no secrets; a `hint` names the cure."""
+"""The errors of transfers, and texts for errors of the file system.
+
+The text of a TransferError holds no secrets; its `hint` names the cure, or is None.
+"""
 
 import errno
 import os
@@ -33,9 +36,9 @@ _HINTS = {
 
 
 class TransferError(Exception):
-    """A transfer failed. `hint` is the cure, or None; most subclasses have a default hint.
+    """The base of all errors of transfers. `hint` is the cure, or None; many subclasses have a default hint.
 
-    The text is redacted, because it may quote a server or the URL of an upload session.
+    The text is redacted, because it may quote a server or the URL of an upload session; `hint` is not.
     """
 
     hint: str | None = None
@@ -50,7 +53,11 @@ class TransferError(Exception):
 
 
 class HttpError(TransferError):
-    """A response that ended a transfer, with its `status`, `message` and `headers`; `what` names the request."""
+    """A response whose `status` ended a transfer; `what` names the request, `message` is the server's redacted text.
+
+    `headers` are those of the response, empty if not given. The statuses 401, 403, 404 and 412 have a hint, others
+    none.
+    """
 
     def __init__(self, what: str, status: int, message: str = "", headers: Mapping[str, str] | None = None) -> None:
         self.message = redact(message)
@@ -65,13 +72,13 @@ class HttpError(TransferError):
 
 
 class ChecksumMismatch(TransferError):
-    """The bytes that arrived differ from the bytes that were sent, by their CRC32C."""
+    """The bytes that arrived differ from the bytes that were sent, by their CRC32C or their number."""
 
     hint = "start again; if it happens again, suspect the network or the memory of this machine"
 
 
 class SourceChanged(TransferError):
-    """The source changed while it was read."""
+    """The source, a local file or an object, changed while it was read."""
 
     hint = "start again when no program writes to it"
 
@@ -83,17 +90,17 @@ class TargetExists(TransferError):
 
 
 class TargetChanged(TransferError):
-    """Another client wrote to the target during the transfer."""
+    """Another client wrote to the target: it is not the version that may be replaced, or not what was just made."""
 
     hint = "look at it, then start again"
 
 
 class Locked(TransferError):
-    """Another process is working on the same transfer."""
+    """Another process, or another task of this process, is working on the same transfer."""
 
 
 class UnsafeName(TransferError):
-    """An object's name would lead out of the target folder, or no file can have it."""
+    """A name must not be used: it leads out of the target folder, or no file or no object can have it."""
 
 
 class NoCredentials(TransferError):
@@ -101,19 +108,22 @@ class NoCredentials(TransferError):
 
 
 class Stalled(TransferError):
-    """No byte moved for too long."""
+    """The server neither took nor sent a byte for too long, or a response took too long in all."""
 
     hint = "check the network, or allow more time (`stall_timeout`)"
 
 
 class WrongResponse(TransferError):
-    """A response does not fit its request. The next attempt may get a correct one."""
+    """A response does not fit its request, for example because it describes no object."""
 
     hint = "check the server: a proxy or an emulator may be wrong"
 
 
 def describe(error: BaseException) -> str:
-    """Return the text of an error without secrets, preceded by its type unless it is a TransferError."""
+    """Return the redacted text of an error, with the name of its type before it unless it is a TransferError.
+
+    For an error without a text, of any type, return the name of the type alone.
+    """
     text = redact(text_of(error))
     if isinstance(error, TransferError) and text:
         return text
@@ -121,26 +131,30 @@ def describe(error: BaseException) -> str:
 
 
 def maybe_done(error: BaseException) -> bool:
-    """Return whether an earlier attempt in the error's report may have taken effect."""
+    """Return whether the report that an error carries says that an earlier attempt may have succeeded.
+
+    False if it carries no report.
+    """
     tried = report(error)
     return tried is not None and tried.maybe_done
 
 
 def hint_of(error: BaseException) -> str | None:
-    """Return the hint of a TransferError, None for other errors."""
+    """Return the hint of a TransferError, which may be None; None for other errors."""
     return error.hint if isinstance(error, TransferError) else None
 
 
 def unreadable(path: str, error: Exception) -> TransferError:
-    """Return the error for a file that cannot be opened or read."""
+    """Return the TransferError for the file `path` that cannot be opened or read; `error` is the reason."""
     return TransferError(f"cannot read {path!r}: {why_not(path, error)}", _READING.get(_number(error)))
 
 
 def unwritable(path: StrPath, error: Exception, *, verb: str = "write", named: bool = True) -> TransferError:
-    """Return the error for a file or folder that cannot be written.
+    """Return the TransferError for `error`, raised when a file or folder was to be written to or deleted.
 
-    `named` says that the operation adds or removes a name, which needs the right to write to the folder above. A path
-    that no file can have is shown with escapes, so that the faulty character is visible.
+    `verb`, such as "write" or "delete", names the operation in its text. `named` says that the operation adds or
+    removes a name, which needs the right to write to the folder above. If `error` is not an OSError, the path is shown
+    with escapes, so that a faulty character is visible.
     """
     shown = path if isinstance(error, OSError) else repr(path)
     why = why_not(path, error, named=named)
@@ -148,9 +162,10 @@ def unwritable(path: StrPath, error: Exception, *, verb: str = "write", named: b
 
 
 def why_not(path: StrPath, error: Exception, *, named: bool = False) -> str:
-    """Return the system's text for an error, and the folder above `path` that caused it, if there is one.
+    """Return the text of `error`, and after it the folder above `path` that caused it, if there is one.
 
-    `named` is as for `unwritable`.
+    The text is the system's for an OSError, and that of the error itself otherwise. `named` says that the operation
+    adds or removes a name, so a folder that may not be written to can be the cause.
     """
     text = getattr(error, "strerror", None) or str(error)
     blamed = None
@@ -172,7 +187,11 @@ def is_out_of_files(error: BaseException | None) -> bool:
 
 
 def _blamed(path: str, number: int, *, named: bool) -> str | None:
-    """Describe the first folder above a path that explains an error with this number; None if no folder does."""
+    """Describe the folder above `path` that explains an error with the errno `number`; None if no folder does.
+
+    The first folder from the top counts that is no folder, is missing (ENOENT), or may not be entered (EACCES, EPERM).
+    With `named`, that is else the lowest one if it may not be written to (EACCES, EPERM).
+    """
     denied = number in (errno.EACCES, errno.EPERM)
     last = os.curdir
     for folder in _above(path):
@@ -189,7 +208,7 @@ def _blamed(path: str, number: int, *, named: bool) -> str | None:
 
 
 def _above(path: str) -> list[str]:
-    """Return the folders above a path that its text names, the uppermost one first."""
+    """Return the folders above a path that its text names, the uppermost first; a relative path begins with "."."""
     folders: list[str] = []
     folder = os.path.dirname(path.rstrip(os.sep))
     while folder and folder not in folders:

@@ -1,7 +1,7 @@
-"""Transfers on executors: items of a plan run in threads, other processes or on other machines.
+"""Transfers on executors: items of a plan run in threads, in other processes or on other machines.
 
-Each process that runs items keeps one Storage open in a thread of its own. The thread ends after a second without work,
-and at the end of the process.
+Each process that runs items keeps one Storage per Settings open, in a thread of its own. The thread ends after a second
+without work, and at the end of the process.
 """
 
 import asyncio
@@ -39,11 +39,14 @@ def execute(
     state: StrPath | None = None,
     batch: int | None = None,
 ) -> Iterator[Outcome]:
-    """Run items, such as those of `plan`, on an executor, and yield their outcomes in the order of completion.
+    """Run items, such as those of `plan`, on an executor, and yield their outcomes as batches complete.
 
-    The items are sent in batches, since each call takes a while. A batch has at most 64 MiB and at most `batch` items,
-    by default a 64th of all items and never more than 50. The items of a batch run concurrently. A worker that dies
-    fails its items and no others. ValueError for standard input and output, which exist only in this process.
+    The items are sent in batches, since each call takes a while. A batch has at most `batch` items, by default a 64th
+    of all items, but 1 to 50. It has at most 64 MiB, unless it is a single item. The items of a batch run concurrently.
+
+    `settings` say how to connect; `state` is the folder for what the next process needs to continue. If a call fails,
+    for example because its worker died, all items of its batch have failed outcomes. ValueError, at once, for a `batch`
+    below 1, and for standard input and output, which exist only in this process.
     """
     if any(STREAM in (item.source, item.target) for item in items):
         raise ValueError("standard input and output (-) cannot be sent to an executor: use `cp`")
@@ -73,12 +76,19 @@ def _execute(
 
 
 def perform_one(item: Item, settings: Settings | None = None, *, state: StrPath | None = None) -> Outcome:
-    """Run one item in this process, for executors that `execute` cannot use. A failure is in the outcome."""
+    """Run one item in this process, and return its outcome; for executors that `execute` cannot use.
+
+    It blocks. If the item fails, or there are no credentials, the outcome says so.
+    """
     return perform_batch([item], settings or Settings(), state)[0]
 
 
 def perform_batch(items: Sequence[Item], settings: Settings, state: StrPath | None) -> list[Outcome]:
-    """Run items concurrently in this process. Failures are in the outcomes."""
+    """Run items concurrently in this process, and return their outcomes in the order of completion.
+
+    Failed items have failed outcomes. All items have them if a TransferError, such as missing credentials, stops the
+    whole batch.
+    """
     try:
         return _run_in_thread(settings, lambda storage: _run(storage, items, state))
     except TransferError as error:  # such as missing credentials
@@ -118,13 +128,16 @@ def _groups(items: Sequence[Item], most: int) -> Iterator[list[Item]]:
 
 
 def _failed(items: Sequence[Item], error: BaseException) -> Iterator[Outcome]:
-    """Yield the outcomes of items whose worker did not return."""
+    """Yield a failed outcome for each item of a batch that an executor did not take or whose call raised `error`."""
     for item in items:
         yield Outcome(item, Status.FAILED, error=describe(error), hint=_AGAIN)
 
 
 class _StorageThread:
-    """A thread with an event loop and an open Storage; `users` is the number of calls that are using it."""
+    """A thread with an event loop and an open Storage for `settings`; `users` is the number of calls that use it.
+
+    `opened` is the future of the loop and the Storage, or of the error of opening it.
+    """
 
     def __init__(self, settings: Settings) -> None:
         self.users = 0
@@ -135,13 +148,16 @@ class _StorageThread:
         self._timer: asyncio.TimerHandle | None = None
 
     def linger(self) -> None:
-        """Close in a while, unless the Storage is in use by then. Call it in the loop."""
+        """Close the Storage and end the thread after one second, unless a call is using the Storage then.
+
+        A later `linger` starts the second anew. Call it in the loop.
+        """
         if self._timer is not None:
             self._timer.cancel()
         self._timer = asyncio.get_running_loop().call_later(_LINGER, self._close_if_unused)
 
     def stop(self) -> None:
-        """Close now. Call it in the loop."""
+        """Let the thread close its Storage and end now. Call it in the loop."""
         self._over.set()
 
     def _close_if_unused(self) -> None:
@@ -171,7 +187,11 @@ _lock = threading.Lock()
 
 
 def _run_in_thread(settings: Settings, work: Callable[[Storage], Coroutine[Any, Any, _T]]) -> _T:
-    """Run a coroutine over the Storage for `settings` and return its result. Call it from any thread but its own."""
+    """Run the coroutine `work(storage)` over the open Storage for `settings`, wait for it, and return its result.
+
+    A thread for these settings is started if there is none. Call it from any thread but that one. An error of opening
+    the Storage is raised.
+    """
     with _lock:
         thread = _threads.get(settings)
         if thread is None:
@@ -207,7 +227,10 @@ def _close() -> None:
 
 
 def _forked() -> None:
-    """Start anew in a child process: it has none of the threads, and one of them may have held the lock."""
+    """Replace the lock and forget the threads, in the child after a fork.
+
+    A thread of the parent may have held the lock, and the child has none of the threads.
+    """
     global _lock  # noqa: PLW0603
     _lock = threading.Lock()
     _threads.clear()

@@ -36,7 +36,8 @@ _WAIT = "wait until it ends; the lock ends with the process"
 class OpenFolder(AbstractContextManager["OpenFolder", None]):
     """An open folder, as a context manager. Its methods take the names of files in it and raise OSError.
 
-    `inside` is an open folder: `path` is then the name of a folder in it, which must not be a symbolic link.
+    `path` is the path of the folder. If `inside`, another open folder, is given, `path` is the name of a folder in it,
+    which must not be a symbolic link. On Windows nothing is held open, and the methods use paths.
     """
 
     def __init__(self, path: str, *, inside: Self | None = None) -> None:
@@ -60,23 +61,30 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
             os.close(descriptor)
 
     def status(self) -> os.stat_result:
-        """Return the status of the folder itself."""
+        """Return the os.stat_result of the folder itself."""
         return os.stat(self.path or os.curdir) if self._descriptor is None else os.fstat(self._descriptor)
 
     def path_of(self, name: str) -> str:
-        """Return the path of a file in the folder, for messages."""
+        """Return the path of the file `name` in the folder: the folder's path joined with the name."""
         return os.path.join(self.path, name)
 
     def stat(self, name: str) -> os.stat_result:
-        """Return the status of a file. For a symbolic link, this is the status of the link itself."""
+        """Return the os.stat_result of the file `name`. For a symbolic link, it is that of the link itself."""
         return os.stat(self._at(name), dir_fd=self._descriptor, follow_symlinks=False)
 
     def open(self, name: str, flags: int) -> int:
-        """Open a file, which must not be a symbolic link, and return its descriptor. A new file is private."""
+        """Open the file `name` with the `flags` of os.open, and return its descriptor.
+
+        OSError for a symbolic link, except on Windows. A new file can be read and written only by its owner.
+        """
         return os.open(self._at(name), flags | _SAFELY, 0o600, dir_fd=self._descriptor)
 
     def open_own(self, name: str, flags: int) -> int:
-        """Open a regular file that belongs to this user; TransferError if another user may have created it."""
+        """Open a regular file that belongs to this user, with the `flags` of os.open, and return its descriptor.
+
+        TransferError for a symbolic link, for anything else that is not a regular file, and for another user's file.
+        The owner that new files get in this folder counts as this user. On Windows owners are not checked.
+        """
         try:
             descriptor = self.open(name, flags)
         except OSError as error:
@@ -95,20 +103,26 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
         return descriptor
 
     def unlink(self, name: str) -> None:
-        """Delete a file."""
+        """Delete the file `name`."""
         os.unlink(self._at(name), dir_fd=self._descriptor)
 
     def rename(self, name: str, target: str) -> None:
-        """Rename a file, and replace the file that has the name `target`."""
+        """Rename the file `name` to `target` in the same folder, and replace a file that has that name."""
         os.replace(self._at(name), self._at(target), src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor)
 
     def link(self, name: str, target: str) -> None:
-        """Give a file a second name; FileExistsError if the name is taken."""
+        """Give the file `name` a second name in the same folder, `target` (a hard link).
+
+        FileExistsError if that name is taken.
+        """
         at, to = self._at(name), self._at(target)
         os.link(at, to, src_dir_fd=self._descriptor, dst_dir_fd=self._descriptor, follow_symlinks=False)
 
     def _owner_of_new(self) -> int:
-        """Return the owner of a new file in this folder: network file systems may give every file to one user."""
+        """Return the user ID that owns new files in this folder, found by making one and deleting it.
+
+        Network file systems may give every file to one user.
+        """
         name = f".{os.urandom(6).hex()}.tmp"
         descriptor = self.open(name, os.O_RDWR | os.O_CREAT | os.O_EXCL)
         try:
@@ -127,9 +141,10 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
 
 
 def folder_below(root: str, path: str) -> OpenFolder:
-    """Open the folder `path`, which must lie below the folder `root`; UnsafeName if a symbolic link leads out of it.
+    """Return the folder `path`, open; UnsafeName if it is not `root` or below it, or a symbolic link leads out.
 
-    Links that stay below `root` are followed. Raises OSError. On Windows a link created later is not noticed.
+    Links that stay below `root` are followed. Raises OSError if a folder cannot be opened. On Windows a link created
+    later is not noticed.
     """
     if _BY_DESCRIPTOR:
         try:
@@ -142,7 +157,10 @@ def folder_below(root: str, path: str) -> OpenFolder:
 
 
 def real_below(root: str, path: str) -> tuple[str, str]:
-    """Return the real paths of two folders, without symbolic links; UnsafeName if `path` does not lie below `root`."""
+    """Return the real paths of `root` and `path`, with symbolic links resolved.
+
+    UnsafeName if the real `path` is neither the real `root` nor below it.
+    """
     real_root, real = os.path.realpath(root), os.path.realpath(path)
     if real != real_root and not real.startswith(os.path.join(real_root, "")):
         raise UnsafeName(f"{path} leads out of the target, to {real}", _REMOVE_LINK)
@@ -150,9 +168,10 @@ def real_below(root: str, path: str) -> tuple[str, str]:
 
 
 def _walk(root: str, path: str) -> OpenFolder:
-    """Open the folder `path` from `root`, through no symbolic link; OSError with ELOOP if it is not below.
+    """Return the folder `path`, open, reached from `root` without following a symbolic link below `root`.
 
-    The caller closes the folder.
+    OSError with ELOOP if `path` is not below `root`, and the system's OSError for a link on the way. The caller closes
+    the folder.
     """
     above = root if root.endswith(os.sep) else f"{root}{os.sep}"
     is_prefix = path.startswith(above) or path == root  # nearly always
@@ -168,12 +187,15 @@ def _walk(root: str, path: str) -> OpenFolder:
 
 
 def open_locked(folder: OpenFolder, name: str, flags: int, what: str, *, needed: bool = True) -> int:
-    """Open a file of this user and lock it; return its descriptor. The system releases the lock when the process dies.
+    """Open the file `name` of this user with `flags`, lock it without waiting, and return its descriptor.
 
-    A file that has a second name may be in use: by a download that died between its two names, or as a backup by hard
-    links. It is left alone: this name is removed from it and given to a new file. Raises OSError, TransferError for the
-    file of another user, and Locked if another process or task is working on `what`. Unless the lock is `needed`, a
-    file on a file system without locks is returned unlocked.
+    The system releases the lock when the process dies. A file that has a second name may be in use: by a download that
+    died between its two names, or as a backup by hard links. It is left alone: this name is removed from it and given
+    to a new file.
+
+    Raises OSError, TransferError for the file of another user, and Locked if another process or task has locked the
+    file; `what` names the transfer in its text. Unless the lock is `needed`, a file on a file system without locks is
+    returned unlocked.
     """
     for _ in range(_MOST_ROUNDS):
         descriptor = folder.open_own(name, flags)
@@ -213,7 +235,10 @@ def _is_at(status: os.stat_result, folder: OpenFolder, name: str) -> bool:
 
 
 def hash_file(descriptor: int, start: int, count: int, checksum: Crc32c) -> Iterator[None]:
-    """Update `checksum` with `count` bytes of an open file from `start` on, or up to its end, a piece at each step."""
+    """Update `checksum` with up to `count` bytes of an open file from position `start` on; it ends early with the file.
+
+    Each step of the iterator reads one piece of at most 256 KiB and yields None.
+    """
     while count and (data := read_at(descriptor, min(PIECE, count), start)):
         checksum.update(data)
         start += len(data)
@@ -225,17 +250,23 @@ if sys.platform == "win32":
     import msvcrt
 
     def read_at(descriptor: int, count: int, position: int, /) -> bytes:
-        """Read at most `count` bytes at a position of an open file."""
+        """Return at most `count` bytes from a position of an open file; empty at its end.
+
+        This moves the file's own position.
+        """
         os.lseek(descriptor, position, os.SEEK_SET)
         return os.read(descriptor, count)
 
     def write_at(descriptor: int, data: bytes, position: int, /) -> int:
-        """Write bytes at a position of an open file, and return how many were written."""
+        """Write bytes at a position of an open file, and return how many were written.
+
+        This moves the file's own position.
+        """
         os.lseek(descriptor, position, os.SEEK_SET)
         return os.write(descriptor, data)
 
     def _lock(descriptor: int) -> None:
-        """Lock a file, or raise BlockingIOError if another process holds the lock."""
+        """Lock one byte of a file without waiting; BlockingIOError if another process holds the lock. For Windows."""
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except PermissionError as error:
@@ -248,5 +279,5 @@ else:
     write_at = os.pwrite
 
     def _lock(descriptor: int) -> None:
-        """Lock a file, or raise BlockingIOError if another process or task holds the lock."""
+        """Lock a file exclusively, without waiting; BlockingIOError if another process or task holds the lock."""
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -35,7 +35,11 @@ _F = TypeVar("_F", bound=Callable[..., Any])
 
 
 def _with_keywords(options: type) -> Callable[[_F], _F]:
-    """Show the keys of a TypedDict as keyword parameters in the signature of a function, for help() and editors."""
+    """Return a decorator that shows the keys of a TypedDict as keyword parameters in a function's signature.
+
+    This is for help() and editors. The keys replace the last parameter (`**options`). The default shown is False for a
+    bool, else None.
+    """
 
     def decorate(function: _F) -> _F:
         plain = signature(function)
@@ -58,23 +62,28 @@ def cp(
     settings: Settings | None = None,
     **options: Unpack[CpOptions],
 ) -> Summary:
-    """Copy files, folders and objects to, from and within Cloud Storage. "-" is standard input or standard output.
+    """Copy files, folders and objects to, from and within Cloud Storage, and return the Summary.
 
-    `sources` may hold wildcards: `*`, `?` and `[abc]` within a part of a name, `**` across parts. The table in
-    docs/transfer.md shows which names the copies get. `settings` say how to connect. The options:
+    "-" is standard input or standard output. `sources` may hold wildcards: `*`, `?` and `[abc]` within a part of a
+    name, `**` across parts. The table in docs/transfer.md shows which names the copies get. `settings` say how to
+    connect. The options:
 
     - `recursive` copies folders.
     - `no_clobber` skips files and objects that exist at the target.
-    - `exclude` is a regular expression. Names below the source folder that it matches from their beginning are skipped.
+    - `exclude` is a regular expression. Files and objects are left out if it matches their name below the source folder
+      from its beginning.
     - `manifest` is a file that records the outcomes. Items that it has as done are skipped.
     - `on_event` is called with every event of the run: Planned, Started, Sized, Moved, Retried, Finished, Warned.
     - `parallel` is the largest number of items at a time, by default one per connection (64).
     - `state` is the folder for what the next process needs to continue.
 
     A failed item stops no other item; the summary lists it. ValueError if the arguments make no sense. TransferError if
-    nothing can be done: there are no credentials, or other users may write to the folder for the state. If the state
-    cannot be kept for another reason, the copies continue without it, and a Warned event says so (without `on_event`, a
-    RuntimeWarning).
+    nothing can be done: for example, there are no credentials, or the manifest cannot be written. RuntimeError inside a
+    running event loop, since it blocks.
+
+    If the state cannot be kept, the copies continue without it, and a Warned event says so (without `on_event`, a
+    RuntimeWarning). But if other users may write to the folder for the state, large items fail, and a copy with
+    `recursive` may raise TransferError.
     """
     arguments = CpArguments.of(sources, target, **options)
     return _blocking(settings, lambda storage: run_cp(storage, arguments), "acp")
@@ -84,7 +93,7 @@ def cp(
 async def acp(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]
 ) -> Summary:
-    """The async form of `cp`: copy files, folders and objects over an open Storage, without blocking."""
+    """Do what `cp` does, with the same options, over an open Storage and without blocking; return the Summary."""
     return await run_cp(storage, CpArguments.of(sources, target, **options))
 
 
@@ -104,11 +113,11 @@ async def run_cp(storage: Storage, arguments: CpArguments) -> Summary:
 async def _decided_target(
     storage: Storage, arguments: CpArguments, progress: Progress, stack: ExitStack
 ) -> tuple[CopyTarget, State | None]:
-    """Return where the copies go, and the state that remembers it, if one is needed.
+    """Return the target of the copies, and the State that remembers whether it was absent, None if none is needed.
 
     A target folder that does not exist before the first run exists at the second, which must not copy below it. So the
     state remembers that it was absent, until everything is done, or for a week: the server forgets upload sessions by
-    then, too.
+    then, too. `stack` closes the state.
     """
     target = await find_target(storage, arguments)
     if not arguments.depends:
@@ -127,12 +136,14 @@ async def _decided_target(
 def rsync(
     source: StrPath, target: StrPath, *, settings: Settings | None = None, **options: Unpack[RsyncOptions]
 ) -> Summary:
-    """Make the folder `target` have what the folder `source` has. At least one of them is in the cloud.
+    """Make the folder `target` have what the folder `source` has, and return the Summary. At least one is in the cloud.
 
     Without `recursive`, only the files directly in it count. `delete` deletes what only the target has, once all copies
     have succeeded, and never what `exclude` matches. `checksum` compares the CRC32C of local files instead of their
-    modification times. `dry_run` changes nothing: each item is a Finished event that says what would be done. The other
-    options are those of `cp`.
+    modification times. `dry_run` changes nothing: each item is a Finished event that says what would be done.
+
+    `manifest` is a file that records the outcomes; unlike that of `cp`, it skips nothing. `settings`, `exclude`,
+    `on_event`, `parallel` and `state` are those of `cp`. It blocks: RuntimeError inside a running event loop.
     """
     arguments = RsyncArguments.of(source, target, **options)
     return _blocking(settings, lambda storage: run_rsync(storage, arguments), "arsync")
@@ -140,12 +151,15 @@ def rsync(
 
 @_with_keywords(RsyncOptions)
 async def arsync(storage: Storage, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Summary:
-    """The async form of `rsync`: make two folders the same over an open Storage, without blocking."""
+    """Do what `rsync` does, with the same options, over an open Storage and without blocking; return the Summary."""
     return await run_rsync(storage, RsyncArguments.of(source, target, **options))
 
 
 async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
-    """Make two folders the same, by the checked arguments of `rsync`, and return the summary."""
+    """Make the target have what the source has, by the checked arguments of `rsync`, and return the summary.
+
+    Deletions come last, and only if nothing failed; otherwise a skipped item says how many are left.
+    """
     plan = RsyncPlan(storage, arguments)
     progress = Progress(arguments.on_event, warnings=set())
     with ExitStack() as stack:
@@ -167,7 +181,10 @@ def _worker_pool(
     *,
     skips: bool = True,
 ) -> WorkerPool:
-    """Make the workers; a manifest records what they do, and with `skips` they leave out what it has as done."""
+    """Return a pool of workers with the options of `arguments`, with an open manifest if they name one.
+
+    The manifest records the outcomes. With `skips`, items that it has as done are skipped. `stack` closes it.
+    """
     path = arguments.manifest
     manifest = None if path is None else stack.enter_context(Manifest(path, skips=skips))
     return WorkerPool(storage, progress, parallel=arguments.parallel, manifest=manifest, state=arguments.state)
@@ -180,7 +197,10 @@ async def _skipped_deletions(plan: RsyncPlan, target: str) -> AsyncGenerator[Ite
 
 
 async def _dry_run(plan: RsyncPlan, progress: Progress) -> Summary:
-    """Report every item as skipped, or failed if it is refused."""
+    """Report every item as skipped, or as failed if the plan refuses it, and return the summary. Nothing is done.
+
+    If a copy is refused, the deletions are left out.
+    """
     summary = Summary()
     for items in (plan.copies(), plan.deletions()):
         async for item in items:
@@ -203,7 +223,11 @@ def plan(
     settings: Settings | None = None,
     **options: Unpack[PlanOptions],
 ) -> list[Item]:
-    """Return what `cp` would do, as items that can be done anywhere and in any order. Nothing is copied."""
+    """Return what `cp` would do, as items that `execute` can run anywhere and in any order. Nothing is copied.
+
+    The options are `recursive`, `no_clobber` and `exclude`, as for `cp`. Sources that cannot be copied are items to
+    skip or refuse. It blocks: RuntimeError inside a running event loop.
+    """
     check_keywords("plan", PlanOptions, options)
     arguments = CpArguments.of(sources, target, **options)
     return _blocking(settings, lambda storage: _planned(storage, arguments), "aplan")
@@ -213,7 +237,7 @@ def plan(
 async def aplan(
     storage: Storage, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[PlanOptions]
 ) -> list[Item]:
-    """The async form of `plan`: return the items of a copy, over an open Storage, without blocking."""
+    """Return the items of a copy as `plan` does, over an open Storage and without blocking."""
     check_keywords("aplan", PlanOptions, options)
     return await _planned(storage, CpArguments.of(sources, target, **options))
 
@@ -223,7 +247,11 @@ async def _planned(storage: Storage, arguments: CpArguments) -> list[Item]:
 
 
 def _blocking(settings: Settings | None, work: Callable[[Storage], Coroutine[Any, Any, _T]], other: str) -> _T:
-    """Open a Storage and run `work` to its end; RuntimeError inside an event loop, which must not be blocked."""
+    """Open a Storage by `settings` (None: the default ones), run `work` on it to its end, and return the result.
+
+    RuntimeError if an event loop is running in this thread, which must not be blocked; its text names the async
+    function `other`.
+    """
 
     async def run() -> _T:
         async with (settings or Settings()).storage() as storage:

@@ -27,7 +27,7 @@ class Action(Enum):
 
 
 class Status(Enum):
-    """The result of an item."""
+    """The result of an item: done, skipped or failed."""
 
     DONE = "done"
     SKIPPED = "skipped"
@@ -59,13 +59,16 @@ class Item:
     hint: str | None = None
 
     def refused(self, reason: str | Exception) -> Self:
-        """Return a copy of the item that will be refused for `reason`."""
+        """Return a copy of the item with the action REFUSE, so that it counts as failed; `reason` becomes its note.
+
+        If `reason` is an error, the note is the error's text, and the hint is that of the error.
+        """
         if isinstance(reason, str):
             return replace(self, action=Action.REFUSE, note=reason)
         return replace(self, action=Action.REFUSE, note=describe(reason), hint=hint_of(reason))
 
     def skipped(self, note: str) -> Self:
-        """Return a copy of the item that will be skipped, for the reason in `note`."""
+        """Return a copy of the item with the action SKIP and this note, which says why it is skipped."""
         return replace(self, action=Action.SKIP, note=note)
 
 
@@ -73,8 +76,9 @@ class Item:
 class Outcome:
     """The outcome of one item: the `bytes` transferred and the `seconds` it took, from the epoch second `began` on.
 
-    `generation` and `crc32c` are those of the object that was written or read. If the item failed, `error` says why,
-    `hint` the cure, and `report` the attempts. If it was skipped, `error` is the reason.
+    `bytes` is the size of the object that was written or read, and 0 if none was. `generation` and `crc32c` are those
+    of that object, else None. `retries` counts repeated attempts. If the item failed, `error` says why, `hint` is the
+    cure, and `report` has the attempts. If it was skipped, `error` is the reason.
     """
 
     item: Item
@@ -92,9 +96,10 @@ class Outcome:
 
 @dataclass(slots=True)
 class Summary:
-    """The sums over all items: their number by status, `bytes` transferred, `retries`, `seconds` from first to last.
+    """The sums over all items: their number by status, `bytes` transferred, and `retries`.
 
-    `deleted` counts those of the `done` items that were deletions.
+    `seconds` is the time that the runs took. `deleted` counts those of the `done` items that were deletions. `failures`
+    has the outcomes of the failed items.
     """
 
     done: int = 0
@@ -116,7 +121,7 @@ class Summary:
         return not self.failures
 
     def add(self, outcome: Outcome) -> None:
-        """Add one outcome."""
+        """Add one outcome to the sums, and to `failures` if it failed. `seconds` does not change."""
         self.retries += outcome.retries
         self.bytes += outcome.bytes
         if outcome.status is Status.DONE:

@@ -1,4 +1,4 @@
-"""Objects of Cloud Storage as values: their addresses, such as gs://bucket/name, and what the service says of them."""
+"""Objects of Cloud Storage as values: their addresses, such as gs://bucket/name, and their metadata."""
 
 import re
 from collections.abc import Mapping
@@ -27,7 +27,10 @@ _LARGEST = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class Url:
-    """The address of an object, or of all names with a prefix. `generation` is None for the live version."""
+    """The address of a bucket (`name` is empty), of an object, or of all objects with a prefix.
+
+    `generation` is the number of one version of the object, None for the live one.
+    """
 
     bucket: str
     name: str = ""
@@ -35,7 +38,11 @@ class Url:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Parse "gs://bucket/name" or "gs://bucket/name#generation"; ValueError says which rule it breaks."""
+        """Return the Url of "gs://bucket", "gs://bucket/name" or "gs://bucket/name#generation" (digits).
+
+        ValueError if the text does not begin with gs://, the bucket's name is not valid, or the rest has more than 1024
+        bytes.
+        """
         if not is_cloud(text):
             raise ValueError(f"`url` must begin with {SCHEME}, got {text!r}")
         bucket, _, name = text.removeprefix(SCHEME).partition("/")
@@ -56,17 +63,17 @@ class Url:
         return text if text.isascii() else text.encode("utf-8", "backslashreplace").decode()
 
     def check_object(self, parameter: str) -> None:
-        """Raise ValueError, with the name of the parameter, if this is not the address of an object."""
+        """Raise ValueError, which names `parameter`, if this is the address of a bucket: its `name` is empty."""
         if not self.name:
             raise ValueError(f"`{parameter}` must name an object, such as {self}name, got {self}")
 
     @property
     def path(self) -> str:
-        """The path of the object in the JSON API, percent-encoded."""
+        """The URL path of the object in the JSON API, percent-encoded, without the generation."""
         return f"/storage/v1{self._resource}"
 
     def rewrite_path(self, target: "Url") -> str:
-        """Return the path of a request that copies the object to `target`."""
+        """Return the URL path of a request that copies this object to `target`, without generations."""
         return f"{self.path}/rewriteTo{target._resource}"
 
     @property
@@ -80,17 +87,17 @@ class Url:
 
     @property
     def list_path(self) -> str:
-        """The path of the listing of this bucket."""
+        """The URL path of requests that list the objects of this bucket."""
         return f"/storage/v1/b/{quote(self.bucket, safe='')}/o"
 
     @property
     def upload_path(self) -> str:
-        """The path of uploads to this bucket."""
+        """The URL path of uploads to this bucket."""
         return f"/upload/storage/v1/b/{quote(self.bucket, safe='')}/o"
 
 
 def quoted(text: str) -> str:
-    """Return text percent-encoded for a URL; UnsafeName for text that is not Unicode."""
+    """Return text percent-encoded for a URL, slashes included; UnsafeName for text that is not Unicode."""
     try:
         return quote(text, safe="")
     except UnicodeEncodeError as error:
@@ -98,13 +105,17 @@ def quoted(text: str) -> str:
 
 
 def is_cloud(text: str) -> bool:
-    """Return whether a source or target is in the cloud: it begins with gs://."""
+    """Return whether `text`, a source or target, begins with gs://. Nothing else is checked."""
     return text.startswith(SCHEME)
 
 
 @dataclass(frozen=True, slots=True)
 class Object:
-    """One generation of an object: `size` in bytes as stored, `crc32c` as the API writes it, times in epoch seconds."""
+    """One version of an object: `size` is in bytes as stored, `crc32c` is base64, `updated` is in epoch seconds.
+
+    `generation` is the number of this version, and `metageneration` that of its metadata. `metadata` are the custom
+    keys and values. None means that the service did not state a value.
+    """
 
     bucket: str
     name: str
@@ -119,7 +130,7 @@ class Object:
 
     @classmethod
     def of(cls, resource: Mapping[str, Any]) -> Self:
-        """Parse a resource of the JSON API; WrongResponse if it does not describe an object."""
+        """Return the object that `resource`, decoded JSON of the API, describes; WrongResponse if it describes none."""
         try:
             updated = resource.get("updated")
             return cls(
@@ -139,12 +150,12 @@ class Object:
 
     @property
     def url(self) -> Url:
-        """The address, with the generation."""
+        """The address of exactly this version: bucket, name and generation."""
         return Url(self.bucket, self.name, self.generation)
 
     @property
     def mtime(self) -> float | None:
-        """The modification time of the file that was uploaded; None if the metadata holds no valid time."""
+        """The modification time of the uploaded file in epoch seconds, by `metadata`; None if it has no valid time."""
         try:
             seconds = float(self.metadata[MTIME])
         except (KeyError, ValueError, TypeError):
@@ -153,7 +164,10 @@ class Object:
 
 
 def _number(value: Any) -> int:
-    """Parse a number of the API, a string or a number in JSON; ValueError if it is out of range."""
+    """Return a number of the API, which is a number or a string of digits, as an int.
+
+    ValueError if it is no number, is negative or exceeds 63 bits; TypeError for a value of another type.
+    """
     number = int(value)
     if not 0 <= number <= _LARGEST:
         raise ValueError("a number is out of range")

@@ -26,8 +26,9 @@ _MAX_ROUNDS = 10
 class Precondition:
     """The precondition of one write to `target`: `generation` is the version that it may replace, 0 for none.
 
-    If the caller has `required` a version, it is that one. Otherwise the write replaces any version, but only one that
-    it knows: it begins with the guess that the target does not exist, and a refusal corrects the guess.
+    If the caller has `required` a version (0: the target must not exist), it is that one. If `required` is None, the
+    write replaces any version, but only one that it knows. It begins with the guess that the target does not exist, and
+    a refusal corrects the guess.
     """
 
     def __init__(self, storage: Storage, target: Url, required: int | None) -> None:
@@ -42,13 +43,15 @@ class Precondition:
 
     @property
     def query(self) -> dict[str, str | int | None]:
-        """Return the query parameters of a request that makes the object."""
+        """The query parameters of an upload request: the object's name, and `generation` as the precondition."""
         return {"name": self.target.name, "ifGenerationMatch": self.generation}
 
     async def look_first(self) -> None:
-        """Read the target's generation before the upload if it probably exists: a refusal would waste the data sent.
+        """Look up the target before an upload if it probably exists, since a refusal would waste the data sent.
 
-        Raise TargetExists if the target exists and the caller required that it does not.
+        If the target exists, set `generation` to its version, or raise TargetExists if the caller requires that it does
+        not. Do nothing if the caller requires an existing version, or if earlier uploads of the Storage make it
+        unlikely that the target exists. A user who may not look it up (403) uploads without.
         """
         expectation = self._storage.expectation
         if self.required or not expectation.asks():
@@ -71,23 +74,27 @@ class Precondition:
         self._is_known = True
 
     def restore(self, generation: int) -> None:
-        """Set the generation to a known one, such as one that an earlier process saved."""
+        """Set the generation to a known one, such as one that an earlier process saved; it is no guess any more."""
         self.generation = generation
         self._is_known = True
 
     def made_new(self) -> None:
-        """Record that the write has succeeded: if the target did not exist before, later uploads may guess so."""
+        """Record that the write succeeded: if it made a new object, later uploads may guess so, too.
+
+        The object is new if `generation` is 0: the target did not exist.
+        """
         if self.generation == 0:
             self._storage.expectation.met(there=False)
 
     def is_new(self, there: Object) -> bool:
-        """Return whether the object at the target is another version than the one that the write may replace."""
+        """Return whether `there`, an object at the target, has another generation than this precondition."""
         return there.generation != self.generation
 
     def check_made(self, made: Object) -> None:
-        """Raise WrongResponse if the server reports to have made an object that this write cannot have made.
+        """Raise WrongResponse if `made`, the object that the server reports to have made, cannot be from this write.
 
-        The caller must not act on such a response, least of all delete the object that it names.
+        That is so if it has another bucket or name than the target, or the generation that was there before. The caller
+        must not act on such a response, least of all delete the object that it names.
         """
         if (made.bucket, made.name) != (self.target.bucket, self.target.name):
             raise WrongResponse(f"the server says that it made {made.url}, and should have made {self.target}")
@@ -100,9 +107,10 @@ class Precondition:
         """Return the object `made` by an upload of `name` if it has the size and CRC32C of what was `sent`.
 
         Otherwise delete that version and raise ChecksumMismatch. If the server states no checksum, has `refused` the
-        upload before, or reported success too early (`unsure`), read the metadata again; raise TargetChanged if that
-        is not what was sent. After a refusal delete nothing, as another writer may have made the object. If an emulator
-        has no checksums at all, compare the sizes only.
+        upload before, or reported success too early (`unsure`), look at the target again. Return the object there, or
+        raise TargetChanged if it is not what was sent. After a refusal delete nothing, as another writer may have made
+        the object. If the object has no checksum at all, as in an emulator, compare the sizes only. Also raises the
+        WrongResponse of `check_made`.
         """
         self.check_made(made)
         if not _has_content(made, sent):
@@ -120,11 +128,14 @@ class Precondition:
     async def resolve_refusal(
         self, error: TransferError, wanted: Mapping[str, Any], sent: tuple[int, str] | None, *, final: bool = False
     ) -> Object | None:
-        """Look at the target after a refusal (412), the `error`, and decide what to do.
+        """Look at the target after the server has refused the write (`error`, a 412), and decide what to do.
 
         Return the object there if this very write has made it. Return None if the write should be repeated, with the
-        `generation` that this method has set. Raise TargetExists or TargetChanged if another writer has changed the
-        target, and it must not be replaced or (`final`) the write cannot be repeated.
+        `generation` that this method has set; from the second time on, it waits as the policy says.
+
+        Raise TargetExists if an object is there and the caller requires that there is none. Raise TargetChanged if the
+        caller requires another version, or after 10 refusals. Raise it also if another client wrote to a target of
+        known generation, and the write cannot be repeated: `final` or `sent` is set.
 
         `sent` has the size and CRC32C of the object if an earlier attempt may have made it, else it is None. `wanted`
         has the content type and metadata that the object should have.
@@ -156,23 +167,23 @@ class Precondition:
 
 
 def mismatch(name: str, target: Url) -> ChecksumMismatch:
-    """Return the error for an upload of `name` whose bytes were changed on the way to `target`."""
+    """Return the ChecksumMismatch for an upload of `name` whose bytes were changed on the way to `target`."""
     return ChecksumMismatch(f"{name} did not reach {target} as it was sent: the checksums differ")
 
 
 def refuses_checksum(error: HttpError) -> bool:
-    """Return whether the server refuses an upload because its bytes do not have the CRC32C that was sent with them."""
+    """Return whether the server refused an upload because of its CRC32C: status 400, and "crc32c" in the message."""
     return error.status == 400 and "crc32c" in error.message.lower()
 
 
 def _has_content(there: Object, sent: tuple[int, str]) -> bool:
-    """Return whether an object has the size and CRC32C of what was sent; one without a CRC32C needs only the size."""
+    """Return whether an object has the size and CRC32C in `sent`; one without a CRC32C needs only the size."""
     size, crc32c = sent
     return there.size == size and there.crc32c in (crc32c, None)
 
 
 def _has_metadata(there: Object, wanted: Mapping[str, Any]) -> bool:
-    """Return whether an object has all the metadata that the upload sets.
+    """Return whether an object has exactly the content type and the metadata in `wanted`, those that the upload sets.
 
     While the generation is a guess, the object may have been there before. If it is equal in all, nothing is to do.
     """

@@ -23,14 +23,20 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Started:
-    """A worker has started an item. Items that are skipped or refused finish without a start."""
+    """A worker has started an item.
+
+    Items that the plan skips or refuses, or that a manifest has as done, finish without a start.
+    """
 
     item: Item
 
 
 @dataclass(frozen=True, slots=True)
 class Sized:
-    """The size of an item is known now, in bytes. It is sent only where the plan did not know the size."""
+    """The size of an item is known now, in bytes. It is sent only where the plan did not know the size.
+
+    `item` is None for an upload, download or copy that was called alone.
+    """
 
     item: Item | None
     size: int
@@ -38,7 +44,10 @@ class Sized:
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """`bytes` more bytes of an item are transferred; a negative number takes back bytes that must be sent again."""
+    """`bytes` more bytes of an item are transferred; a negative number takes back bytes that must be sent again.
+
+    `item` is None for an upload, download or copy that was called alone.
+    """
 
     item: Item | None
     bytes: int
@@ -46,7 +55,10 @@ class Moved:
 
 @dataclass(frozen=True, slots=True)
 class Retried:
-    """An attempt failed and will be repeated; `scheduled` has the failure and the delay before the next attempt."""
+    """An attempt failed and will be repeated; `scheduled` has the failure and the delay before the next attempt.
+
+    `item` is None for listings, and for an upload, download or copy that was called alone.
+    """
 
     item: Item | None
     scheduled: Scheduled
@@ -54,7 +66,7 @@ class Retried:
 
 @dataclass(frozen=True, slots=True)
 class Finished:
-    """An item was done, was skipped or failed."""
+    """An item was done, was skipped or failed, as `outcome` says."""
 
     outcome: Outcome
 
@@ -74,10 +86,10 @@ Listener = Callable[[TransferEvent], object]
 
 
 class Progress:
-    """The progress of one transfer after the other, sent to a listener as events; `retries` counts those of the item.
+    """Sends the events of a transfer to a listener; `item` is the one under way, and `retries` counts its retries.
 
-    With `warnings`, each warning is sent once, and its text is added to that set. Without a listener, a warning becomes
-    a RuntimeWarning, and everything else is dropped.
+    `item` is None outside of items. With `warnings`, each warning is sent once, and its text is added to that set.
+    Without a listener, a warning becomes a RuntimeWarning, and everything else is dropped.
     """
 
     __slots__ = ("item", "on_event", "retries", "warnings")
@@ -89,18 +101,21 @@ class Progress:
         self.retries = 0
 
     def emit(self, event: TransferEvent) -> None:
-        """Send an event."""
+        """Call the listener with an event; do nothing without a listener."""
         if self.on_event is not None:
             self.on_event(event)
 
     def start(self, item: Item) -> None:
-        """Start an item: all events that follow are about it."""
+        """Make `item` the current one, set `retries` to 0, and send a Started event.
+
+        All events that follow are about this item.
+        """
         self.item = item
         self.retries = 0
         self.emit(Started(item))
 
     def sized(self, size: int) -> None:
-        """Send the size of the item, unless the plan knew it."""
+        """Send a Sized event with the size in bytes, unless the current item has a size from the plan."""
         if self.item is None or self.item.size is None:
             self.emit(Sized(self.item, size))
 
@@ -110,18 +125,21 @@ class Progress:
             self.on_event(Moved(self.item, count))
 
     def retried(self, scheduled: Scheduled) -> None:
-        """Count a retry and send it."""
+        """Count a retry of the current item and send a Retried event."""
         self.retries += 1
         self.emit(Retried(self.item, scheduled))
 
     def throttled(self) -> None:
-        """Ignore that the server asks to slow down, or that no more files can be opened.
+        """Do nothing when the server asks to slow down, or when no more files can be opened.
 
         The progress of a worker overrides this and lowers the limit.
         """
 
     def warned(self, text: str) -> None:
-        """Send a warning."""
+        """Send a Warned event, or issue a RuntimeWarning if there is no listener.
+
+        Do nothing if the set `warnings` has the text already.
+        """
         if self.warnings is not None:
             if text in self.warnings:
                 return
@@ -138,7 +156,7 @@ current_progress: ContextVar[Progress] = ContextVar("forbear_transfer_progress",
 
 @contextmanager
 def tracked(progress: Progress) -> Generator[None]:
-    """Make `progress` the current one within the block."""
+    """Make `progress` the current one of this context within the block, and restore the one before at its end."""
     token = current_progress.set(progress)
     try:
         yield
@@ -152,7 +170,11 @@ def listening(on_event: Listener) -> AbstractContextManager[None]:
 
 
 def forward(event: Event) -> None:
-    """Forward an event of a retried call to the progress of the task in which it happened."""
+    """Pass an event of a retried call on to the current progress, if it is a scheduled retry or a throttling failure.
+
+    A failure counts as throttling if the server asks to slow down, or if no more files can be opened. Other events are
+    ignored.
+    """
     if isinstance(event, Scheduled):
         current_progress.get().retried(event)
     elif isinstance(event, Failed) and (event.verdict.throttled or is_out_of_files(event.error)):
@@ -160,7 +182,11 @@ def forward(event: Event) -> None:
 
 
 def warner() -> Callable[[str], object]:
-    """Return a function that sends warnings to the current progress; it may be called in any thread."""
+    """Return a function that sends a warning's text to the progress that is current now.
+
+    It may be called in any thread: the event loop that is running now sends the warning. It does nothing once that loop
+    is closed.
+    """
     warned, loop = current_progress.get().warned, asyncio.get_running_loop()
 
     def warn(text: str) -> None:

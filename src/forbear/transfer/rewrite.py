@@ -39,16 +39,17 @@ async def copy(
     state: StrPath | None = None,
     chunk_size: int | None = None,
 ) -> Object:
-    """Copy an object with its metadata, and return the metadata of the new one.
+    """Copy the object `source` with its metadata to `target`, and return the new object.
 
     - `generation` is the version of the target that may be replaced: 0 for none (else TargetExists), a number for that
       version (else TargetChanged), None for any.
-    - `state` is the folder for the state by which the copy of a large object continues after its process died; default:
-      see `upload`.
+    - `state` is the folder for the state by which the copy of an object of more than 8 MiB continues after its process
+      died. Default: $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
     - `chunk_size` is how many bytes the service may copy in one call (a multiple of 1 MiB). By default it decides.
 
     If the source is replaced meanwhile, the copy starts again with the new version, unless `source` is a Url with a
-    generation. Raises HttpError, ChecksumMismatch, Locked, and TransferError for a copy of an object onto itself.
+    generation. Raises HttpError (404 without a source), ChecksumMismatch, Locked, and TransferError for a copy of an
+    object onto itself.
     """
     if chunk_size is not None and (chunk_size <= 0 or chunk_size % _GRAIN):
         raise ValueError(f"`chunk_size` must be a multiple of {_GRAIN} (1 MiB) or None, got {chunk_size!r}")
@@ -67,7 +68,7 @@ async def copy(
 
 
 async def _check_differs(storage: Storage, source: Object, target: Url) -> None:
-    """Raise TransferError if source and target are the same version. An older version may replace the live one."""
+    """Raise TransferError if `source` is the live version of the target. An older version may replace the live one."""
     if (source.bucket, source.name) != (target.bucket, target.name):
         return
     there = await storage.stat(target)
@@ -76,7 +77,10 @@ async def _check_differs(storage: Storage, source: Object, target: Url) -> None:
 
 
 class _Rewrite:
-    """One copy. Call `run` once. `state` is None for a small object."""
+    """One copy of `source` to the target of `condition`. Call `run` once. `state` is None for a small object.
+
+    `is_pinned` says that no newer version of the source may be copied instead. `chunk_size` is as for `copy`.
+    """
 
     def __init__(
         self,
@@ -100,7 +104,11 @@ class _Rewrite:
         self._in_doubt = False
 
     async def run(self) -> Object:
-        """Copy the object: continue a saved rewrite, and start again if its token or its source is gone."""
+        """Copy the object and return the copy, after a check of its size and CRC32C.
+
+        Continue a rewrite that an earlier process saved. Start again if the rewrite's token expires, the source was
+        replaced (unless it is pinned), or the target has another generation than expected and may be replaced.
+        """
         match {} if self._state is None else self._state.load():
             case {"source": self._source.generation, "token": str(token), "target": int(target)}:
                 self._token, self._condition.generation = token, target
@@ -129,7 +137,11 @@ class _Rewrite:
             return await self._verified(made)
 
     async def _resolve_refusal(self, error: HttpError) -> Object | None:
-        """Return the object at the target if this copy has made it, None to try again with another generation."""
+        """Return the object at the target if this copy has made it, None if the copy must be tried again.
+
+        `error` is the refusal of the precondition (412). Before None, the generation of the precondition is corrected.
+        Raises TargetExists or TargetChanged if the target must not be replaced.
+        """
         source = self._source
         self._in_doubt = self._in_doubt or maybe_done(error)
         wanted = {"contentType": source.content_type, "metadata": source.metadata}
@@ -137,9 +149,9 @@ class _Rewrite:
         return await self._condition.resolve_refusal(error, wanted, sent)
 
     async def _after_lost_response(self, error: Exception) -> None:
-        """Wait before the call is repeated, if it may have been executed; else raise `error`.
+        """Wait as the policy says before the call is repeated; raise `error` unless its report leaves the outcome open.
 
-        A repeated call says how far the copy has come.
+        A repeated call says how far the copy has come. If the policy allows no retry, raise WrongResponse.
         """
         if not maybe_done(error):
             raise error
@@ -148,7 +160,10 @@ class _Rewrite:
         await self._retries.after(WrongResponse(f"{operation}: the response broke off: {text_of(error)}"), TRANSIENT)
 
     async def _find_replacement(self, error: HttpError) -> None:
-        """Set the source to the version that is there now; raise `error` if there is no other one."""
+        """Set the source to its live version, after a wait as the policy says.
+
+        Raise `error` if the object is gone, its live version is the one that was copied already, or no retry is left.
+        """
         version = await self._storage.stat(Url(self._source.bucket, self._source.name))
         if version is None or version.generation == self._source.generation:
             raise error
@@ -156,7 +171,11 @@ class _Rewrite:
         self._source = version
 
     async def _rewrite(self) -> Object:
-        """Call the service until the copy is complete; return the object that the service reports."""
+        """Call the service until the copy is complete; return the object that the service reports, unchecked.
+
+        The token of each unfinished call is saved. Calls that copy nothing more count as failed attempts. WrongResponse
+        for a response that makes no sense.
+        """
         source, target = self._source, self._condition.target
         path, operation = source.url.rewrite_path(target), f"copy {source.url} to {target}"
         while True:
@@ -190,19 +209,22 @@ class _Rewrite:
                 )
 
     def _move_to(self, count: int) -> None:
-        """Report as progress that `count` bytes are copied."""
+        """Report as progress that `count` bytes are copied in all, fewer than before if the copy starts again."""
         current_progress.get().moved(count - self._moved)
         self._moved = count
 
     def _restart(self) -> None:
-        """Forget the token and the progress, so that the next call begins a new rewrite."""
+        """Forget the token, also the saved one, and the progress, so that the next call begins a new rewrite."""
         if self._state is not None:
             self._state.forget()
         self._token = None
         self._move_to(0)
 
     async def _verified(self, made: Object) -> Object:
-        """Return the copy if it has the size and CRC32C of the source; else delete it and raise ChecksumMismatch."""
+        """Return the copy if it has the size and CRC32C of the source; else delete it and raise ChecksumMismatch.
+
+        WrongResponse, without a deletion, if `made` is not at the target or was there before.
+        """
         self._condition.check_made(made)
         if made.crc32c != self._source.crc32c or made.size != self._source.size:
             await self._storage.delete(made.url)

@@ -1,6 +1,6 @@
 """The state of a transfer on disk, from which another process can continue it: atomic, private and locked.
 
-If the state cannot be kept, the transfer continues without it.
+If the folder cannot be made or written to, the transfer continues without a state.
 """
 
 import errno
@@ -41,7 +41,8 @@ _LONGEST = 1024 * 1024
 def default_directory() -> Path:
     """Return the folder for states: $FORBEAR_STATE_DIR, or forbear/transfers in the user's state folder.
 
-    Raises OSError if the user has no home folder.
+    That is $XDG_STATE_HOME or ~/.local/state, on Windows %LOCALAPPDATA%. The folder may not exist. FileNotFoundError if
+    the user has no home folder.
     """
     named = os.environ.get(DIRECTORY_VARIABLE)
     if named:
@@ -63,9 +64,9 @@ class State:
     """The state of one transfer, as a context manager that holds its lock: `with State(directory, "upload", ...)`.
 
     `directory` is the folder for states, None for the default one. `key` identifies the transfer; it is hashed, because
-    it may be long. Raises Locked if another process or task holds the lock, and TransferError if another user may write
-    to the folder or a file. A state stays for the next run until it is forgotten; one that cannot be read counts as
-    empty.
+    it may be long. Entering raises Locked if another process or task holds the lock. It raises TransferError if another
+    user may write to the folder or a file, or if no more files can be opened. A state stays for the next run until it
+    is forgotten; one that cannot be read counts as empty.
 
     If the folder cannot be made or written to, or its disk is full, `kept` is False and `warn` gets the reason. The
     default `warn` issues a RuntimeWarning. States and locks that are older than a month are deleted.
@@ -127,11 +128,11 @@ class State:
             return {}
 
     def save(self, values: dict[str, Any], *, lasting: bool = True) -> None:
-        """Write `values` to disk at once, and replace what was saved before.
+        """Write `values` to disk at once, and replace those saved before; do nothing if the folder could not be opened.
 
         They survive the death of the process. If `lasting`, they also survive a crash of the machine, which takes time
         for a sync. One lasting and one other save may run at the same time. If a lasting save fails, the state is
-        forgotten; if another fails, the values from before stay.
+        forgotten and a warning given. If another save fails, the values from before stay.
         """
         data = json.dumps({"version": _VERSION, "values": values}).encode()
         folder, temporary = self._folder, f"{self._name}{_LASTING if lasting else _PASSING}"
@@ -156,14 +157,14 @@ class State:
                 self._lose(error)
 
     def forget(self) -> None:
-        """Delete the saved values, because the transfer is done."""
+        """Delete the saved values, because the transfer is done. The lock is held until the block ends."""
         folder = self._folder
         if folder is not None:
             _delete(folder, self._name)
 
     @property
     def _folder(self) -> OpenFolder | None:
-        """The open folder, None if nothing can be kept."""
+        """The open folder, None if nothing can be kept; RuntimeError outside of the `with` block."""
         if not self._is_entered:
             raise RuntimeError("a State must be entered before it is used: `with State(...) as state:`")
         return self._opened
@@ -177,7 +178,10 @@ class State:
             folder.close()
 
     def _lose(self, error: OSError) -> None:
-        """Warn that nothing is kept; TransferError if no more files can be opened, so that the item runs later."""
+        """Set `kept` to False, and warn that another process cannot continue the transfer; `error` is the reason.
+
+        If it says that no more files can be opened, raise TransferError instead, so that the item runs later.
+        """
         self.kept = False
         path = self._path or str(error.filename)  # the user has no home folder
         text = _cannot_keep(path, why_not(path, error, named=True))
@@ -191,7 +195,10 @@ _collected: set[tuple[int, int]] = set()
 
 
 def _collect_once(folder: OpenFolder) -> None:
-    """Delete the states and locks that are older than a month, unless this process has done so before."""
+    """Delete the states and locks that are older than a month, unless this process has done so in this folder before.
+
+    Errors of the file system are ignored.
+    """
     with suppress(OSError):
         status = folder.status()
         if (status.st_dev, status.st_ino) not in _collected:
@@ -201,7 +208,10 @@ def _collect_once(folder: OpenFolder) -> None:
 
 
 def _old(folder: OpenFolder) -> list[str]:
-    """Return the names of the states whose files are all older than a month."""
+    """Return the names of the states whose files are all older than a month.
+
+    Only the first 1000 entries of the folder are read.
+    """
     newest: dict[str, float] = {}
     with os.scandir(folder.path or os.curdir) as entries:
         for entry in islice(entries, _MOST_COLLECTED):
@@ -215,7 +225,7 @@ def _old(folder: OpenFolder) -> list[str]:
 
 
 def _collect(folder: OpenFolder, name: str) -> None:
-    """Delete a state, unless it is locked or belongs to another user."""
+    """Delete all files of the state `name`, unless it is locked or belongs to another user."""
     try:
         lock = open_locked(folder, f"{name}.lock", os.O_RDWR | os.O_CREAT, name)
     except (OSError, TransferError):
@@ -236,7 +246,10 @@ def _delete(folder: OpenFolder, name: str) -> None:
 
 
 def _make_private(path: str) -> None:
-    """Make a folder that only this user may use, and the missing folders above it."""
+    """Make the folder `path` and the missing folders above it, so that only this user may use them.
+
+    A folder that exists is left as it is.
+    """
     for folder in reversed(list(_missing(path))):
         try:
             os.mkdir(folder, 0o700)
@@ -246,7 +259,7 @@ def _make_private(path: str) -> None:
 
 
 def _missing(path: str) -> Iterator[str]:
-    """Yield the folder, and then the missing folders above it, from the lowest up."""
+    """Yield `path`, also if it exists, and then the missing folders above it, from the lowest up."""
     yield path
     above = os.path.dirname(path.rstrip(os.sep))
     while above not in ("", path) and not os.path.lexists(above):
@@ -257,7 +270,8 @@ def _missing(path: str) -> Iterator[str]:
 def _check_private(folder: OpenFolder) -> None:
     """Raise TransferError for a folder in which another user may delete or replace this user's files.
 
-    In a sticky folder, such as /tmp, other users can only add files, and those are not used.
+    The folder must belong to this user or root, and others must not have the right to write to it. In a sticky folder,
+    such as /tmp, other users can only add files, so that right does no harm. Nothing is checked on Windows.
     """
     if sys.platform == "win32":
         return

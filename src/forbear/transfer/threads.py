@@ -14,15 +14,16 @@ _T = TypeVar("_T")
 
 
 async def in_steps(steps: Iterator[object]) -> None:
-    """Run an iterator to its end in threads, some steps at a time. When cancelled, it stops after the current steps."""
+    """Run an iterator to its end in threads, 64 steps at a time. When cancelled, it stops after the current steps."""
     while not await to_the_end(_some, steps):
         pass
 
 
 async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
-    """Call a function in a thread. When cancelled, it still waits for the function.
+    """Call `function(*values)` in a thread of the loop's default executor, and return its result.
 
-    Otherwise the thread would continue with files that are closed by then, and whose descriptors are used again.
+    When cancelled, it still waits for the function before it raises CancelledError. Otherwise the thread would continue
+    with files that are closed by then, and whose descriptors are used again.
     """
     called = asyncio.get_running_loop().run_in_executor(None, partial(function, *values))
     try:
@@ -35,7 +36,10 @@ async def to_the_end(function: Callable[..., _T], *values: Any) -> _T:
 
 
 async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
-    """Call a function that may block for long in a thread. When cancelled, it does not wait for the function."""
+    """Call `function(*values)`, which may block for long, in a new daemon thread, and return its result.
+
+    When cancelled, it does not wait for the function, which continues.
+    """
     outcome: Future[_T] = Future()
     outcome.set_running_or_notify_cancel()  # a cancelled caller does not stop the function
 
@@ -50,7 +54,7 @@ async def in_thread(function: Callable[..., _T], *values: Any) -> _T:
 
 
 def _some(steps: Iterator[object]) -> bool:
-    """Take some steps of an iterator, and return whether it has ended."""
+    """Take up to 64 steps of an iterator, and return whether it has ended."""
     for _ in range(_STEPS):
         try:
             next(steps)
