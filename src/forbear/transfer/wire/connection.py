@@ -25,26 +25,30 @@ class Payload(Protocol):
     """The body of a request, which is read piece by piece as the server takes it."""
 
     def __len__(self) -> int:
-        """Return the size in bytes."""
+        """Return the size of the body in bytes."""
         ...
 
     def pieces(self) -> Iterable[bytes]:
-        """Read the body from its start; the next piece is requested when the connection has taken the one before."""
+        """Return the pieces of the body, from its start on.
+
+        Each is requested from the iterator when the connection has taken the one before.
+        """
         ...
 
 
 @coroutine
 def _turn() -> Generator[None, None, None]:
-    """Let other tasks run."""
+    """Give control back to the event loop once, so that other tasks can run."""
     yield
 
 
 class Connection(asyncio.Protocol):
     """A connection and the request that is running on it.
 
-    `freed` is called when a request has succeeded or failed; `is_open` then says whether another may follow. A peer has
-    stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is noticed after twice the
-    time at the latest. `transport` is the transport below, or one with TLS over it.
+    `freed` is called with this connection when a request has succeeded or failed; `is_open` then says whether another
+    may follow. A peer has stalled if it moves no byte for `stall_timeout` seconds while a task waits for it. That is
+    noticed after twice the time at the latest, and ends the request with Stalled. `transport` is the transport below,
+    or one with TLS over it.
     """
 
     def __init__(self, stall_timeout: float, freed: Callable[["Connection"], None]) -> None:
@@ -72,9 +76,10 @@ class Connection(asyncio.Protocol):
         self._timer: asyncio.TimerHandle | None = None
 
     async def request(self, head: bytes, body: "bytes | Payload | None") -> Response:
-        """Send a request and return the response once its headers have arrived.
+        """Send a request, its `head` and its `body`, and return the response once its headers have arrived.
 
         A response that arrives before the whole body is sent ends the sending, and closes the connection after it.
+        WireError or Stalled if no response arrives; ValueError if the body has another size than its length says.
         """
         self._busy, self._response = True, None
         self._left, self._overhead, self._headers = None, 0, {}
@@ -97,7 +102,10 @@ class Connection(asyncio.Protocol):
             raise
 
     async def tunnel(self, head: bytes) -> int:
-        """Ask a proxy for a tunnel and return the status of its response; the connection stays open."""
+        """Send `head`, a CONNECT request for a tunnel, to a proxy, and return the status of its response.
+
+        The connection stays open, and `freed` is not called.
+        """
         self._is_tunnel = True
         response = await self.request(head, None)
         self._busy = self._is_tunnel = False
@@ -125,7 +133,10 @@ class Connection(asyncio.Protocol):
         self._sending = False
 
     def expect(self, otherwise: str) -> None:
-        """Start the stall timeout; `otherwise` describes the failure, such as "took no byte"."""
+        """Start the stall timeout anew; if the peer moves no byte in it, the request fails with Stalled.
+
+        `otherwise` describes that failure, such as "took no byte".
+        """
         self._deadline = self._loop.time() + self._stall_timeout
         self._otherwise = otherwise
         self._unsent = self.transport.get_write_buffer_size()
@@ -139,12 +150,15 @@ class Connection(asyncio.Protocol):
     # Callbacks of the event loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Mark the connection as open."""
+        """Keep the transport, and mark the connection as open."""
         self.transport = cast("asyncio.Transport", transport)
         self.is_open = True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """End the running request."""
+        """Mark the connection as closed, and end a running request, with Broken unless its response is complete now.
+
+        `exc` is the reason, None if the connection was closed without an error. Also stop the stall timeout.
+        """
         self.is_open = False
         self._ended_by_peer(exc)
         if self._timer is not None:
@@ -152,23 +166,30 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def eof_received(self) -> bool:
-        """End the running request, and let the transport close."""
+        """End a running request, since the peer sends no more, and let the transport close.
+
+        The request fails with Broken, unless its response is complete now.
+        """
         self.is_open = False
         self._ended_by_peer(None)
         return False
 
     def pause_writing(self) -> None:
-        """Stop sending until the peer has taken more."""
+        """Note that the transport's buffer is full: the sending of a body waits after the next piece."""
         self._full = True
 
     def resume_writing(self) -> None:
-        """Continue sending."""
+        """Let the sending of a body continue, since the peer has taken enough."""
         self._full = False
         if self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
     def data_received(self, data: bytes) -> None:
-        """Parse the head of a response; pass on the bytes of a body whose length is known without parsing them."""
+        """Parse the head of a response; pass on the bytes of a body whose length is known without parsing them.
+
+        Close the connection if no request is running. The request fails with BadResponse if the bytes are not HTTP/1.1,
+        or the head is longer than 64 KiB.
+        """
         if not self._busy:  # no request is under way
             self.abort()
             return
@@ -193,7 +214,7 @@ class Connection(asyncio.Protocol):
             self.abort()
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Keep a header; ignore trailers, since the head was acted upon already."""
+        """Keep a header; join repeated ones by commas. Ignore trailers, since the head was acted upon already."""
         if self._response is not None:
             return
         key, text = name.decode("latin-1").lower(), value.decode("latin-1")
@@ -201,7 +222,7 @@ class Connection(asyncio.Protocol):
         self._headers[key] = text if before is None else f"{before}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Create the response, unless it is an interim one."""
+        """Make the response and hand it to the waiting request; drop the head of an interim response (1xx)."""
         parser = self._parser
         if parser is None:  # the head belongs to a second response
             return
@@ -221,7 +242,7 @@ class Connection(asyncio.Protocol):
             self._came.set_result(response)
 
     def on_body(self, body: bytes) -> None:
-        """Pass on a part of the body that arrived with the head, or in chunks."""
+        """Pass on a part of a body that came with the head, in chunks, or without a known length."""
         self._overhead = 0
         if self._response is not None and self._busy:
             self._response.feed(body)
@@ -229,12 +250,15 @@ class Connection(asyncio.Protocol):
                 self._left -= len(body)
 
     def on_message_complete(self) -> None:
-        """End the response, unless it is an interim one."""
+        """End the request, since its response is complete; do nothing for an interim response (1xx)."""
         if self._response is not None:
             self._finish()
 
     def _take(self, data: bytes) -> None:
-        """Pass on a part of a body of known length."""
+        """Pass on a part of a body of known length, and end the request at its end.
+
+        Bytes beyond the end are dropped, and the connection is not used again.
+        """
         response, left = self._response, self._left
         assert response is not None and left is not None  # noqa: S101, PT018
         if len(data) > left:  # the rest belongs to no request
@@ -246,7 +270,10 @@ class Connection(asyncio.Protocol):
             self._finish()
 
     def _finish(self) -> None:
-        """End the request: its whole response has arrived."""
+        """End the request, since its whole response has arrived; do nothing for the response of a proxy to CONNECT.
+
+        The connection is closed if the body was not fully sent, or if the response does not keep the connection alive.
+        """
         response = self._response
         if response is None or response.ended or self._is_tunnel:
             return
@@ -257,7 +284,11 @@ class Connection(asyncio.Protocol):
         self._end()
 
     def _ended_by_peer(self, error: Exception | None) -> None:
-        """End the running request, if there is one; a response of unknown length is complete now."""
+        """End the running request, if there is one, since the peer has closed the connection.
+
+        A response without a known length and without chunks is complete now, unless there was an `error`. Any other
+        request fails with Broken.
+        """
         response = self._response
         until_end = response is not None and self._left is None and "transfer-encoding" not in response.headers
         if response is not None and until_end and error is None:
@@ -268,7 +299,7 @@ class Connection(asyncio.Protocol):
             self._fail(broken)
 
     def _progress(self) -> str:
-        """Return how much of the response had arrived, for messages."""
+        """Return a text that says how much of the response had arrived, for messages."""
         if self._response is None:
             return "without a response"
         if self._left is None:
@@ -277,7 +308,7 @@ class Connection(asyncio.Protocol):
         return f"after {length - self._left} of {length} bytes of its response"
 
     def _fail(self, error: Exception) -> None:
-        """Close the connection at once; a running request raises `error`."""
+        """Close the connection at once; a running request, or the reader of its response, raises `error`."""
         self.is_open = False
         self.transport.abort()
         if self._busy and self._response is not None:
@@ -294,7 +325,10 @@ class Connection(asyncio.Protocol):
             self._freed(self)
 
     def _check(self) -> None:
-        """Fail the request if the peer has stalled. It runs once per stall timeout, however often a task waits."""
+        """Fail the request with Stalled if the peer has moved no byte for the stall timeout while a task waits for it.
+
+        A timer calls it once per stall timeout, however often a task waits.
+        """
         self._timer = None
         if not self._busy or (self._response is not None and not self._response.is_awaited):
             return

@@ -38,15 +38,16 @@ class Origin(NamedTuple):
 
     @property
     def netloc(self) -> str:
-        """The host, and the port unless it is the default one."""
+        """The host (an IPv6 address in brackets), with ":port" unless that is the default port of the scheme."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == PORTS[self.scheme] else f"{host}:{self.port}"
 
 
 class Pool:
-    """Sends requests, each over a connection of its own, at most `limit` at a time.
+    """Sends requests, at most `limit` at a time; the others wait. No two share a connection at the same time.
 
-    `headers` are added to every request. `proxy` is the URL of a proxy for all requests, None for direct connections.
+    A connection is kept open for the next request to its origin. `headers` are added to every request. `proxy` is the
+    URL of a proxy for all requests, None for direct connections. `stall_timeout` is in seconds.
     """
 
     def __init__(self, limit: int, stall_timeout: float, headers: Mapping[str, str], proxy: str | None = None) -> None:
@@ -63,10 +64,11 @@ class Pool:
     async def request(
         self, method: str, url: str, headers: Mapping[str, str], body: "bytes | Payload | None" = None
     ) -> Response:
-        """Send a request once and return its response. `method` must not be HEAD.
+        """Send a request once, and return its response once the headers have arrived. `method` must not be HEAD.
 
-        Raises NotConnected if no byte of the request was sent. Raises another WireError, or Stalled, if its outcome is
-        unknown. Errors of reading the body are raised unchanged. RuntimeError once the pool is closed.
+        Raises NotConnected if no byte of the request was sent; a subclass says that the certificate is not valid or the
+        proxy refuses. Raises another WireError, or Stalled, if its outcome is unknown. Errors of reading `body` are
+        raised unchanged. RuntimeError once the pool is closed; ValueError for a wrong URL or header.
         """
         origin, target = split(url)
         head = self._head(method, origin, target, headers, body)
@@ -79,7 +81,7 @@ class Pool:
         return await connection.request(head, body)  # it calls `_freed` at the end, which releases the slot
 
     async def close(self) -> None:
-        """Close all connections; running requests raise Broken."""
+        """Close all connections; running requests raise Broken, and later ones RuntimeError."""
         self.closed = True
         for connection in list(self._open):
             connection.abort()
@@ -99,7 +101,10 @@ class Pool:
         return _head_bytes(method, target, origin.netloc, fields)
 
     def _reuse(self, origin: Origin) -> Connection | None:
-        """Return an open connection that was used recently, None if there is none."""
+        """Take an open connection to an origin that was idle for less than 15 seconds; None if there is none.
+
+        Older or closed ones that it meets are dropped.
+        """
         kept = self._idle.get(origin)
         oldest = asyncio.get_running_loop().time() - _IDLE
         while kept:
@@ -111,7 +116,11 @@ class Pool:
         return None
 
     async def _connect(self, origin: Origin) -> Connection:
-        """Open a connection to an origin, through the proxy if there is one; NotConnected if that fails."""
+        """Open a connection to an origin, through the proxy if there is one, and return it.
+
+        NotConnected if that fails or takes over 30 seconds, its subclasses for a certificate that is not valid and for
+        a proxy that refuses. RuntimeError if the pool is closed.
+        """
         if self.closed:
             raise RuntimeError(_CLOSED)
         at = self._proxy or origin
@@ -152,7 +161,11 @@ class Pool:
         return connection
 
     async def _tunnel(self, connection: Connection, proxy: Origin, origin: Origin) -> None:
-        """Ask the proxy for a tunnel to the origin, and start TLS through it."""
+        """Ask the proxy for a tunnel to the origin, and start TLS through it.
+
+        NotConnected if the proxy does not respond, ProxyRefused if its status is not 2xx. Errors of TLS are raised
+        unchanged.
+        """
         host = f"[{origin.host}]" if ":" in origin.host else origin.host
         target = f"{host}:{origin.port}"
         try:
@@ -187,7 +200,10 @@ class Pool:
 
 
 def _proxy(url: str) -> Origin:
-    """Return the origin of a proxy. The text of the ValueError leaves out the URL's user and password."""
+    """Return the origin of a proxy from its URL; ValueError unless it is http or https, with a host and a valid port.
+
+    The text of the ValueError leaves out the URL's user and password.
+    """
     try:
         return split(url)[0]
     except ValueError:
@@ -208,7 +224,10 @@ def _origin(scheme: str, netloc: str) -> Origin:
 
 
 def split(url: str) -> tuple[Origin, str]:
-    """Return the origin of a URL, and its path and query unchanged."""
+    """Return the origin of a URL, and its path and query unchanged ("/" if there is no path).
+
+    ValueError unless it begins with http:// or https://, a host and, if given, a valid port.
+    """
     scheme, _, rest = url.partition("://")
     slash = rest.find("/")
     netloc, target = (rest, "/") if slash < 0 else (rest[:slash], rest[slash:])
@@ -216,7 +235,10 @@ def split(url: str) -> tuple[Origin, str]:
 
 
 def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str]) -> bytes:
-    """Return the head of a request; ValueError if a header or the target would end its line or its field."""
+    """Return the head of an HTTP/1.1 request as bytes, with the Host header and the empty line at its end.
+
+    ValueError if a header or the target holds a line end, or the target a space.
+    """
     lines = [f"{method} {target} HTTP/1.1", f"Host: {host}"]
     lines += [f"{name}: {value}" for name, value in headers.items()]
     text = "\r\n".join(lines)
@@ -226,7 +248,10 @@ def _head_bytes(method: str, target: str, host: str, headers: Mapping[str, str])
 
 
 def _why(error: OSError) -> str:
-    """Return the system's text for an error; asyncio replaces that text by one with addresses."""
+    """Return the text for an error of connecting: the system's for its errno, else the error's own.
+
+    asyncio replaces the system's text by one with addresses.
+    """
     known = error.errno if isinstance(error.errno, int) and not isinstance(error, socket.gaierror | ssl.SSLError) else 0
     return os.strerror(known) if known > 0 else error.strerror or str(error)
 

@@ -1,6 +1,7 @@
 """An HTTP response whose body arrives piece by piece, and the errors raised if no whole response arrives.
 
-Each error has a verdict: the request was not executed, or its outcome is unknown.
+Each error has a verdict: NOT_EXECUTED, PERMANENT (not executed, and a retry would fail, too), or TRANSIENT (the outcome
+is unknown).
 """
 
 import asyncio
@@ -28,7 +29,7 @@ _PIECE = 64
 class Response(AbstractAsyncContextManager["Response", None]):
     """A response whose headers have arrived; `headers` has lower-case names, repeated headers joined by commas.
 
-    Use it as a context manager: a response that is not read to its end closes the connection.
+    Use it as a context manager: a response that is not read to its end closes the `connection`.
     """
 
     __slots__ = ("status", "headers", "ended", "_connection", "_chunks", "_size", "_paused", "_error", "_waiter",
@@ -48,7 +49,10 @@ class Response(AbstractAsyncContextManager["Response", None]):
         self._waiter: asyncio.Future[None] | None = None
 
     def feed(self, data: bytes) -> None:
-        """Add the next bytes of the body, from the connection."""
+        """Add the next bytes of the body, from the connection.
+
+        While more than 1 MiB waits for the reader, the connection stops reading.
+        """
         self._chunks.append(data)
         self._size += len(data) + _PIECE
         self._wake()
@@ -65,7 +69,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
         self._wake()
 
     def fail(self, error: Exception) -> None:
-        """Set the error that is raised after the bytes that have arrived are read; the first error counts."""
+        """Set the error that `readany` raises after the bytes that have arrived are read; the first error counts."""
         if self._error is None:
             self._error = error
         self._wake()
@@ -76,7 +80,11 @@ class Response(AbstractAsyncContextManager["Response", None]):
         return self._waiter is not None
 
     async def readany(self) -> bytes:
-        """Return the next bytes of the body, or b"" at its end. Raises WireError and Stalled."""
+        """Return the next bytes of the body, as many as arrived at once; wait for them if none is there.
+
+        Return b"" at the end of the body. Raises WireError or Stalled if it does not arrive whole, and
+        ConnectionResetError after `close`.
+        """
         while not self._chunks:
             if self.ended:
                 return b""
@@ -96,7 +104,10 @@ class Response(AbstractAsyncContextManager["Response", None]):
         return data
 
     async def read(self, limit: int | None = None) -> bytes:
-        """Return the whole body; stop after the piece that exceeds `limit` bytes."""
+        """Return the rest of the body; with `limit`, stop after the piece by which it exceeds that number of bytes.
+
+        That piece is returned, too, so a result longer than `limit` tells that the body is too long.
+        """
         chunks: list[bytes] = []
         size = 0
         while (limit is None or size <= limit) and (data := await self.readany()):
@@ -105,7 +116,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def close(self) -> None:
-        """Close the connection unless the whole response has arrived."""
+        """Close the connection unless the whole response has arrived, or has failed already."""
         if not self.ended and self._error is None:
             self._error = ConnectionResetError("the response was closed before its end")
             self._connection.abort()
@@ -121,7 +132,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
 
 
 class WireError(TransferError):
-    """A request got no response, or only part of one."""
+    """A request got no response, or only part of one. Unless a subclass knows better, its outcome is unknown."""
 
     verdict: Verdict = TRANSIENT
 
@@ -134,13 +145,13 @@ class NotConnected(WireError):
 
 
 class Untrusted(NotConnected):
-    """The server's certificate is not valid. A retry would meet the same certificate."""
+    """The certificate of the server or the proxy is not valid. A retry would meet the same one, so it is permanent."""
 
     verdict = PERMANENT
 
 
 class ProxyRefused(NotConnected):
-    """The proxy opened no tunnel and answered `status` instead."""
+    """The proxy opened no tunnel, but responded with `status`. Only a transient status, such as 503, allows a retry."""
 
     def __init__(self, proxy: str, status: int) -> None:
         super().__init__(f"the proxy {proxy} opened no tunnel: {reason(status)}")
@@ -151,8 +162,8 @@ class ProxyRefused(NotConnected):
 
 
 class Broken(WireError):
-    """The connection ended before the response did."""
+    """The connection ended before the whole response had arrived."""
 
 
 class BadResponse(WireError):
-    """The response is not HTTP/1.1, or its headers are too long."""
+    """The response is not HTTP/1.1, or its headers or the framing of its body are longer than 64 KiB."""

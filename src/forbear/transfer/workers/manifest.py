@@ -1,8 +1,8 @@
-"""A manifest: a CSV file with a line for each outcome; a rerun skips the items that it records as done.
+"""A manifest: a CSV file with a line for each outcome; a rerun of a copy skips the items that it records as done.
 
-The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A run
-skips the pairs of source and target that the manifest has as OK or skip, even if they have changed since. It appends
-its own outcomes. A manifest that gsutil wrote can be continued, and keeps its columns.
+The columns are those of gsutil's `-L`, with the checksum as CRC32C, and without the upload ID, which is a secret. A
+copy skips the pairs of source and target that the manifest has as OK or skip, even if they have changed since. Each run
+appends its own outcomes. A manifest that gsutil wrote can be continued, and keeps its columns.
 """
 
 import csv
@@ -28,9 +28,10 @@ _LONGEST = 64 * 1024
 
 
 class Manifest:
-    """A manifest as a context manager; TransferError if the file cannot be read or written, or is no manifest.
+    """The manifest in the file `path`, as a context manager, which makes the file if it is missing.
 
-    With `skips=False` it only appends: no item counts as done before.
+    TransferError if the file cannot be read or written, or is no manifest. With `skips=False` it only appends: no item
+    counts as done before.
     """
 
     def __init__(self, path: StrPath, *, skips: bool = True) -> None:
@@ -62,11 +63,11 @@ class Manifest:
             file.close()
 
     def has(self, item: Item) -> bool:
-        """Return whether an item was done before."""
+        """Return whether an earlier run recorded this pair of source and target as done or skipped."""
         return bool(self._done) and hash((str(item.source), str(item.target))) in self._done
 
     def add(self, outcome: Outcome) -> None:
-        """Append an outcome."""
+        """Append a line for an outcome to the file."""
         item = outcome.item
         values = {
             "Source": str(item.source),
@@ -83,7 +84,10 @@ class Manifest:
         self._write([values.get(column, "") for column in self._columns])
 
     def _read(self) -> None:
-        """Read the lines of earlier runs, and cut off a line that a dead process has left unfinished."""
+        """Read the lines of earlier runs, and cut off a line that a dead process has left unfinished.
+
+        TransferError if the file is no manifest. Do nothing if it does not exist or is a pipe.
+        """
         if not self._path.is_file():  # it does not exist yet, or is a pipe
             return
         end, rest = 0, b""
@@ -112,7 +116,10 @@ class Manifest:
         return row
 
     def _write(self, row: Sequence[object]) -> None:
-        """Write a line at once, so that all lines are whole whenever the process dies."""
+        """Write a line in one call, so that all lines are whole whenever the process dies.
+
+        TransferError if it cannot be written whole.
+        """
         if self._file is None:
             raise RuntimeError("a Manifest must be entered before it is used: `with Manifest(path) as manifest:`")
         data = _line(row)
@@ -130,7 +137,10 @@ class Manifest:
 
 
 def _private(path: str, flags: int) -> int:
-    """Open a file; only its owner may read a new file, because names and errors may be confidential."""
+    """Open a file and return its descriptor, as an `opener` of open().
+
+    Only its owner may read a new file, because names and errors may be confidential.
+    """
     return os.open(path, flags, 0o600)
 
 
@@ -141,7 +151,7 @@ def _line(row: Sequence[object]) -> bytes:
 
 
 def _rows(file: BinaryIO) -> Iterator[tuple[bytes, list[str]]]:
-    """Yield each row as bytes and as parsed values; the last row may lack its line end.
+    """Yield each row of a CSV file as bytes and as its parsed values; the last row may lack its line end.
 
     A quoted line end does not end a row. A quote that is never closed, because a process died or a user edited the
     file, spoils its own line and no other.

@@ -35,13 +35,17 @@ _RUN_AGAIN = "another program made it: run it again"
 
 
 class Folders:
-    """The folders that exist already, as far as this run knows."""
+    """Makes the local folders of files, and remembers them, so that each is made and checked once."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[str, str | None], tuple[int, int]] = {}
 
     def prepare(self, path: str, root: str | None) -> None:
-        """Make the folder of the file `path`; UnsafeName if a symbolic link leads out of `root`."""
+        """Make the folder of the file `path`, and the missing ones above it; UnsafeName if a link leads out of `root`.
+
+        If `root` is None, no link is checked. A folder that is remembered, and has not been replaced since, is skipped.
+        TransferError if it cannot be made.
+        """
         folder = os.path.dirname(path)
         known = self._known.get((folder, root))
         if known is None or known != _identity(folder):  # a link may have replaced it
@@ -61,9 +65,10 @@ async def perform(
     state: StrPath | None = None,
     crowded: bool = False,
 ) -> Outcome | None:
-    """Transfer an item and return its outcome, also if it fails. `progress` is the current one of this task.
+    """Perform an item's action and return its outcome, also if it fails. `progress` is the current one of this task.
 
-    Returns None if no more files can be opened and `crowded` says that other items hold some: try the item later.
+    Items to skip or refuse get their outcome at once. Returns None if no more files can be opened and `crowded` says
+    that other items hold some: try the item later.
     """
     if item.action is Action.SKIP:
         return Outcome(item, Status.SKIPPED, error=item.note, hint=item.hint)
@@ -103,7 +108,10 @@ async def perform(
 
 
 async def _do(storage: Storage, item: Item, folders: Folders, state: StrPath | None) -> Object | None:
-    """Perform the item's action; return the object that was written or read, None if the item moves no data."""
+    """Copy, delete or touch, as the item's action says.
+
+    Return the object that was written or read by a copy, None after the other actions.
+    """
     if item.action is Action.COPY:
         return await _copy(storage, item, folders, state)
     await (_delete(storage, item) if item.action is Action.DELETE else _touch(storage, item))
@@ -132,12 +140,18 @@ async def _copy(storage: Storage, item: Item, folders: Folders, state: StrPath |
 
 
 def _version(source: Url, listed: Object | None) -> Url | Object:
-    """Return the version to read: the generation that the user named, else the listed object, which saves a request."""
+    """Return `listed`, the object in the listing, or `source` if there is none or `source` names a generation.
+
+    The copy then reads that version. The listed object saves a request.
+    """
     return source if listed is None or source.generation is not None else listed
 
 
 async def _delete(storage: Storage, item: Item) -> None:
-    """Delete the target. It is no error if the target is gone already."""
+    """Delete the target of the item. It is no error if the target is gone already.
+
+    TargetChanged for an object that no longer has the item's generation.
+    """
     if not isinstance(item.target, Url):
         remove(item.target, item.root)
         return
@@ -146,7 +160,10 @@ async def _delete(storage: Storage, item: Item) -> None:
 
 
 async def _touch(storage: Storage, item: Item) -> None:
-    """Set the modification time of the target, unless the target has changed since it was compared."""
+    """Set the modification time of the item's target: of a file, or in the metadata of an object, in whole seconds.
+
+    TargetChanged if the object was changed since it was listed. A file is not checked.
+    """
     target, listed = item.target, item.object
     assert item.mtime is not None and listed is not None  # noqa: S101, PT018
     if not isinstance(target, Url):
@@ -160,7 +177,10 @@ async def _touch(storage: Storage, item: Item) -> None:
 
 @contextmanager
 def _unchanged(otherwise: str) -> Generator[None]:
-    """Raise TargetChanged with the text `otherwise` if a precondition fails in the block (412)."""
+    """Replace an HttpError with status 412 (a failed precondition), raised in the block, by TargetChanged.
+
+    `otherwise` is the text of that error.
+    """
     try:
         yield
     except HttpError as error:
@@ -170,7 +190,11 @@ def _unchanged(otherwise: str) -> Generator[None]:
 
 
 def remove(path: str, root: str | None) -> None:
-    """Remove a file, and the folders below `root` that are empty then. It is no error if the file is gone already."""
+    """Remove a file, and its folders below `root` that are empty then. It is no error if the file is gone already.
+
+    If `root` is None, only the file is removed. UnsafeName if a symbolic link leads out of `root`, TransferError if the
+    file cannot be deleted.
+    """
     folder, name = os.path.split(path)
     try:
         with suppress(FileNotFoundError), OpenFolder(folder) if root is None else folder_below(root, folder) as opened:
@@ -184,7 +208,11 @@ def remove(path: str, root: str | None) -> None:
 
 
 def touch(path: str, root: str | None, mtime: float) -> None:
-    """Set the modification time of a file, in epoch seconds."""
+    """Set the modification time of a file, in epoch seconds, and its access time to now.
+
+    A symbolic link is not followed. UnsafeName if the file's folder does not lie below `root` (None: anywhere is
+    right), TransferError if the time cannot be set.
+    """
     if root is not None:
         real_below(root, os.path.dirname(path))
     try:

@@ -24,7 +24,8 @@ class WorkerPool:
     """Transfers items and counts their outcomes in `summary`.
 
     `progress` gets the events. `parallel` is the largest number of items at a time, by default one per connection.
-    Items that `manifest` has as done are skipped. `state` is the folder for what the next process needs to continue.
+    Items that `manifest` has as done are skipped, and it records the outcomes of the others. `state` is the folder for
+    what the next process needs to continue.
     """
 
     def __init__(
@@ -51,7 +52,11 @@ class WorkerPool:
         self._one_ended = asyncio.Event()
 
     async def run(self, items: AsyncGenerator[Item], *, complete: bool = True) -> None:
-        """Transfer all items; `complete=False` if another call will follow."""
+        """Transfer all items, and add their outcomes to `summary`.
+
+        With `complete=False`, another call will follow, and the last Planned event is left to that one. Failed items
+        raise nothing. An error of the plan, the manifest or the listener ends the run and is raised.
+        """
         runtime = current.get()
         start = runtime.monotonic()
         self._limiter.lifted = False
@@ -101,7 +106,10 @@ class WorkerPool:
             self._finished(outcome)
 
     async def _outcome(self, item: Item, progress: Progress) -> Outcome:
-        """Transfer an item. If no more files can be opened, try again, alone, once other items have closed theirs."""
+        """Transfer an item and return its outcome.
+
+        If no more files can be opened, try again once other items have closed theirs; only one item at a time does so.
+        """
         outcome = await self._attempt(item, progress)
         if outcome is not None:
             return outcome
@@ -127,10 +135,10 @@ class WorkerPool:
 
 
 class Limiter:
-    """A limit on concurrent transfers that is found by trying: `limit` may be active, `maximum` at most.
+    """A limit on concurrent transfers that is found by trying: `limit` may be active, never more than `maximum`.
 
-    Success raises the limit; a server that asks to slow down halves it. The limit doubles with every round until the
-    first cut, then grows by one a round.
+    It begins with `start`. Success raises the limit; a server that asks to slow down halves it. The limit doubles with
+    every round until the first cut, then grows by one a round.
     """
 
     def __init__(self, maximum: int, start: int = START) -> None:
@@ -150,7 +158,10 @@ class Limiter:
         return int(self._limit)
 
     def succeeded(self) -> None:
-        """Raise the limit after a transfer that was not throttled."""
+        """Raise the limit after a transfer that was not throttled, up to the maximum.
+
+        It grows by 1, and after the first cut by 1 divided by the limit.
+        """
         if self._limit >= self._maximum:
             return
         before = int(self._limit)
@@ -159,7 +170,7 @@ class Limiter:
             self._wake()
 
     def throttled(self, seen: int) -> int:
-        """Halve the limit after a transfer was throttled, and return the number of cuts so far.
+        """Halve the limit (to 1 at least) after a transfer was throttled, and return the number of cuts so far.
 
         `seen` is the number of cuts when the attempt began. If there was a cut since then, the limit stays: transfers
         that were active together halve it once.
@@ -170,12 +181,12 @@ class Limiter:
         return self.cuts
 
     async def admitted(self, number: int) -> None:
-        """Wait until worker `number`, counted from 0, is below the limit."""
+        """Wait until worker `number`, counted from 0, is below the limit, or until `lift` admits all workers."""
         while number >= self._limit and not self.lifted:
             await self._grown.wait()
 
     def lift(self) -> None:
-        """Admit all waiting workers."""
+        """Admit all workers, those that wait and those that come later."""
         self.lifted = True
         self._wake()
 
