@@ -15,7 +15,7 @@ from forbear.transfer.progress import Listener
 
 
 class PlanOptions(TypedDict, total=False):
-    """The options of `plan`; the docstring of `cp` describes them."""
+    """The keyword options of `plan`; the docstring of `cp` describes them."""
 
     recursive: bool
     no_clobber: bool
@@ -23,7 +23,7 @@ class PlanOptions(TypedDict, total=False):
 
 
 class RunOptions(TypedDict, total=False):
-    """The options that `cp` and `rsync` share; the docstring of `cp` describes them."""
+    """The keyword options that `cp` and `rsync` share; their docstrings describe them."""
 
     manifest: StrPath | None
     on_event: Listener | None
@@ -32,11 +32,11 @@ class RunOptions(TypedDict, total=False):
 
 
 class CpOptions(PlanOptions, RunOptions, total=False):
-    """The options of `cp`, whose docstring describes them."""
+    """The keyword options of `cp`, whose docstring describes them."""
 
 
 class RsyncOptions(RunOptions, total=False):
-    """The options of `rsync`, whose docstring describes them."""
+    """The keyword options of `rsync`, whose docstring describes them."""
 
     recursive: bool
     delete: bool
@@ -47,7 +47,7 @@ class RsyncOptions(RunOptions, total=False):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Arguments:
-    """The arguments that cp and rsync share."""
+    """The checked arguments that cp and rsync share, with `exclude` as a compiled pattern."""
 
     target: str
     recursive: bool = False
@@ -58,7 +58,10 @@ class _Arguments:
     state: StrPath | None = None
 
     def excludes(self, name: str) -> bool:
-        """Return whether `exclude` matches a name below the source folder, from its beginning."""
+        """Return whether the pattern `exclude` matches `name`, from its beginning; False if there is no pattern.
+
+        `name` is the name of a file or object below the source folder.
+        """
         return self.exclude is not None and self.exclude.match(name) is not None
 
 
@@ -71,7 +74,7 @@ class CpArguments(_Arguments):
 
     @classmethod
     def of(cls, sources: StrPath | Sequence[StrPath], target: StrPath, **options: Unpack[CpOptions]) -> Self:
-        """Check the arguments. TypeError and ValueError name the parameter."""
+        """Return the arguments of `cp`, checked; ValueError if they make no sense, TypeError for an unknown option."""
         paths = (sources,) if isinstance(sources, str | os.PathLike) else sources
         names = tuple(os.fspath(source) for source in paths)
         arguments = cls(sources=names, target=os.fspath(target), **_checked("cp", CpOptions, options))
@@ -96,12 +99,18 @@ class CpArguments(_Arguments):
 
     @property
     def several(self) -> bool:
-        """True if there may be more than one source."""
+        """True if there may be more than one source: several are given, or one with wildcards.
+
+        A path of a file that exists here counts as one source, even if it has wildcard characters.
+        """
         return len(self.sources) > 1 or any(is_wild(source) for source in self.sources if not _exists_here(source))
 
     @property
     def may_collide(self) -> bool:
-        """True if two files may get the same name: with several sources, or with a pattern that spans folders."""
+        """True if two files may get the same name: with several sources, or with a pattern that spans folders.
+
+        Such a pattern has a wildcard in a part before the last, or `**` in the last part.
+        """
         if not self.several:
             return False
         if len(self.sources) > 1:
@@ -112,7 +121,10 @@ class CpArguments(_Arguments):
 
     @property
     def depends(self) -> bool:
-        """True if the names at the target depend on what exists there, so that a second run might choose others."""
+        """True if the names at the target depend on what exists there, so that a second run might choose others.
+
+        That is so with `recursive`, a single source, and a target that is no bucket and has no slash at its end.
+        """
         is_folder = names_folder(self.target) if is_cloud(self.target) else self.target.endswith(("/", os.sep))
         return self.recursive and not self.several and not is_folder
 
@@ -128,7 +140,10 @@ class RsyncArguments(_Arguments):
 
     @classmethod
     def of(cls, source: StrPath, target: StrPath, **options: Unpack[RsyncOptions]) -> Self:
-        """Check the arguments. TypeError and ValueError name the parameter."""
+        """Return the arguments of `rsync`, checked.
+
+        ValueError if they make no sense, TypeError for an unknown option.
+        """
         source, target = os.fspath(source), os.fspath(target)
         arguments = cls(source=source, target=target, **_checked("rsync", RsyncOptions, options))
         if not source or not target:
@@ -146,13 +161,20 @@ class RsyncArguments(_Arguments):
 
 
 def check_keywords(function: str, options: type, keywords: Mapping[str, object]) -> None:
-    """Raise TypeError for a keyword that is no key of the TypedDict `options`, in the words of Python."""
+    """Raise TypeError for a keyword that is no key of the TypedDict `options`, with the text that Python uses.
+
+    `function` is the name of the called function, for that text.
+    """
     for name in keywords.keys() - options.__annotations__.keys():
         raise TypeError(f"{function}() got an unexpected keyword argument {name!r}")
 
 
 def _checked(function: str, options: type, keywords: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the keywords with `exclude` compiled; TypeError or ValueError if one of them is wrong."""
+    """Return the keywords, with `exclude` as a compiled pattern, or as None if it is missing.
+
+    TypeError for a keyword that is no key of the TypedDict `options`. ValueError if `parallel` is below 1 or `exclude`
+    is no regular expression.
+    """
     check_keywords(function, options, keywords)
     parallel, exclude = keywords.get("parallel"), keywords.get("exclude")
     if parallel is not None and parallel < 1:
@@ -169,7 +191,7 @@ def _overlap(one: str, other: str) -> bool:
 
 
 def _is_valid_cloud(source: str) -> bool:
-    """Return whether a source is in the cloud; ValueError if its address is wrong."""
+    """Return whether a source is in the cloud (it begins with gs://); ValueError if its address is wrong."""
     return is_cloud(source) and bool(Url.parse(source))
 
 

@@ -1,9 +1,9 @@
 """The plan of a copy: which item gets which target, by the rules of cp.
 
 A file goes into the target if the target is a folder, and otherwise to the exact name of the target. Folders are: a
-bucket, an address that ends with a slash, and a folder on disk. With `recursive` or several sources, a name in the
-cloud with objects below it is a folder, too. A pattern counts as several sources. A source folder (`recursive`) keeps
-its name below a target folder that exists; otherwise its contents go below the target. Matches of `**` go directly into
+bucket, an address or path that ends with a slash, and a folder on disk. With `recursive` or several sources, a name in
+the cloud with objects below it is a folder, too. A pattern counts as several sources. A source folder (`recursive`)
+keeps its name if the target is a folder; otherwise its contents go below the target. Matches of `**` go directly into
 the target.
 """
 
@@ -31,7 +31,10 @@ LISTING_FAILURES = (TransferError, OSError)
 
 
 async def find_target(storage: Storage, arguments: CpArguments) -> CopyTarget:
-    """Find out whether the target is a folder; ValueError if it is none and must be one."""
+    """Return the target of a copy, and look up whether it is a folder; ValueError if it must be one and is none.
+
+    It must be one for several sources. The cloud is queried only with several sources or `recursive`.
+    """
     folder = arguments.target != STREAM and names_folder(arguments.target)
     at: Url | str = arguments.target
     if is_cloud(arguments.target):
@@ -44,7 +47,10 @@ async def find_target(storage: Storage, arguments: CpArguments) -> CopyTarget:
 
 
 async def plan_cp(storage: Storage, arguments: CpArguments, target: CopyTarget) -> AsyncGenerator[Item]:
-    """Yield the items while listings find them; ValueError, before the first item, if two would get the same target."""
+    """Yield the items of a copy while listings find them.
+
+    ValueError, before the first item, if two sources or two matches of a pattern would get the same target.
+    """
     if arguments.sources == (STREAM,):
         yield Item(STREAM, target.at, no_clobber=arguments.no_clobber)
         return
@@ -68,7 +74,8 @@ async def _matches(storage: Storage, arguments: CpArguments) -> AsyncGenerator[M
 async def without_clashes(items: AsyncGenerator[Match], target: CopyTarget) -> AsyncGenerator[Match]:
     """Yield the matches once it is certain that all have different targets; ValueError if two have the same.
 
-    Until then the matches are kept on disk, because there may be millions. Memory holds a digest of each name.
+    ValueError also for the contents of a folder without its name, such as "." as one of several sources. Until then the
+    matches are kept on disk, because there may be millions. Memory holds a digest of each name.
     """
     here = not isinstance(target.at, Url)
     fold = not isinstance(target.at, Url) and is_case_blind(target.at)

@@ -39,7 +39,11 @@ class Match:
 
 
 async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
-    """Yield the files, objects and folders that a source names; if it matches nothing, yield a Match with a problem."""
+    """Yield the files, objects and folders that a source names, with wildcards expanded.
+
+    If it matches nothing, yield a Match with a problem. Without `recursive`, a folder is a Match with a problem, and
+    the address of a single object is not looked up.
+    """
     url = Url.parse(source) if is_cloud(source) else None
     nothing = True
     async for match in batched(_here(source, recursive)) if url is None else _in_cloud(storage, url, recursive):
@@ -71,7 +75,11 @@ def _here(source: str, recursive: bool) -> Iterator[Match]:
 
 
 def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
-    """Yield the file or folder that a path names; nothing if it was removed meanwhile."""
+    """Yield the file or folder that a local path names; nothing if it was removed meanwhile.
+
+    Without `recursive`, a folder is a Match with a problem. With `wild` (a wildcard has matched the path), folders and
+    pipes or devices are left out then; if the user named it, a pipe is copied.
+    """
     if os.path.lexists(path):
         name = os.path.basename(path.rstrip(os.sep))
         if os.path.isfile(path):
@@ -86,9 +94,11 @@ def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
 
 
 def expand(pattern: str) -> Iterator[str]:
-    """Yield the files and folders that match a pattern. Hidden ones match only parts that begin with a dot.
+    """Yield the paths of the local files and folders that match a pattern.
 
-    Raises TransferError for a folder that may not be listed: matches in it would be missed silently.
+    A hidden name matches a part with wildcards only if that part begins with a dot. From a part with `**` on, hidden
+    names match as well, and folders do not. Raises TransferError for a folder that may not be listed: matches in it
+    would be missed silently.
     """
     drive, rest = os.path.splitdrive(pattern)
     slashed = rest.replace(os.sep, "/")
@@ -161,7 +171,7 @@ async def _expand_cloud(
 ) -> AsyncGenerator[Match]:
     """Yield the objects and folders that match below `start`, which is empty or ends with a slash.
 
-    No listing goes deeper than necessary.
+    `parts` is the rest of the pattern, split at slashes. No listing goes deeper than necessary.
     """
     first, rest = parts[0], parts[1:]
     if "**" in first:
@@ -211,18 +221,21 @@ def _folder_problem(source: Url | str, name: str, *, left_out: bool = False) -> 
 
 
 def is_wild(text: str) -> bool:
-    """Return whether a text holds a wildcard."""
+    """Return whether a text contains a wildcard character: `*`, `?` or `[`."""
     return _WILD.search(text) is not None
 
 
 def literal_start(pattern: str) -> str:
-    """Return the beginning that all matching names share."""
+    """Return the text of a pattern before its first wildcard: all matching names begin with it."""
     match = _WILD.search(pattern)
     return pattern if match is None else pattern[: match.start()]
 
 
 def compiled(pattern: str) -> re.Pattern[str]:
-    """Return a regular expression to be used with `fullmatch`; `**/` also matches no folder at all."""
+    """Return the regular expression for a pattern with wildcards, to be used with `fullmatch`.
+
+    `**/` at the start of a part also matches nothing, so that files in no folder match.
+    """
     pieces: list[tuple[str, list[str]]] = [("", [""])]  # the gap before each piece, and its segments between `*`
     at = 0
     while at < len(pattern):
@@ -243,19 +256,28 @@ def compiled(pattern: str) -> re.Pattern[str]:
 
 
 def _first(segments: list[str]) -> str:
-    """Return the expression for a piece that ends as early as possible."""
+    """Return the regular expression for a piece between two `**`, which ends as early as possible.
+
+    `segments` are the expressions for the texts between the `*` of the piece.
+    """
     return segments[0] + "".join(f"(?>[^/]*?{segment})" for segment in segments[1:])
 
 
 def _last(segments: list[str]) -> str:
-    """Return the expression for the piece that ends with the name."""
+    """Return the regular expression for the piece after the last `**`, which ends with the name.
+
+    `segments` are the expressions for the texts between the `*` of the piece.
+    """
     if len(segments) == 1:
         return rf"{segments[0]}\Z"
     return rf"{_first(segments[:-1])}(?>[^/]*{segments[-1]})\Z"
 
 
 def _one(pattern: str, at: int) -> tuple[str, int]:
-    """Return the expression for one character of a name, and the position after it in the pattern."""
+    """Return the regular expression for one character of a name, and the position after its part of the pattern.
+
+    At `at`, the pattern has `?`, a set such as `[a-z]` or `[!abc]`, or a character that stands for itself.
+    """
     if pattern[at] == "?":
         return "[^/]", at + 1
     if pattern[at] == "[":
@@ -268,7 +290,10 @@ def _one(pattern: str, at: int) -> tuple[str, int]:
 
 
 def _set(negated: bool, members: str) -> str:
-    """Return the expression for one character of a set such as "abc" or "a-z"; a backward range is empty."""
+    """Return the regular expression for one character of a set such as "abc" or "a-z"; a backward range is empty.
+
+    If `negated`, it matches a character that is not in the set. It never matches a slash.
+    """
     written = ""
     at = 0
     while at < len(members):

@@ -2,7 +2,8 @@
 
 Two objects are the same if their sizes and CRC32Cs are. A local file is the same as an object if their sizes and their
 modification times in whole seconds agree. If the times differ, or with `checksum`, the file is read for its CRC32C. If
-only the time differs, the target gets the time of the source, and the contents are not sent again.
+only the time differs, the target gets the time of the source, and the contents are not sent again. An object without a
+time needs none: the same contents suffice.
 """
 
 import os
@@ -29,7 +30,7 @@ _T = TypeVar("_T")
 
 
 class RsyncPlan:
-    """The items of one rsync: first `copies`, then, if all of them succeeded, `deletions`."""
+    """The items of one rsync. The caller takes `copies` first and then, if all of them succeeded, `deletions`."""
 
     def __init__(self, storage: Storage, arguments: RsyncArguments) -> None:
         self._storage = storage
@@ -44,9 +45,11 @@ class RsyncPlan:
         self._kept: Counter[str] = Counter()
 
     async def copies(self) -> AsyncGenerator[Item]:
-        """Yield an item for each file or object that the target lacks or has in another version.
+        """Yield an item for each file or object of the source that the target lacks or has in another version.
 
-        For a source that cannot be read, yield a refused item.
+        If only the modification time differs, the item sets it. A source that cannot be copied is a skipped or refused
+        item. If a listing fails, yield a refused item and end. Yield one also if the source is empty, so that all would
+        be deleted or the name is probably wrong.
         """
         empty = True
         try:
@@ -75,11 +78,11 @@ class RsyncPlan:
 
     @property
     def extras(self) -> int:
-        """The number of deletions, known once `copies` has ended."""
+        """The number of deletions, known once `copies` has ended; 0 without the option `delete`."""
         return len(self._extras)
 
     async def deletions(self) -> AsyncGenerator[Item]:
-        """Yield an item for each file or object that only the target has."""
+        """Yield an item that deletes it for each file or object that only the target has, as noted by `copies`."""
         for name, generation in self._extras:
             if isinstance(self._target.at, Url):
                 target: Url | str = Url(self._target.at.bucket, f"{self._target.at.prefix}{name}")
@@ -101,7 +104,11 @@ class RsyncPlan:
         return _nothing()
 
     async def _objects(self, folder: Url, *, folders: bool) -> AsyncIterator[tuple[str, FileOrObject]]:
-        """Yield the objects of a folder by name, and with `folders` also objects that stand for folders."""
+        """Yield the objects of a folder by name, each with its name below the folder.
+
+        Objects that stand for folders (their names end with a slash) come only if `folders` is set. Without
+        `recursive`, only the objects directly in the folder come.
+        """
         start = folder.prefix
         delimiter = None if self._arguments.recursive else "/"
         async for listed in self._storage.objects(folder.bucket, start, delimiter=delimiter):
@@ -120,7 +127,11 @@ class RsyncPlan:
             yield entry.name, entry
 
     def _note_extra(self, name: str, target: FileOrObject | None) -> None:
-        """Record a deletion, unless it lies below a source path that could not be listed."""
+        """Record that `name`, which the source lacks, must be deleted, if the option `delete` is set.
+
+        A local `target` that is a link, a device or an unfinished download is kept. A name below a source path that is
+        a dangling link, a pipe or the like is not deleted either, but counted.
+        """
         if not self._arguments.delete or (isinstance(target, Entry) and target.note):
             return
         unseen = _above(name, self._unseen)
@@ -132,7 +143,7 @@ class RsyncPlan:
     def _refused_deletions(self, unseen: Entry, count: int) -> Item:
         """Return the refused item that reports deletions left out below a source path that is no folder any more.
 
-        Such a path is a link to nothing, a pipe or the like.
+        Such a path is a link to nothing, a pipe or the like. `count` is the number of these deletions.
         """
         below = self._target.with_target(Item(unseen.path, self._target.at), unseen.name)
         text = f"it is {unseen.note} now; {count} at the target, below {below.target}, would be deleted"
@@ -159,14 +170,20 @@ class RsyncPlan:
         return item if link is None else item.refused(f"{link} is a link or a device, which is not written through")
 
     def _link(self, name: str, target: FileOrObject | None) -> str | None:
-        """Return the path of a link at the target through which a copy would write, None if there is none."""
+        """Return the path of a link or device at the target through which a copy would write, None if there is none.
+
+        That is a symbolic link with this name, or anything but a folder or plain file that the name lies below.
+        """
         if isinstance(target, Entry) and os.path.islink(target.path):
             return target.path
         link = _above(name, self._links)
         return None if link is None else link.path
 
     async def _difference(self, item: Item, source: FileOrObject, target: FileOrObject) -> Item | None:
-        """Return the item that makes the target like the source, or None if they are the same."""
+        """Return the item that makes the target like the source, or None if they are the same.
+
+        It is `item`, or one that only sets the modification time.
+        """
         if isinstance(source, Object) and isinstance(target, Object):
             same = source.size == target.size and source.crc32c is not None and source.crc32c == target.crc32c
             return None if same else item
@@ -175,7 +192,12 @@ class RsyncPlan:
         return await self._file_difference(item, source, target, decoded=False) if isinstance(target, Object) else item
 
     async def _file_difference(self, item: Item, file: FileOrObject, there: Object, *, decoded: bool) -> Item | None:
-        """Compare a file with an object. If it is `decoded`, the file has another size and checksum than the object."""
+        """Return `item` if a file and the object `there` differ, and None if they are the same.
+
+        If only the time differs, return an item that sets it. If the file is `decoded`, it has another size and
+        checksum than the object, so only the times are compared; with the option `checksum`, it then counts as
+        different.
+        """
         if not isinstance(file, Entry) or file.note or (file.size != there.size and not decoded):
             return item
         same_time = there.mtime is not None and int(file.mtime) == int(there.mtime)
@@ -190,7 +212,7 @@ class RsyncPlan:
 
 
 def _above(name: str, places: Mapping[str, _T]) -> _T | None:
-    """Return the value of the first folder in `places` that a name lies below, None if there is none."""
+    """Return the value in `places` of the uppermost folder that a name lies below, None if none of them is there."""
     end = name.find("/") if places else -1
     while end >= 0:
         if (place := places.get(name[:end])) is not None:
@@ -202,9 +224,10 @@ def _above(name: str, places: Mapping[str, _T]) -> _T | None:
 async def side_by_side(
     left: AsyncIterator[tuple[str, _A]], right: AsyncIterator[tuple[str, _B]]
 ) -> AsyncGenerator[tuple[str, _A | None, _B | None]]:
-    """Join two listings by name: yield each name once, with the values of the left and the right listing, or None.
+    """Join two listings by name: yield each name once, with the values of the left and the right listing.
 
-    TransferError if a listing is not in order of name, since a name that seems missing might come later.
+    The value is None where a listing lacks the name. TransferError if a listing is not in order of name or has a name
+    twice, since a name that seems missing might come later.
     """
     one, other = await anext(left, None), await anext(right, None)
     while one is not None or other is not None:
@@ -234,7 +257,7 @@ async def _nothing() -> AsyncIterator[tuple[str, FileOrObject]]:
 
 
 async def _crc32c(path: str) -> str | None:
-    """Return the checksum of a file, None if it cannot be read. The copy that follows reports the error."""
+    """Return the CRC32C of a file in base64, None if it cannot be read. The copy that follows reports the error."""
     try:
         with FileSource(path) as file:
             return await file.crc32c()

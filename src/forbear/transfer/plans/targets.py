@@ -30,7 +30,10 @@ class CopyTarget:
     root: str | None = None
 
     def below(self, name: str) -> "CopyTarget":
-        """Return the folder `name` in this folder, or this folder if `name` is empty. Raises UnsafeName."""
+        """Return the folder `name` in this folder, or this one, as a folder, if `name` is empty.
+
+        UnsafeName if no local folder can have that name.
+        """
         if not name:
             return CopyTarget(self.at, folder=True)
         if isinstance(self.at, Url):
@@ -38,7 +41,10 @@ class CopyTarget:
         return CopyTarget(os.path.join(self.at, relative_path(name)), folder=True, root=self.root or self.at)
 
     def with_target(self, item: Item, name: str) -> Item:
-        """Return the item with the target `name` in this folder, refused if no file or object can have that name."""
+        """Return a copy of the item with the target `name` in this folder.
+
+        It is refused if no file or object can have that name, or if it would copy an object onto itself.
+        """
         try:
             if isinstance(self.at, Url):
                 key = f"{self.at.prefix}{name}"
@@ -50,12 +56,15 @@ class CopyTarget:
 
 
 def unless_same(item: Item) -> Item:
-    """Return the item, refused if it would copy an object onto itself."""
+    """Return the item, refused if its source and its target are equal."""
     return item.refused("source and target are the same") if item.source == item.target else item
 
 
 def names_folder(target: str) -> bool:
-    """Return whether a target is a folder: it ends with a slash, is a bucket, or is a folder on disk."""
+    """Return whether a target is a folder by its name or on disk; the cloud is not queried.
+
+    That is so for a bucket, for an address or path that ends with a slash, and for a folder that exists on disk.
+    """
     if is_cloud(target):
         name = Url.parse(target).name
         return not name or name.endswith("/")
@@ -63,7 +72,11 @@ def names_folder(target: str) -> bool:
 
 
 def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
-    """Return the path of an object below the target folder; `name` is its name below the source folder."""
+    """Return the path, below the target folder, of the file for an object; its separators are those of this system.
+
+    `name` is the object's name below the source folder. UnsafeName if it leads elsewhere, has an empty part, or no file
+    can have it, on `windows` also for device names and other forbidden names.
+    """
     segments = name.split("/")
     for segment in segments:
         fault = _fault(segment) or (_windows_fault(segment) if windows else None)
@@ -81,7 +94,10 @@ def relative_path(name: str, *, windows: bool = sys.platform == "win32") -> str:
 
 
 def object_name(path: str) -> str:
-    """Return the name of the object for a path that uses the separators of this system."""
+    """Return the name of the object for a path that uses the separators of this system: it has slashes instead.
+
+    UnsafeName if it is empty, ".", ".." or not Unicode, has a line end, or has more than 1024 bytes.
+    """
     name = path if os.sep == "/" else path.replace(os.sep, "/")
     try:
         size = len(name.encode())
@@ -118,14 +134,20 @@ def _windows_fault(segment: str) -> str | None:
 
 
 class Clashes:
-    """Refuses objects whose files would clash with those of earlier objects, in copies to a folder on disk."""
+    """Refuses objects whose files would clash with those of earlier objects, in copies to a folder on disk.
+
+    Two clash if one name lies below the other, or if they differ only in case and the disk ignores it.
+    """
 
     def __init__(self, folder: str) -> None:
         self._nesting = Nesting()
         self._seen: dict[str, str] | None = {} if is_case_blind(folder) else None
 
     def checked(self, item: Item, name: str) -> Item:
-        """Return the item, refused if it clashes; `name` is its name below the folder."""
+        """Return the item, refused if it clashes with an earlier one; `name` is its name below the folder.
+
+        Names must come in order. Only items that copy are checked.
+        """
         if item.action is not Action.COPY:
             return item
         parent = self._nesting.parent(name)
@@ -144,7 +166,7 @@ class Nesting:
         self._above: list[str] = []
 
     def parent(self, name: str) -> str | None:
-        """Take the next name, and return the name of the object that it lies below, None if there is none."""
+        """Take the next name of the listing, and return the earlier name that it lies below, None if there is none."""
         while self._above and not name.startswith(self._above[-1]):
             self._above.pop()
         parent = next((above for above in self._above if name.startswith("/", len(above))), None)
@@ -154,7 +176,11 @@ class Nesting:
 
 
 def is_case_blind(folder: str) -> bool:
-    """Return whether the disk of a folder ignores the case of names. The folder need not exist yet."""
+    """Return whether the disk of a folder ignores the case of names. The folder need not exist yet.
+
+    The nearest folder that exists is looked up in the other case. If its path has no letters, the system decides: True
+    for Windows and macOS.
+    """
     path = os.path.abspath(folder)
     while not os.path.exists(path) and os.path.dirname(path) != path:
         path = os.path.dirname(path)

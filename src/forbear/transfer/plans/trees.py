@@ -25,10 +25,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A file: its path, its name below the folder that is walked, `size` in bytes, `mtime` in epoch seconds.
+    """A file, or another entry that cannot be copied, found by `walk`; `size` is in bytes, `mtime` in epoch seconds.
 
-    The name has slashes as separators on every system. A `problem` says why it cannot be read; a `note` says why it is
-    nothing that can be copied.
+    `name` is its name below the folder that is walked, with slashes as separators on every system. A `problem` says why
+    it cannot be read; a `note` says why it is nothing that can be copied.
     """
 
     path: str
@@ -40,9 +40,12 @@ class Entry:
 
 
 def walk(folder: str, *, follow: bool = True, recursive: bool = True) -> Iterator[Entry]:
-    """Yield all files below a folder, or only those directly in it; `follow=False` does not follow links to folders.
+    """Yield an Entry for each file below a folder, in the order in which Cloud Storage lists names.
 
-    The folder with the states of transfers is left out: states are secret and short-lived.
+    Without `recursive`, only the files directly in it count; without `follow`, links to folders are not followed.
+    Folders themselves are not yielded. A folder that cannot be read is an entry with a problem. A link to a folder that
+    is not followed is one with a note. So is the folder with the states of transfers, which are secret and short-lived:
+    its contents are left out.
     """
     try:
         closed = [_identity(os.stat(folder))]
@@ -89,7 +92,7 @@ def _walk(folder: str, prefix: str, closed: list[tuple[int, int]], *, follow: bo
 
 
 def _stat(path: str) -> os.stat_result:
-    """Return the status of a path, through links; of the link itself if it leads nowhere."""
+    """Return the os.stat_result of a path, through symbolic links; that of the link itself if it leads nowhere."""
     try:
         return os.stat(path)
     except OSError as error:
@@ -99,7 +102,10 @@ def _stat(path: str) -> os.stat_result:
 
 
 def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: bool) -> bool:
-    """Return whether the contents of an entry will be listed; a folder that is left out counts as a file."""
+    """Return whether the contents of an entry will be listed; a folder that is left out counts as a file.
+
+    Left out are folders in `closed` (device and inode), and links to folders unless `follow` is set.
+    """
     if not is_folder(entry) or (entry.is_symlink() and not follow):
         return False
     try:
@@ -109,7 +115,7 @@ def _has_names(entry: os.DirEntry[str], closed: list[tuple[int, int]], follow: b
 
 
 def is_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder, or a link to one."""
+    """Return whether an entry is a folder, or a link to one; False if the system cannot tell."""
     try:
         return entry.is_dir()
     except OSError:  # a link to itself
@@ -117,7 +123,10 @@ def is_folder(entry: os.DirEntry[str]) -> bool:
 
 
 def _note(name: str, status: os.stat_result) -> str:
-    """Return why a file is not copied, empty if it is."""
+    """Return a text that says why the file `name` is not copied, empty if it is.
+
+    Not copied are links to nothing, pipes, devices and the like, and parts of unfinished downloads.
+    """
     if stat.S_ISLNK(status.st_mode):
         return "a symbolic link to nothing"
     if not stat.S_ISREG(status.st_mode):
@@ -126,7 +135,7 @@ def _note(name: str, status: os.stat_result) -> str:
 
 
 async def batched(values: Iterable[_T]) -> AsyncGenerator[_T]:
-    """Iterate over a slow iterable in another thread, and yield its values in batches."""
+    """Yield the values of a slow iterable one by one, and read it in other threads, 500 values at a time."""
     iterator = iter(values)
     while batch := await asyncio.to_thread(lambda: list(islice(iterator, _BATCH))):
         for one in batch:
