@@ -190,7 +190,7 @@ def _blamed(path: str, number: int, *, named: bool) -> str | None:
     """Describe the folder above `path` that explains an error with the errno `number`; None if no folder does.
 
     The first folder from the top counts that is no folder, is missing (ENOENT), or may not be entered (EACCES, EPERM).
-    With `named`, that is else the lowest one if it may not be written to (EACCES, EPERM).
+    Otherwise, with `named`, it is the lowest folder that exists, if it may not be written to (EACCES, EPERM).
     """
     denied = number in (errno.EACCES, errno.EPERM)
     last = os.curdir
@@ -208,7 +208,10 @@ def _blamed(path: str, number: int, *, named: bool) -> str | None:
 
 
 def _above(path: str) -> list[str]:
-    """Return the folders above a path that its text names, the uppermost first; a relative path begins with "."."""
+    """Return the folders above a path that its text names, the uppermost first.
+
+    For a relative path, "." comes first.
+    """
     folders: list[str] = []
     folder = os.path.dirname(path.rstrip(os.sep))
     while folder and folder not in folders:

@@ -42,7 +42,8 @@ def execute(
     """Run items, such as those of `plan`, on an executor, and yield their outcomes as batches complete.
 
     The items are sent in batches, since each call takes a while. A batch has at most `batch` items, by default a 64th
-    of all items, but 1 to 50. It has at most 64 MiB, unless it is a single item. The items of a batch run concurrently.
+    of all items, but 1 to 50. It has at most 64 MiB, unless it is a single item; unknown sizes count as 0. The items of
+    a batch run concurrently. Nothing is sent before the first outcome is requested.
 
     `settings` say how to connect; `state` is the folder for what the next process needs to continue. If a call fails,
     for example because its worker died, all items of its batch have failed outcomes. ValueError, at once, for a `batch`

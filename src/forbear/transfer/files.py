@@ -83,7 +83,7 @@ class OpenFolder(AbstractContextManager["OpenFolder", None]):
         """Open a regular file that belongs to this user, with the `flags` of os.open, and return its descriptor.
 
         TransferError for a symbolic link, for anything else that is not a regular file, and for another user's file.
-        The owner that new files get in this folder counts as this user. On Windows owners are not checked.
+        The owner that new files get in this folder counts as this user. On Windows links and owners are not checked.
         """
         try:
             descriptor = self.open(name, flags)
@@ -190,8 +190,8 @@ def open_locked(folder: OpenFolder, name: str, flags: int, what: str, *, needed:
     """Open the file `name` of this user with `flags`, lock it without waiting, and return its descriptor.
 
     The system releases the lock when the process dies. A file that has a second name may be in use: by a download that
-    died between its two names, or as a backup by hard links. It is left alone: this name is removed from it and given
-    to a new file.
+    died between its two names, or as a backup by hard links. It is left alone: this name is removed from it, and the
+    file is opened anew (with O_CREAT in `flags`, as a new file).
 
     Raises OSError, TransferError for the file of another user, and Locked if another process or task has locked the
     file; `what` names the transfer in its text. Unless the lock is `needed`, a file on a file system without locks is

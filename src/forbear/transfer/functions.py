@@ -158,7 +158,8 @@ async def arsync(storage: Storage, source: StrPath, target: StrPath, **options: 
 async def run_rsync(storage: Storage, arguments: RsyncArguments) -> Summary:
     """Make the target have what the source has, by the checked arguments of `rsync`, and return the summary.
 
-    Deletions come last, and only if nothing failed; otherwise a skipped item says how many are left.
+    Deletions come last, and only if nothing failed; otherwise a skipped item says how many are left. With the argument
+    `dry_run`, only report the items.
     """
     plan = RsyncPlan(storage, arguments)
     progress = Progress(arguments.on_event, warnings=set())

@@ -50,8 +50,8 @@ class Precondition:
         """Look up the target before an upload if it probably exists, since a refusal would waste the data sent.
 
         If the target exists, set `generation` to its version, or raise TargetExists if the caller requires that it does
-        not. Do nothing if the caller requires an existing version, or if earlier uploads of the Storage make it
-        unlikely that the target exists. A user who may not look it up (403) uploads without.
+        not. Do nothing if the caller requires an existing version. Do nothing either if the Storage guesses that
+        targets are absent, as for its first upload. A user who may not look up objects (403) uploads without.
         """
         expectation = self._storage.expectation
         if self.required or not expectation.asks():
@@ -79,15 +79,15 @@ class Precondition:
         self._is_known = True
 
     def made_new(self) -> None:
-        """Record that the write succeeded: if it made a new object, later uploads may guess so, too.
+        """Record that the write succeeded: if `generation` is 0, tell the Storage that the target was absent.
 
-        The object is new if `generation` is 0: the target did not exist.
+        Later uploads of this Storage then rather guess that their targets are absent.
         """
         if self.generation == 0:
             self._storage.expectation.met(there=False)
 
     def is_new(self, there: Object) -> bool:
-        """Return whether `there`, an object at the target, has another generation than this precondition."""
+        """Return whether the version of `there` is another one than `generation`, which the write may replace."""
         return there.generation != self.generation
 
     def check_made(self, made: Object) -> None:

@@ -173,8 +173,8 @@ class _Rewrite:
     async def _rewrite(self) -> Object:
         """Call the service until the copy is complete; return the object that the service reports, unchecked.
 
-        The token of each unfinished call is saved. Calls that copy nothing more count as failed attempts. WrongResponse
-        for a response that makes no sense.
+        The token of each unfinished call is saved. A call that copies nothing more than the one before counts as a
+        failed attempt. WrongResponse for a response that makes no sense.
         """
         source, target = self._source, self._condition.target
         path, operation = source.url.rewrite_path(target), f"copy {source.url} to {target}"

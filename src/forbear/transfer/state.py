@@ -65,8 +65,8 @@ class State:
 
     `directory` is the folder for states, None for the default one. `key` identifies the transfer; it is hashed, because
     it may be long. Entering raises Locked if another process or task holds the lock. It raises TransferError if another
-    user may write to the folder or a file, or if no more files can be opened. A state stays for the next run until it
-    is forgotten; one that cannot be read counts as empty.
+    user may write to the folder or owns the lock file, or if no more files can be opened. A state stays for the next
+    run until it is forgotten; one that cannot be read counts as empty.
 
     If the folder cannot be made or written to, or its disk is full, `kept` is False and `warn` gets the reason. The
     default `warn` issues a RuntimeWarning. States and locks that are older than a month are deleted.

@@ -104,7 +104,7 @@ class Connection(asyncio.Protocol):
     async def tunnel(self, head: bytes) -> int:
         """Send `head`, a CONNECT request for a tunnel, to a proxy, and return the status of its response.
 
-        The connection stays open, and `freed` is not called.
+        After a response, of any status, the connection stays open, and `freed` is not called.
         """
         self._is_tunnel = True
         response = await self.request(head, None)
@@ -144,7 +144,10 @@ class Connection(asyncio.Protocol):
             self._timer = self._loop.call_at(self._deadline, self._check)
 
     def abort(self) -> None:
-        """Close the connection at once, and drop unsent bytes; a running request raises Broken."""
+        """Close the connection at once, and drop unsent bytes.
+
+        A running request, or the reader of its response, raises Broken.
+        """
         self._fail(Broken("the connection was closed before the whole response arrived"))
 
     # Callbacks of the event loop.
@@ -166,9 +169,9 @@ class Connection(asyncio.Protocol):
             self._timer = None
 
     def eof_received(self) -> bool:
-        """End a running request, since the peer sends no more, and let the transport close.
+        """Mark the connection as closed, and end a running request, since the peer sends no more.
 
-        The request fails with Broken, unless its response is complete now.
+        The request fails with Broken, unless its response is complete now. The result, False, lets the transport close.
         """
         self.is_open = False
         self._ended_by_peer(None)
@@ -188,7 +191,7 @@ class Connection(asyncio.Protocol):
         """Parse the head of a response; pass on the bytes of a body whose length is known without parsing them.
 
         Close the connection if no request is running. The request fails with BadResponse if the bytes are not HTTP/1.1,
-        or the head is longer than 64 KiB.
+        or if the head or the framing of the body is longer than 64 KiB.
         """
         if not self._busy:  # no request is under way
             self.abort()

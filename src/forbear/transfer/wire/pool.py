@@ -46,8 +46,9 @@ class Origin(NamedTuple):
 class Pool:
     """Sends requests, at most `limit` at a time; the others wait. No two share a connection at the same time.
 
-    A connection is kept open for the next request to its origin. `headers` are added to every request. `proxy` is the
-    URL of a proxy for all requests, None for direct connections. `stall_timeout` is in seconds.
+    A request counts until its response is read or closed. A connection is kept open for the next request to its origin.
+    `headers` are added to every request. `proxy` is the URL of a proxy for all requests, None for direct connections.
+    `stall_timeout` is in seconds.
     """
 
     def __init__(self, limit: int, stall_timeout: float, headers: Mapping[str, str], proxy: str | None = None) -> None:
@@ -103,7 +104,7 @@ class Pool:
     def _reuse(self, origin: Origin) -> Connection | None:
         """Take an open connection to an origin that was idle for less than 15 seconds; None if there is none.
 
-        Older or closed ones that it meets are dropped.
+        Older or closed ones that it meets are closed and forgotten.
         """
         kept = self._idle.get(origin)
         oldest = asyncio.get_running_loop().time() - _IDLE

@@ -80,7 +80,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
         return self._waiter is not None
 
     async def readany(self) -> bytes:
-        """Return the next bytes of the body, as many as arrived at once; wait for them if none is there.
+        """Return the next piece of the body; wait for it if none is there.
 
         Return b"" at the end of the body. Raises WireError or Stalled if it does not arrive whole, and
         ConnectionResetError after `close`.
@@ -132,7 +132,7 @@ class Response(AbstractAsyncContextManager["Response", None]):
 
 
 class WireError(TransferError):
-    """A request got no response, or only part of one. Unless a subclass knows better, its outcome is unknown."""
+    """A request got no response, or only part of one. Its outcome is unknown unless a subclass says otherwise."""
 
     verdict: Verdict = TRANSIENT
 

@@ -63,7 +63,10 @@ class Manifest:
             file.close()
 
     def has(self, item: Item) -> bool:
-        """Return whether an earlier run recorded this pair of source and target as done or skipped."""
+        """Return whether an earlier run recorded this pair of source and target as done or skipped.
+
+        False for all items with `skips=False`.
+        """
         return bool(self._done) and hash((str(item.source), str(item.target))) in self._done
 
     def add(self, outcome: Outcome) -> None:
