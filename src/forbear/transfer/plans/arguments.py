@@ -60,7 +60,7 @@ class _Arguments:
     def excludes(self, name: str) -> bool:
         """Return whether the pattern `exclude` matches `name`, from its beginning; False if there is no pattern.
 
-        `name` is the name of a file or object below the source folder.
+        `name` is the name of a file or object below the source folder, or that of the source itself.
         """
         return self.exclude is not None and self.exclude.match(name) is not None
 

@@ -41,8 +41,8 @@ class Match:
 async def matches(storage: Storage, source: str, *, recursive: bool) -> AsyncGenerator[Match]:
     """Yield the files, objects and folders that a source names, with wildcards expanded.
 
-    If it matches nothing, yield a Match with a problem. Without `recursive`, a folder is a Match with a problem, and
-    the address of a single object is not looked up.
+    A local path that exists is not expanded. If the source matches nothing, yield a Match with a problem. Without
+    `recursive`, a folder is a Match with a problem, and the address of a single object is not looked up.
     """
     url = Url.parse(source) if is_cloud(source) else None
     nothing = True
@@ -75,10 +75,10 @@ def _here(source: str, recursive: bool) -> Iterator[Match]:
 
 
 def _match(path: str, recursive: bool, *, wild: bool) -> Iterator[Match]:
-    """Yield the file or folder that a local path names; nothing if it was removed meanwhile.
+    """Yield a Match for the file or folder at a local path; nothing if none is there (any more).
 
-    Without `recursive`, a folder is a Match with a problem. With `wild` (a wildcard has matched the path), folders and
-    pipes or devices are left out then; if the user named it, a pipe is copied.
+    Without `recursive`, a folder is a Match with a problem. With `wild` (a wildcard has matched the path), that folder,
+    and a pipe or device, is left out and does not count as failed. A pipe that the user named is copied.
     """
     if os.path.lexists(path):
         name = os.path.basename(path.rstrip(os.sep))
@@ -226,7 +226,10 @@ def is_wild(text: str) -> bool:
 
 
 def literal_start(pattern: str) -> str:
-    """Return the text of a pattern before its first wildcard: all matching names begin with it."""
+    """Return the text of a pattern before its first wildcard: all matching names begin with it.
+
+    A pattern without wildcards is returned whole.
+    """
     match = _WILD.search(pattern)
     return pattern if match is None else pattern[: match.start()]
 

@@ -48,8 +48,8 @@ class RsyncPlan:
         """Yield an item for each file or object of the source that the target lacks or has in another version.
 
         If only the modification time differs, the item sets it. A source that cannot be copied is a skipped or refused
-        item. If a listing fails, yield a refused item and end. Yield one also if the source is empty, so that all would
-        be deleted or the name is probably wrong.
+        item. Names that `exclude` matches are left out. If a listing fails, yield a refused item and end. Yield one
+        also if the source is empty, so that all would be deleted or the name is probably wrong.
         """
         empty = True
         try:
@@ -82,7 +82,10 @@ class RsyncPlan:
         return len(self._extras)
 
     async def deletions(self) -> AsyncGenerator[Item]:
-        """Yield an item that deletes it for each file or object that only the target has, as noted by `copies`."""
+        """Yield an item that deletes the target's version of each name that `copies` has found only there.
+
+        Nothing comes without the option `delete`.
+        """
         for name, generation in self._extras:
             if isinstance(self._target.at, Url):
                 target: Url | str = Url(self._target.at.bucket, f"{self._target.at.prefix}{name}")
