@@ -12,10 +12,14 @@ if TYPE_CHECKING:
     Jitter = Literal["full", "equal", "documented", "decorrelated", "none"]
 
     class Backoff(Protocol):
-        """A sequence of delays."""
+        """The protocol of a backoff: any object whose `delay` method returns the seconds to wait before each retry."""
 
         def delay(self, n: int, u: float, previous: float | None = None) -> float:
-            """Return the seconds before retry `n` (from 0); `u` is uniform in [0, 1), `previous` the last delay."""
+            """Return the seconds to wait before retry `n`, counted from 0.
+
+            `u` is a random number, uniform in [0, 1). `previous` is the delay before the last retry, None before the
+            first.
+            """
             ...
 
 
@@ -25,15 +29,16 @@ JITTERS: "tuple[Jitter, ...]" = ("full", "equal", "documented", "decorrelated", 
 class Exponential(Record):
     """Truncated exponential backoff: the step before retry n is `min(initial * multiplier**n, maximum)` seconds.
 
-    `jitter` says how the random number u, uniform in [0, 1), changes the delay. "full" (default) waits `u * step` (as
-    google-api-core does, and gsutil by its documentation). "equal" waits `step * (1 + u) / 2`, the upper half of the
-    step. "documented" waits `min(initial * multiplier**n + u * spread, maximum)`, the formula of the Google Cloud
-    pages, whose "random number of milliseconds" is `spread` (1 s). Its delays have no jitter at the maximum, so choose
-    another for many clients. "decorrelated" waits between `initial` and three times the last delay, at most `maximum`.
-    "none" waits the step itself.
+    Retries count from 0. `jitter` says how the random number u, uniform in [0, 1), changes the delay. "full" (default)
+    waits `u * step` (as google-api-core does, and gsutil by its documentation). "equal" waits `step * (1 + u) / 2`, the
+    upper half of the step. "documented" waits `min(initial * multiplier**n + u * spread, maximum)`, the formula of the
+    Google Cloud pages, whose "random number of milliseconds" is `spread` (1 s). Its delays have no jitter at the
+    maximum, so choose another for many clients. "decorrelated" waits a random time between `initial` and three times
+    the last delay, at most `maximum`; before the first retry, `initial` counts as the last delay. "none" waits the step
+    itself.
 
-    `initial` (1), `maximum` (64) and `spread` (1) are seconds; `multiplier` (2) is at least 1. Raises ValueError or
-    TypeError for other values.
+    `initial` (1), `maximum` (64) and `spread` (1) are seconds, and `maximum` is at least `initial`. `multiplier` (2) is
+    at least 1. Raises ValueError or TypeError for other values.
     """
 
     __slots__ = ("initial", "multiplier", "maximum", "jitter", "spread")
@@ -64,7 +69,10 @@ class Exponential(Record):
         self._set(jitter=jitter, **{name: float(value) for name, value in numbers.items()})
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return the seconds before retry `n`, counted from 0; only "decorrelated" reads `previous`, the last delay."""
+        """Return the seconds before retry `n`, counted from 0; `u` is a random number, uniform in [0, 1).
+
+        Only "decorrelated" reads `previous`, the delay before the last retry, None before the first.
+        """
         jitter = self.jitter
         maximum = self.maximum
         if jitter == "decorrelated":
@@ -97,12 +105,15 @@ class Constant(Record):
         self._set(seconds=float(seconds), spread=float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return the seconds before any retry."""
+        """Return `seconds + u * spread`, for every `n`; `u` is a random number in [0, 1), `previous` is not read."""
         return min(self.seconds + u * self.spread, LARGEST)
 
 
 class Sequence(Record):
-    """The listed delays in turn, then the last one again, each plus up to `spread` seconds of jitter (default 0)."""
+    """The listed `delays` in turn, then the last one for all further retries, each plus jitter.
+
+    All are in seconds. The jitter is random, up to `spread` (default 0). Raises ValueError if `delays` is empty.
+    """
 
     __slots__ = ("delays", "spread")
 
@@ -119,5 +130,8 @@ class Sequence(Record):
         self._set(delays=tuple(map(float, listed)), spread=float(spread))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
-        """Return the seconds before retry `n`, counted from 0."""
+        """Return `delays[n] + u * spread` seconds for retry `n`, counted from 0; past the end, the last delay counts.
+
+        `u` is a random number in [0, 1), and `previous` is not read.
+        """
         return min(self.delays[min(n, len(self.delays) - 1)] + u * self.spread, LARGEST)

@@ -1,4 +1,7 @@
-"""The rules of retry budgets, as pure functions of counters and time; `forbear.Budget` holds the counters."""
+"""The rules of retry budgets: they change the counters passed to them, and `forbear.Budget` holds the counters.
+
+A rule has no clock and no lock.
+"""
 
 from forbear.core import check
 from forbear.core.record import Record
@@ -25,10 +28,10 @@ def _whole(*numbers: float) -> list[int]:
 
 
 class TokenBucket(Record):
-    """A bucket of `capacity` tokens, at first full: a success adds `deposit`, a retry takes `cost` or is refused.
+    """A bucket of at most `capacity` tokens, at first full: a success adds `deposit`, a retry takes `cost`.
 
-    With `refund`, a success after a retry adds `cost` instead (the AWS SDKs' retry quota). Fractions of a token are
-    counted exactly.
+    A retry is refused, and takes nothing, if fewer than `cost` tokens are left. With `refund`, a success after a retry
+    adds `cost` instead of `deposit` (the AWS SDKs' retry quota). Fractions of a token are counted exactly.
     """
 
     __slots__ = ("capacity", "deposit", "cost", "refund")
@@ -46,17 +49,24 @@ class TokenBucket(Record):
         self._set(capacity=capacity, deposit=deposit, cost=cost, refund=refund)
 
     def start(self) -> list[int]:
-        """Return the counters of a new budget: its tokens, then capacity, deposit and cost in the same unit."""
+        """Return the counters of a new budget: its tokens (all of them), then capacity, deposit and cost.
+
+        They are whole multiples of one unit, the smallest decimal place of the three numbers.
+        """
         capacity, deposit, cost = _whole(self.capacity, self.deposit, self.cost)
         return [capacity, capacity, deposit, cost]
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Count a success; `retried` says whether it took more than one attempt."""
+        """Add the tokens of a success to the counters `state`, up to the capacity.
+
+        These are `cost` if `refund` is set and the success took more than one attempt (`retried`), otherwise `deposit`.
+        `now` is not read.
+        """
         tokens, capacity, deposit, cost = state
         state[0] = min(tokens + (cost if retried and self.refund else deposit), capacity)
 
     def take(self, state: list[int], now: float) -> bool:
-        """Count a request to retry and return whether it is granted."""
+        """Take `cost` from the tokens in `state` and return True; if fewer are left, take nothing and return False."""
         cost = state[3]
         granted = state[0] >= cost
         if granted:
@@ -65,9 +75,10 @@ class TokenBucket(Record):
 
 
 class Throttle(Record):
-    """The gRPC retry throttle: each failure takes one of `max_tokens`; retries need more than half of the tokens.
+    """The gRPC retry throttle (gRFC A6): a request to retry takes a token, and needs more than half of them left.
 
-    A success adds `token_ratio`; fractions of a token are counted exactly. Source: gRFC A6.
+    The bucket has at most `max_tokens` and is full at first. A refused request takes its token, too, down to 0. A
+    success adds `token_ratio`. Fractions of a token are counted exactly.
     """
 
     __slots__ = ("max_tokens", "token_ratio")
@@ -81,17 +92,20 @@ class Throttle(Record):
         self._set(max_tokens=max_tokens, token_ratio=token_ratio)
 
     def start(self) -> list[int]:
-        """Return the counters of a new budget: its tokens, then the most, the gain of a success and one token."""
+        """Return the counters of a new budget: its tokens (all), then `max_tokens`, `token_ratio` and one token.
+
+        They are whole multiples of one unit, the smallest decimal place of the numbers.
+        """
         most, gain, one = _whole(self.max_tokens, self.token_ratio, 1)
         return [most, most, gain, one]
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Count a success."""
+        """Add `token_ratio` to the tokens in `state` for a success, up to `max_tokens`; the others are not read."""
         tokens, most, gain, _ = state
         state[0] = min(tokens + gain, most)
 
     def take(self, state: list[int], now: float) -> bool:
-        """Count a failure, which requests a retry, and return whether the retry is granted."""
+        """Take one token from `state`, down to 0, and return whether more than half of `max_tokens` are left."""
         tokens, most, _, one = state
         state[0] = max(tokens - one, 0)
         return 2 * state[0] > most
@@ -100,8 +114,9 @@ class Throttle(Record):
 class Ratio(Record):
     """At most `ratio` retries for each success of the last `window` seconds, plus `floor` retries per second.
 
-    The window is at least a millisecond and moves in tenths of its length. The default floor is 0, because the floors
-    of many clients add up.
+    A retry is granted if it makes at most `ratio * successes + floor * window` retries in the window. The window is at
+    least a millisecond and moves in tenths of its length, the slots. The default floor is 0, because the floors of many
+    clients add up.
     """
 
     __slots__ = ("ratio", "window", "floor")
@@ -118,15 +133,18 @@ class Ratio(Record):
         self._set(ratio=ratio, window=window, floor=floor)
 
     def start(self) -> list[int]:
-        """Return the counters of a new budget: the newest slot's number, then successes and retries of ten slots."""
+        """Return the counters of a new budget, all 0.
+
+        They are the number of the newest slot, then ten counts of successes, then ten counts of retries.
+        """
         return [0] * (1 + 2 * _SLOTS)
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Count a success."""
+        """Count a success in the current slot of `state`; `now` is in seconds, and `retried` is not read."""
         state[1 + self._turn(state, now)] += 1
 
     def take(self, state: list[int], now: float) -> bool:
-        """Count a request to retry and return whether it is granted."""
+        """Return whether one more retry is granted at `now` (in seconds), and count it in `state` only if it is."""
         slot = self._turn(state, now)
         successes, retries = sum(state[1 : 1 + _SLOTS]), sum(state[1 + _SLOTS :])
         allowed = float(self.ratio) * successes + float(self.floor) * self.window
@@ -136,7 +154,10 @@ class Ratio(Record):
         return granted
 
     def _turn(self, state: list[int], now: float) -> int:
-        """Clear the slots that have left the window and return the index of the current one."""
+        """Clear the slots of `state` that have left the window at `now`, and return the current slot's index (0 to 9).
+
+        `now` is in seconds, on the clock of the budget.
+        """
         newest = int(now / self.window * _SLOTS)
         for number in range(max(state[0], newest - _SLOTS) + 1, newest + 1):
             state[1 + number % _SLOTS] = state[1 + _SLOTS + number % _SLOTS] = 0

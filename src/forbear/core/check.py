@@ -1,4 +1,7 @@
-"""Check numbers and flags from users; every error text names the parameter, the rule and the value."""
+"""Check numbers and flags from users; every error text names the parameter, the rule and the value.
+
+`shown` formats values for error texts, and `is_mapping` and `is_list` test types.
+"""
 
 from collections.abc import Mapping
 
@@ -12,9 +15,9 @@ LARGEST = 1.7976931348623157e308  # sys.float_info.max; a larger whole number ha
 
 
 def shown(value: object) -> str:
-    """Return the repr of a value for an error text, cut after 200 characters; a value without one is described.
+    """Return the repr of a value for an error text, cut after 200 characters, with "..." if it is cut.
 
-    Python refuses to format whole numbers of more than 4300 digits.
+    If `repr` raises, as for whole numbers of more than 4300 digits, the text names the type instead.
     """
     try:
         text = repr(value)
@@ -24,9 +27,10 @@ def shown(value: object) -> str:
 
 
 def positive_seconds(name: str, value: object, *, none: str | None = None) -> None:
-    """Raise an error unless `value` is a positive finite number of seconds.
+    """Raise TypeError if `value` is no number, and ValueError if it is not positive and finite.
 
-    None is accepted if `none` is a text, which says what None means ("no limit") in the error.
+    `name` is the parameter's name for the error text. None is no number, unless `none` is a text, which says in the
+    error what None means ("no limit").
     """
     if type(value) is int and 0 < value < 1_000_000:
         return  # the common case is quick, since policies may be made for each call
@@ -36,18 +40,27 @@ def positive_seconds(name: str, value: object, *, none: str | None = None) -> No
 
 
 def seconds(name: str, value: object) -> None:
-    """Raise an error unless `value` is a finite number of seconds from 0 on."""
+    """Raise TypeError if `value` is no number, and ValueError if it is negative or infinite.
+
+    `name` is the parameter's name for the error text.
+    """
     if type(value) is not int or not 0 <= value < 1_000_000:
         _finite(name, value, "a number of seconds", "zero or more and finite", least=0)
 
 
 def positive(name: str, value: object, *, what: str = "a number") -> None:
-    """Raise an error unless `value` is a positive finite number."""
+    """Raise TypeError if `value` is no number, and ValueError if it is not positive and finite.
+
+    The error names the parameter `name`, and `what` it must be.
+    """
     _finite(name, value, what, "positive and finite", above=0)
 
 
 def at_least(name: str, value: object, least: float, *, what: str = "a number", whole: bool = False) -> None:
-    """Raise an error unless `value` is a finite number from `least` on; with `whole`, a whole number of any size."""
+    """Raise TypeError if `value` is no number, and ValueError if it is below `least` or infinite.
+
+    With `whole`, it must be an int, of any size. The error names the parameter `name`, and `what` it must be.
+    """
     if type(value) is int and least <= value < 1_000_000:
         return  # as in `positive_seconds`
     if whole and not isinstance(value, int):
@@ -57,7 +70,7 @@ def at_least(name: str, value: object, least: float, *, what: str = "a number", 
 
 
 def flag(name: str, value: object) -> None:
-    """Raise an error unless `value` is True or False: a word such as "never" would count as true."""
+    """Raise TypeError unless `value` is True or False: a word such as "never" would count as true."""
     if value is not True and value is not False:
         raise TypeError(f"`{name}` must be True or False, got {shown(value)}")
 
@@ -72,7 +85,11 @@ def _finite(
     least: float = -INFINITY,
     most: float = LARGEST,
 ) -> None:
-    """Raise TypeError for a value whose type is not `kind`, and ValueError for a number that breaks the `rule`."""
+    """Raise TypeError if `value` is no number, ValueError unless it is above `above` and from `least` to `most`.
+
+    A bool and NaN are no numbers. By default every finite number passes. `kind` and `rule` say in the texts which type
+    and which range `name` must have.
+    """
     if not isinstance(value, int | float) or isinstance(value, bool) or value != value:  # NaN differs from itself
         raise TypeError(f"`{name}` must be {kind}, got {shown(value)}")
     if not (above < value and least <= value <= most):

@@ -20,7 +20,10 @@ _LONGEST_WAIT = 100 * 365.25 * 86_400  # in seconds; no system can wait much lon
 DEFAULT_ATTEMPTS = 5
 DEFAULT_TIMEOUT = 60
 DEFAULT_MAX_RETRY_AFTER = 900
-"""The default limits of `Limits` and `forbear.retry`. The profiles of services have limits of their own."""
+"""The defaults of `Limits` and `forbear.retry` are this one (in seconds), `DEFAULT_ATTEMPTS` and `DEFAULT_TIMEOUT`.
+
+The profiles of services have limits of their own.
+"""
 
 
 class Limits(Record):
@@ -28,8 +31,9 @@ class Limits(Record):
 
     `attempts` counts the first call: 5 (default) is at most 4 retries. `timeout` (default 60) is in seconds from before
     the first attempt. A wait that would end past it is not begun, unless `clamp` shortens that wait, so that one final
-    attempt starts at the deadline. None means no limit; both may be None only with `unlimited=True`. Without a timeout,
-    a server that asks for a wait of more than `max_retry_after` seconds (default 900) ends the run.
+    attempt starts at the deadline. None means no limit; both may be None only with `unlimited=True`. A wait that the
+    server asks for is never shortened. It ends the run if it is longer than the rest of the timeout, or, without a
+    timeout, than `max_retry_after` seconds (default 900).
     """
 
     __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited")
@@ -93,7 +97,7 @@ class Wait:
 
 
 class Stop:
-    """The decision to give up; `reason` is the rule and `text` the rule in words."""
+    """The decision to give up; `reason` is the rule and `text` the rule in words (default: the reason's value)."""
 
     __slots__ = ("reason", "text")
 
@@ -116,11 +120,15 @@ def decide(
     repeatable: bool,
     previous: float | None = None,
 ) -> Wait | Stop:
-    """Decide whether to wait and try again after a failed attempt, or to stop.
+    """Decide after a failed attempt: return `Wait` to try again, or `Stop`, which has the reason.
 
     `attempt` is the number of the failed attempt (1 is the first call), `elapsed` the seconds since before the first
     attempt, and `u` a random number, uniform in [0, 1). `repeatable` says whether the operation may be executed twice.
     `previous` is the delay before this attempt, None before the first retry.
+
+    Stops for the kinds PERMANENT and CONFLICT, and for TRANSIENT unless `repeatable`. Then stops at a limit: of
+    attempts, of the wait that the server asks for, or of time. Otherwise the wait is the verdict's own delay, or that
+    of the backoff; a wait that the server asks for is the minimum, and gets jitter.
     """
     kind = verdict.kind
     if kind is _PERMANENT:
@@ -186,5 +194,5 @@ def _timed_out(delay: float, timeout: float, left: float) -> str:
 
 
 def show(seconds: float) -> str:
-    """Format seconds for people: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
+    """Format seconds for people, with three digits, or whole from 100 on: "31.2 s", "0.05 s", "600 s", "1e+15 s"."""
     return f"{seconds:.0f} s" if 100 <= seconds < 1e15 else f"{seconds:.3g} s"

@@ -1,4 +1,7 @@
-"""The events of a run, as frozen values; a run emits them before each wait and at its end."""
+"""The events of a run, as frozen values; a run emits them when an attempt failed, before each wait and at its end.
+
+A run that succeeds at the first attempt emits none.
+"""
 
 from forbear.core.record import Record
 
@@ -11,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class Operation(str):
-    """The name of a request to a host that no service knows, such as "GET example.com".
+    """A string that names a request to a host that no service knows, such as "GET example.com".
 
     `label` is a short form for metrics ("GET"): with host names, they would grow without end.
     """
@@ -21,7 +24,7 @@ class Operation(str):
     label: str
 
     def __new__(cls, name: str, label: str) -> "Self":
-        """Make the name; `label` is any short form of it."""
+        """Make an operation whose text is `name` and whose short form for metrics is `label`."""
         operation = super().__new__(cls, name)
         operation.label = label
         return operation
@@ -74,7 +77,10 @@ class Failed(Record):
 
 
 class Scheduled(Record):
-    """After a wait of `delay` seconds, attempt number `attempt` will start; `failure` is the attempt before it."""
+    """After a wait of `delay` seconds, attempt number `attempt` will start; `failure` is the failed attempt before it.
+
+    `elapsed` is the time since the run began, in seconds, before that wait.
+    """
 
     __slots__ = ("operation", "attempt", "elapsed", "delay", "failure")
 
@@ -89,7 +95,10 @@ class Scheduled(Record):
 
 
 class Recovered(Record):
-    """The run succeeded on attempt number `attempt`; `failures` are the attempts before it (the first and last 16)."""
+    """The run succeeded on attempt number `attempt`, after at least one failure, `elapsed` seconds into the run.
+
+    `failures` are the attempts before it; of more than 32, the first 16 and the last 16.
+    """
 
     __slots__ = ("operation", "attempt", "elapsed", "failures")
 
@@ -103,7 +112,10 @@ class Recovered(Record):
 
 
 class GaveUp(Record):
-    """The run ended without success; `report` has the reason and the attempts."""
+    """The run gave up; `report` has the reason and the attempts.
+
+    A run that makes no report emits no such event, as after a permanent error of the first attempt.
+    """
 
     __slots__ = ("operation", "report")
 

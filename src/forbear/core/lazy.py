@@ -6,10 +6,11 @@ from collections.abc import Callable, Mapping
 def exports(
     package: str, modules: "Mapping[str, str]", calls: "Mapping[str, str] | None" = None
 ) -> "tuple[Callable[[str], object], Callable[[], list[str]]]":
-    """Return the `__getattr__` and `__dir__` of `package`.
+    """Return the functions `__getattr__` and `__dir__` for the package whose dotted name is `package`.
 
-    `modules` maps each public name to the module of the package that defines it. `calls` does the same for names whose
-    value is the result of a function: `policy` is then `module.policy()`.
+    `modules` maps each public name to the module of the package that defines it. `calls` maps names to modules, too,
+    but there the value of the name is the result of the module's function of that name: `policy` is then
+    `module.policy()`. Other names raise AttributeError.
     """
 
     def getattribute(name: str) -> object:

@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 class Record:
     """A frozen, comparable, picklable value whose fields are the names in its class's `__slots__`.
 
-    A subclass lists its fields in `__slots__`, takes them by the same names in `__init__` and stores them with `_set`.
+    Setting or deleting a field raises AttributeError. Only values of the same class can be equal. A subclass lists its
+    fields in `__slots__`, takes them by the same names in `__init__` and stores them with `_set`.
     """
 
     __slots__ = ()
@@ -26,7 +27,7 @@ class Record:
         return (getattr(self, name) for name in self._fields())
 
     def replace(self, **changes: "Any") -> "Self":
-        """Return a copy with some fields changed; the constructor checks it again."""
+        """Return a new value of the same class, with the fields in `changes` changed; the constructor checks it again."""
         return type(self)(**{name: getattr(self, name) for name in self._fields()} | changes)
 
     def __setattr__(self, name: str, value: object) -> "NoReturn":

@@ -14,17 +14,20 @@ if TYPE_CHECKING:
 
 HIDDEN = "[redacted]"
 LIMIT = 4096
-"""The longest text that is kept, in characters."""
+"""The most characters that `redact` reads of a text, and the most that it returns."""
 
 _LONGEST_TOKEN = 256
-"""A word of up to this length is dropped if the cut goes through it: half a token may not look like one."""
+"""A word of up to this length is dropped if the cut at LIMIT goes through it: half a token may not look like one."""
 
 _MARK = "\u2026"
 _OF_TOKENS = "-./+_=~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 _NOT_YET = r"(?!\[redacted\])"
 _START = r"(?:\b|(?<=\\[nrt]))"
-"""The beginning of a word; line ends and tabs are escapes by then."""
+"""The pattern for the beginning of a word.
+
+Line ends and tabs are escapes by then, such as a backslash and n; a word may begin right after one.
+"""
 _LINE = r"(?:(?!\\[nr]).)++"
 _HEADER = (
     r"(?:(?:proxy-)?authorization|(?:set-)?cookie2?"
@@ -35,9 +38,12 @@ _NAME = (
     r"|signature|credential(?!s: )|upload_?id|session[_-]?(?:id|ur[il]))[\w-]{0,20}"
 )
 _AFTER = r"""(?:\\{0,3}["'])?[ ]{0,4}[:=\uff1a][ ]*+"""
-"""The text between a name and its value: `name: `, `name=`, `"name": `."""
+"""The pattern for the text between a name and its value: `name: `, `name=`, `"name": `."""
 _PAIR = r"""\\{0,3}["'][ ]{0,4}(?:[:=]|,(?:[ ]{0,4}\\{0,3}["']value\\{0,3}["'][ ]{0,4}:)?)[ ]*+"""
-"""The text between a quoted name and its value: `"name": `, `("name", `, `{"name": "...", "value": `."""
+"""The pattern for the text from the closing quote of a name to its value.
+
+Matches `": ` in `"name": `, `", ` in `("name", `, and `", "value": ` in `{"name": "...", "value": `.
+"""
 _QUOTED = r"""(?:b?"(?:[^"\\]|\\.)*+"?|b?'(?:[^'\\]|\\.)*+'?|\\{1,3}["'][^"']*+["']?)"""
 _WORD = rf"(?:{_QUOTED}|\S++)"
 
@@ -126,7 +132,10 @@ _ANY_SIGN = (
     r"|g(?:h[oprsu]_|ithub_|lpat|o(?:cspx|og1))|h(?:f_|ook|vs\.)|k(?:_(?:live|test)|ey)|n(?:egotiate|pm_)"
     r"|p(?:ass|rivate|wd|ypi-)|s(?:e(?:cret|ssion|tuser)|g\.|ignature|k-)|token|upload|x(?:app|ox|-)|ya29|[>@?&#;]"
 )
-"""Matches each of those signs; grouped by their first letters, which makes the search twice as fast."""
+"""The pattern that matches every sign in `_SHAPES`, and `://`, in a lower-case text.
+
+The signs are grouped by their first letters, which makes the search twice as fast.
+"""
 
 _compiled: "list[tuple[Callable[[str], object], tuple[Shape, ...]]]" = []
 
@@ -134,8 +143,9 @@ _compiled: "list[tuple[Callable[[str], object], tuple[Shape, ...]]]" = []
 def redact(text: str) -> str:
     """Return `text` for display: at most LIMIT characters, in one line, without secrets or control characters.
 
-    Credentials, tokens, values of URL queries, and user names and passwords in URLs are hidden. Characters that a
-    terminal may obey (control characters, changes of the writing direction) and lone surrogates become escapes.
+    Credentials, tokens, values of URL queries, and user names and passwords in URLs become "[redacted]". Characters
+    that a terminal may obey (control characters, changes of the writing direction) and lone surrogates become escapes.
+    A longer text loses its end, with the word that the cut goes through, and gets an ellipsis.
     """
     whole = printable(text[: LIMIT + 1])
     if len(whole) <= LIMIT:
@@ -145,7 +155,7 @@ def redact(text: str) -> str:
 
 
 def hide(text: str) -> str:
-    """Return a printable text without its secrets."""
+    """Return `text` with each part that has the shape of a secret as "[redacted]"; `text` must be printable already."""
     has_sign, shapes = _compiled[0] if _compiled else _compile()
     signs = text.lower()
     if not has_sign(signs):
@@ -159,14 +169,18 @@ def hide(text: str) -> str:
 
 
 def printable(text: str) -> str:
-    """Return `text` with line ends and all other characters that a terminal may obey as escapes."""
+    """Return `text` with each character that `str.isprintable` rejects, such as a line end, as a backslash escape."""
     if text.isprintable():
         return text
     return "".join(each if each.isprintable() else each.encode("unicode_escape").decode() for each in text)
 
 
 def _head(text: str) -> str:
-    """Return the beginning of a long text, without a word that the cut goes through."""
+    """Return the first LIMIT characters of `text`, without the word at their end.
+
+    A word longer than `_LONGEST_TOKEN` stays. Words are of letters, digits and some signs of tokens, such as `-` and
+    `_`.
+    """
     head = text[:LIMIT]
     whole = head.rstrip(_OF_TOKENS)
     return whole if len(head) - len(whole) <= _LONGEST_TOKEN else head
@@ -182,10 +196,11 @@ def _compile() -> "tuple[Callable[[str], object], tuple[Shape, ...]]":
 
 
 def _without_user(match: "Match[str]") -> str:
-    """Return the part of a URL after its scheme, with the user and password before the `@` of its authority hidden.
+    """Return the match, a URL from its `://` on, with all before the `@` of its authority hidden.
 
-    A password that is not percent-encoded may contain `/`, `?` or `#`. Then the authority seems to end in the password,
-    and what follows its colon is no port.
+    Without an `@` it is unchanged. A password that is not percent-encoded may contain `/`, `?` or `#`. Then the
+    authority seems to end in the password, and the text after its colon is no port. In that case the last `@` of the
+    URL counts.
     """
     rest = match[2]
     end = min((at for at in map(rest.find, "/?#\\") if at >= 0), default=len(rest))

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
-"""The key of the report in the `extensions` of a response."""
+"""The key of the report in the `extensions` of an httpx response."""
 
 _PREFIX = "forbear: "
 _LONGEST_TEXT = 500
@@ -24,14 +24,18 @@ _MOST_CARRIERS = 100
 
 _numbers = count(1)  # without a lock, which a forked child might find taken
 reports_made = [0]
-"""The number of this process's newest report; while it does not change, no inner run has given up."""
+"""A list of one item, the number of this process's newest report (0 before the first).
+
+While it does not change, no inner run has made a report.
+"""
 
 
 class Attempt(Record):
     """One failed attempt: its `number` from 1, the `error` type and `text`, and the seconds `elapsed` in the run.
 
-    `delay` is the wait after it in seconds, None after the last attempt. The constructor removes secrets from the text,
-    because reports and events show it.
+    `error` is a name, such as "ConnectionError" or "HTTP 503". `delay` is the wait after it in seconds, None after the
+    last attempt. The constructor removes secrets from the text and cuts it after 500 characters, because reports and
+    events show it.
     """
 
     __slots__ = ("number", "error", "text", "elapsed", "delay")
@@ -54,10 +58,11 @@ class Attempt(Record):
 class Report(Record):
     """The attempts of a run that gave up, and the reason.
 
-    `reason` is the rule that ended the run and `text` that rule in words. `maybe_done` is set if the last response may
-    mean that an earlier attempt succeeded. A run of very many attempts keeps its first and last failures: `omitted` is
-    the number of those between them, and `count` the number of all attempts. `number` counts the reports of this
-    process, and `origin` identifies the run that made this one; comparisons and pickles leave out both.
+    `operation` is the name of the call, and `elapsed` the run's seconds until its last failure. `reason` is the rule
+    that ended the run and `text` that rule in words. `maybe_done` is set if the last response may mean that an earlier
+    attempt succeeded. A run of very many attempts keeps its first and last failures: `omitted` is the number of those
+    between them, and `count` the number of all attempts. `number` counts the reports of this process, and `origin`
+    identifies the run that made this one; comparisons and pickles leave out both.
     """
 
     __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "number", "origin")
@@ -107,7 +112,11 @@ class Report(Record):
 
     @property
     def note(self) -> str:
-        """The note on the exception: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached"."""
+        """The text that is added as a note to the exception: reason, number of attempts, and seconds.
+
+        Example: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached". It also names omitted attempts
+        and `maybe_done`.
+        """
         count = f"{self.count} attempt{'s' if self.count != 1 else ''}"
         omitted = f" ({self.omitted} of them omitted from the report)" if self.omitted else ""
         doubt = "; an earlier attempt may have worked" if self.maybe_done else ""
@@ -115,12 +124,12 @@ class Report(Record):
 
 
 _attributes_of = BaseException.__dict__["__dict__"].__get__
-"""The slot descriptor that reads an exception's attributes, even if its class forbids setting or looking them up."""
+"""The function that returns an exception's `__dict__`, even if its class overrides attribute access."""
 
 traceback_of = BaseException.__dict__["__traceback__"].__get__
 cause_of = BaseException.__dict__["__cause__"].__get__
 context_of = BaseException.__dict__["__context__"].__get__
-"""The slot descriptor that reads an exception's context, even if its class overrides attribute access."""
+"""The function that returns an exception's `__context__`, even if its class overrides attribute access."""
 
 
 def attach(error: BaseException, report: Report) -> None:
@@ -135,7 +144,7 @@ def attach(error: BaseException, report: Report) -> None:
 
 
 def _others(notes: "Any") -> "list[object]":
-    """Return the notes that forbear did not write; `__notes__` may be anything, and unreadable notes are dropped."""
+    """Return the items of `notes` that forbear did not write, [] if it is no list or tuple, or cannot be read."""
     if not isinstance(notes, list | tuple):
         return []
     try:
@@ -146,7 +155,10 @@ def _others(notes: "Any") -> "list[object]":
 
 
 def _look_up(thing: object, name: str) -> "Any":
-    """Return an attribute, None if it is missing or its property raises, which must not hide the original error."""
+    """Return the attribute `name` of `thing`, None if it is missing or reading it raises.
+
+    Such an error must not hide the original one.
+    """
     try:
         return getattr(thing, name, None)
     except Exception:
@@ -154,7 +166,7 @@ def _look_up(thing: object, name: str) -> "Any":
 
 
 def text_of(error: BaseException) -> str:
-    """Return the text of an exception; if its `__str__` raises, return a text that says so."""
+    """Return `str(error)` with lone surrogates as escapes; if its `__str__` raises, return a text that says so."""
     try:
         text = str(error)
         return text if text.isascii() else writable(text)
@@ -168,17 +180,22 @@ def writable(text: str) -> str:
 
 
 def report(outcome: object) -> Report | None:
-    """Return the report that an exception or a response carries, None if it was not retried.
+    """Return the report that an exception or a response carries, None if it carries none (it was not retried).
 
     The report may be on the object itself, or on something that it holds. For an exception that is its `response` (as
     after `raise_for_status()`), the exception that it wraps (as those of requests do), its cause, or a member of its
-    group. For a response of requests it is the `raw` response.
+    group. For a response it is its `response`, its `extensions` (httpx) or its `raw` response (requests). The first
+    report counts.
     """
     return next((report for _, report in carried(outcome)), None)
 
 
 def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
-    """Yield the reports of an outcome and of all that it holds, each with the exception or response that carries it."""
+    """Yield each report of an outcome and of all that it holds, with the exception or response that carries it.
+
+    An outcome holds its response and, if it is an exception, its first argument, its cause and the members of its
+    group, and so on. An object that carries a report is not searched further. At most 100 objects are searched.
+    """
     waiting = [outcome]
     for _ in range(_MOST_CARRIERS):  # groups and causes may be many, and may contain cycles
         if not waiting:
@@ -196,7 +213,7 @@ def carried(outcome: object) -> "Iterator[tuple[object, Report]]":
 
 
 def _parts(error: BaseException) -> "list[BaseException]":
-    """Return the exceptions that an exception holds: the one that it wraps, its cause, the members of a group."""
+    """Return the exceptions that `error` holds: its first argument, its cause, and the first 100 members of a group."""
     parts: list[Any] = [*_tuple(error, "args")[:1], cause_of(error)]
     if isinstance(error, BaseExceptionGroup):
         parts += _tuple(error, "exceptions")[:_MOST_CARRIERS]  # pyright: ignore[reportUnknownArgumentType]
@@ -209,7 +226,10 @@ def _tuple(error: BaseException, name: str) -> "tuple[Any, ...]":
 
 
 def _carried_by(carrier: object) -> Report | None:
-    """Return the report on this very exception or response, None without one."""
+    """Return the report on this very exception or response, None without one.
+
+    A response may also have it in its `extensions`, or as an attribute of its `raw` response.
+    """
     if isinstance(carrier, BaseException):
         report = _attributes_of(carrier).get(ATTRIBUTE)
     else:

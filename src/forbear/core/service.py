@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import Protocol
 
     class Service(Protocol):
-        """The knowledge of one API."""
+        """The protocol of a service, which knows one API: its name and the tables of its operations."""
 
         @property
         def name(self) -> str:
@@ -25,13 +25,14 @@ if TYPE_CHECKING:
 
 
 class Judgement(Record):
-    """The safety of one request, call or command.
+    """The safety of one request, call or command, as its service judges it.
 
+    - `service` is the name of the service, and `safety` that of the operation, whatever this request carries.
     - `operation` is the id of the operation ("storage.objects.insert"), None where the service does not know it.
     - `conditions` lists what would make a conditional operation repeatable (any one of them), each in the spelling of
       the request ("ifGenerationMatch=", "If-Match:", "etag in the body"). `met` is the one that this request carries,
       None without one.
-    - `repeatable` is the answer for this very request.
+    - `repeatable` says whether this very request may be executed twice.
     - `maybe_done` lists the statuses (for gRPC the numbers of codes) that, on a later attempt, may mean that an earlier
       attempt worked.
     - `mutation` is true for a write, false for a read.
@@ -76,15 +77,16 @@ class Judgement(Record):
 
 
 class TableEntry(Record):
-    """One row of a table, in the form that every service shares.
+    """One row of a table, in the form that every service shares: one operation and its safety.
 
-    - `conditions` make the operation safe, in the spelling of an HTTP request or a command; `fields` in that of a gRPC
-      message.
+    - `id` is the operation's name. `rpc` is the name in gRPC, empty where there is none.
+    - `conditions` make the operation safe (any one of them), in the spelling of an HTTP request or a command; `fields`
+      in that of a gRPC message.
     - `disputed` are conditions that some source accepts and others reject.
-    - `documented` are the conditions on the service's own page (none: see the column), None where the page does not
-      name the operation.
+    - `documented` are the conditions on the service's own page, None where the page does not name the operation. It is
+      empty where the page says "always" or "never": `columns` has the word.
     - `maybe_done` lists responses that, on a later attempt, may mean that an earlier attempt worked.
-    - `rpc` is the name in gRPC, empty where there is none.
+    - `source`, `effect` and `note` say where the row is from, what a duplicate does, and more in words.
     - `columns` has the row as its file has it.
     """
 

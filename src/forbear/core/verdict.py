@@ -22,7 +22,7 @@ class Safety(Enum):
 
 
 class Kind(Enum):
-    """The four rows of the decision table."""
+    """The kind of a failure, which decides whether a repeat is allowed; `Verdict` explains the four."""
 
     NOT_EXECUTED = "not executed"
     TRANSIENT = "transient"
