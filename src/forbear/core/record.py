@@ -27,7 +27,7 @@ class Record:
         return (getattr(self, name) for name in self._fields())
 
     def replace(self, **changes: "Any") -> "Self":
-        """Return a new value of the same class, with the fields in `changes` changed; the constructor checks it again."""
+        """Return a new value of the same class, with the fields in `changes` changed; the constructor checks it."""
         return type(self)(**{name: getattr(self, name) for name in self._fields()} | changes)
 
     def __setattr__(self, name: str, value: object) -> "NoReturn":

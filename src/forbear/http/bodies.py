@@ -1,7 +1,7 @@
 """Send a request body again: rewind files, and keep the bytes of a one-shot stream in bounded memory.
 
-A seekable file is sent again from its first position. Any other body that is not in memory counts as a one-shot stream,
-even one that can be iterated twice, because nothing guarantees that it yields the same bytes again.
+A seekable file is sent again from the position that it had first. Any other body that is not in memory counts as a
+one-shot stream, even one that can be iterated twice, because nothing guarantees that it yields the same bytes again.
 """
 
 from forbear.core import check
@@ -12,11 +12,14 @@ if TYPE_CHECKING:
     from typing import Self
 
 LIMIT = 8 * 1024 * 1024
-"""Bytes of a one-shot stream that are kept by default."""
+"""The number of bytes of a one-shot stream that are kept by default."""
 
 
 def position(body: object) -> int | None:
-    """Return the current position of a seekable file, for `rewind`; None for any other body."""
+    """Return the current position of a seekable file, for `rewind`; None for any other body.
+
+    None also for an asynchronous file, and for one that cannot tell its position (a pipe, a closed file).
+    """
     if hasattr(body, "__aiter__") or not callable(getattr(body, "seek", None)):
         return None
     seekable, tell = getattr(body, "seekable", None), getattr(body, "tell", None)
@@ -30,7 +33,7 @@ def position(body: object) -> int | None:
 
 
 def rewind(body: object, position: int) -> bool:
-    """Seek a file to `position`; return False if that fails; then the body cannot be sent again."""
+    """Seek a file to `position` and return True; return False if that fails: then it cannot be sent again."""
     try:
         body.seek(position)  # type: ignore[attr-defined]
     except (OSError, ValueError):
@@ -41,8 +44,9 @@ def rewind(body: object, position: int) -> bool:
 class Recording:
     """The bytes that a one-shot stream has yielded so far, at most `limit` of them (default 8 MiB).
 
-    Only one attempt reads the stream. A new attempt cannot begin while an earlier one waits for a chunk. Once the new
-    attempt has begun, the earlier one can read no more.
+    A longer stream is not kept at all, and cannot be sent again. Only one attempt reads the stream. A new attempt
+    cannot begin while an earlier one waits for a chunk. Once the new attempt has begun, the earlier one can read no
+    more.
     """
 
     __slots__ = ("_attempts", "_chunks", "_is_read", "_limit", "_refusal", "_size")
@@ -58,13 +62,16 @@ class Recording:
 
     @property
     def refusal(self) -> str | None:
-        """The reason why the stream cannot be sent again, None if it can."""
+        """The reason, as a text, why the stream cannot be sent again (now); None if it can."""
         if self._refusal is None and self._is_read:
             return "the body's own stream is still being read for the previous attempt; pass bytes or a seekable file"
         return self._refusal
 
     def add(self, chunk: bytes) -> None:
-        """Keep a chunk; call it before the chunk is sent, since the stream does not yield a lost chunk again."""
+        """Keep a chunk; call it before the chunk is sent, since the stream does not yield a lost chunk again.
+
+        If the chunks pass the limit, all are dropped and `refusal` is set. After a refusal it does nothing.
+        """
         if self._refusal is not None:
             return
         self._size += len(chunk)
@@ -77,12 +84,18 @@ class Recording:
             self._chunks.append(bytes(chunk))
 
     def fail(self, error: BaseException) -> None:
-        """Record that the stream raised `error` or was cancelled: the rest of the body is lost."""
+        """Record in `refusal` that the stream raised `error` or was cancelled, and drop the kept chunks.
+
+        The rest of the body is lost then.
+        """
         how = "failed" if isinstance(error, Exception) else "was cancelled with the attempt that read it"
         self._refuse(f"the body's own stream {how}, so the rest of it is lost; pass bytes or a seekable file")
 
     def _begin(self) -> tuple[int, tuple[bytes, ...]]:
-        """Begin an attempt: return its number and the chunks that it sends first."""
+        """Begin an attempt: return its number, from 1, and the kept chunks, which it sends first.
+
+        Raises ValueError if there is a `refusal`.
+        """
         if self.refusal is not None:
             raise ValueError(self.refusal)
         self._attempts += 1
@@ -156,7 +169,10 @@ class AsyncReplay(Recording):
 
 
 class _Attempt:
-    """One pass over an async stream; a class, because trio warns of an async generator that is not read to its end."""
+    """The pass of one attempt over an `AsyncReplay`: first the kept chunks, then the rest of the stream.
+
+    It is a class, because trio warns of an async generator that is not read to its end.
+    """
 
     __slots__ = ("_kept", "_number", "_replay")
 

@@ -6,11 +6,11 @@ A precondition counts only in a form that the server must understand and enforce
 from collections.abc import Mapping
 
 MAX_BODY = 1024 * 1024
-"""The largest body that is searched, in bytes; no policy or key resource comes near it."""
+"""The largest JSON body that `has_field` searches, in bytes; no policy or key resource comes near it."""
 
 
 def split(target: str) -> tuple[str, str]:
-    """Split a request target into its path and its query, both still percent-encoded."""
+    """Split a request target at its first `?` into path and query ("" without one), both still percent-encoded."""
     path, _, query = target.partition("?")
     return path, query
 
@@ -21,7 +21,10 @@ def is_cut(target: str) -> bool:
 
 
 def values(query: str, name: str) -> list[str]:
-    """Return all values of the query parameter `name`, decoded, in order; names are compared decoded and by case."""
+    """Return all values of the query parameter `name`, percent-decoded, in order; [] if it is absent.
+
+    Names are compared decoded and case-sensitively. A `+` is not decoded.
+    """
     if name not in query and "%" not in query:
         return []
     matches: list[str] = []
@@ -33,7 +36,10 @@ def values(query: str, name: str) -> list[str]:
 
 
 def value(query: str, name: str) -> str | None:
-    """Return the value of the query parameter `name`, None if it is absent or has several different values."""
+    """Return the value of the query parameter `name`, None if it is absent or has several different values.
+
+    The value is percent-decoded, and the name is compared case-sensitively.
+    """
     distinct = set(values(query, name))
     return distinct.pop() if len(distinct) == 1 else None
 
@@ -49,7 +55,7 @@ def is_positive(text: str) -> bool:
 
 
 def is_uuid(text: str) -> bool:
-    """Return whether `text` is a UUID in its usual spelling and not the nil UUID of zeros."""
+    """Return whether `text` is a UUID of 8-4-4-4-12 hexadecimal digits and not the nil UUID of zeros."""
     digits = text.replace("-", "")
     return (
         [len(part) for part in text.split("-")] == [8, 4, 4, 4, 12]
@@ -59,25 +65,32 @@ def is_uuid(text: str) -> bool:
 
 
 def has_tag(headers: Mapping[str, str], name: str = "if-match") -> bool:
-    """Return whether the header `name` has entity tags; one with `*`, which matches any version, does not count."""
+    """Return whether the header `name` is present, has more than spaces and commas, and contains no `*`.
+
+    A `*` matches any version, so it is no precondition. The form of the entity tags is not checked. `headers` has
+    lower-case names.
+    """
     tags = headers.get(name, "")
     return bool(tags.strip(" \t,")) and "*" not in tags
 
 
 def has_strong_tag(headers: Mapping[str, str], name: str = "if-match") -> bool:
-    """Return whether the header `name` lists strong entity tags (RFC 9110 §8.8.3) and nothing else."""
+    """Return whether the header `name` lists strong entity tags (RFC 9110 §8.8.3) and nothing else; False without it.
+
+    `headers` has lower-case names. A tag that contains a comma does not count as one.
+    """
     return all(is_strong(tag.strip(" \t")) for tag in headers.get(name, "").split(","))
 
 
 def is_strong(tag: str) -> bool:
-    """Return whether `tag` is one strong entity tag: in double quotes, without the prefix `W/`."""
+    """Return whether `tag` is one strong entity tag: in double quotes, not empty, without the prefix `W/`."""
     return len(tag) > 2 and tag[0] == tag[-1] == '"' and '"' not in tag[1:-1]
 
 
 def has_field(body: bytes | None, path: str, text: str | None = None) -> bool:
     """Return whether `body` is a JSON object with a non-empty string at `path`, such as "etag" or "policy.etag".
 
-    With `text`, the string must equal it.
+    With `text`, the string must equal it instead. False for a body that is None, no JSON or larger than MAX_BODY.
     """
     *outer, name = path.split(".")
     if body is None or len(body) > MAX_BODY or f'"{name}"'.encode() not in body:
@@ -96,7 +109,11 @@ def has_field(body: bytes | None, path: str, text: str | None = None) -> bool:
 
 
 def lacks_field(body: bytes | None, name: bytes, alias: bytes) -> bool:
-    """Return whether no field of a JSON `body` can be called `name` or `alias`; False also if a text contains them."""
+    """Return whether it is certain that no field of a JSON `body` is called `name` or `alias`.
+
+    It only searches for bytes: False if either is anywhere in the body, if the body has a Unicode escape, or if it is
+    None.
+    """
     # JSON may write any letter as an escape.
     return body is not None and name not in body and alias not in body and b"\\u" not in body
 

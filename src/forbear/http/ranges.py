@@ -1,4 +1,4 @@
-"""Continue a broken download: ask for the missing bytes, and check that a response has exactly those.
+"""Continue a broken download: request the missing bytes, and check that a response has exactly those.
 
 Two responses are joined only if three things hold. Both name the same object, by a strong ETag (RFC 9110 §8.8.1) or by
 its generation (Cloud Storage). Both have the same content coding. The second begins at the byte where the first ended.
@@ -12,7 +12,7 @@ from forbear.http.preconditions import is_strong
 from forbear.http.status import reason
 
 _ALIASES = {"x-gzip": "gzip", "x-compress": "compress"}
-"""Other names of content codings (RFC 9110 §8.4.1)."""
+"""The old names of content codings, each with its current name (RFC 9110 §8.4.1)."""
 
 
 class Unresumable(Exception):
@@ -24,7 +24,8 @@ class Unresumable(Exception):
 
 
 class ContentRange(Record):
-    """A Content-Range header: the bytes from `first` to `last`, both included, of `total` (None if unknown).
+    """The value of a Content-Range header: the bytes from `first` to `last`, both included, of `total` (None if
+    unknown).
 
     `first` and `last` are None for a range that could not be satisfied.
     """
@@ -40,7 +41,10 @@ class ContentRange(Record):
 
 
 def parse(value: str) -> ContentRange | None:
-    """Parse a Content-Range header (RFC 9110 §14.4) in bytes; None where it cannot be read or makes no sense."""
+    """Parse the value of a Content-Range header (RFC 9110 §14.4); None where it cannot be read or makes no sense.
+
+    A unit other than bytes cannot be read.
+    """
     unit, _, rest = value.strip().partition(" ")
     span, slash, size = rest.strip().partition("/")
     total = number(size)
@@ -57,8 +61,9 @@ def parse(value: str) -> ContentRange | None:
 class DownloadRange(Record):
     """The bytes that the first response of a download has: `first` to `last` of an object of `total` bytes.
 
-    `last` is None if the response continues to an unknown end, `total` None if the size is unknown. `etag` (a strong
-    one) and `generation` name the object; `encoding` is the content coding on the wire.
+    `last` is included; it is None if the response continues to an unknown end. `total` is None if the size is unknown.
+    `etag` (a strong one) and `generation` name the object, each None if the response has none. `encoding` is the
+    content coding on the wire, "" for none.
     """
 
     __slots__ = ("first", "last", "total", "etag", "generation", "encoding")
@@ -82,14 +87,14 @@ class DownloadRange(Record):
         self._set(first=first, last=last, total=total, etag=etag, generation=generation, encoding=encoding)
 
     def remaining(self, received: int) -> int | None:
-        """Return how many bytes are missing after `received` ones, None if the length is unknown."""
+        """Return how many bytes of the range are missing after `received` ones, None if its end is unknown."""
         return None if self.last is None else self.last + 1 - self.first - received
 
     def headers(self, received: int) -> dict[str, str]:
-        """Return the headers that ask for the rest after `received` bytes: Range and, for an ETag, If-Range.
+        """Return the headers that request the rest after `received` bytes: Range, and If-Range with the ETag.
 
-        If there is a `generation`, name it in the URL as well, so that a newer object does no harm. A response to
-        If-Range may leave out its coding (RFC 9110 §15.3.7), so If-Range is not sent for a coded body.
+        If-Range is sent only if there is an `etag` and no content coding: a response to it may leave out its coding
+        (RFC 9110 §15.3.7). If there is a `generation`, name it in the URL as well, so that a newer object does no harm.
         """
         end = "" if self.last is None else self.last
         headers = {"range": f"bytes={self.first + received}-{end}"}
@@ -99,15 +104,17 @@ class DownloadRange(Record):
 
     @property
     def is_conditional(self) -> bool:
-        """Return whether `headers` has an If-Range, so that the server compares the ETag."""
+        """True if `headers` has an If-Range, so that the server compares the ETag: it has an `etag` and no coding."""
         return self.etag is not None and not self.encoding
 
 
 def download_range(method: str, status: int, headers: Mapping[str, str], range_header: str = "") -> DownloadRange:
     """Return the range of bytes that a download's first response has, so that the download can be continued.
 
-    `headers` has lower-case names; `range_header` is the request's own Range. Raises Unresumable with the reason if the
-    rest cannot be asked for.
+    `method` and `range_header` (its Range, "" without one) are those of the request, `status` and `headers` (with
+    lower-case names) those of the response. Raises Unresumable with the reason if the rest cannot be requested: for
+    another method than GET, a response that does not say which bytes it has, a server without ranges, or an object
+    without strong ETag and generation.
     """
     if method != "GET":
         raise Unresumable(f"only a GET can be continued, not a {method}")
@@ -133,10 +140,11 @@ def coding(headers: Mapping[str, str]) -> str:
 
 
 def is_pinned(status: int, headers: Mapping[str, str]) -> bool:
-    """Return whether a response's headers pin its bytes: any response that passes `verify_again` has the same ones.
+    """Return whether the headers pin the bytes: any response that passes `verify_again` has the same ones.
 
-    The headers of a coded response do not: a server that compresses while it sends may yield other bytes each time,
-    under one ETag.
+    That needs a strong ETag or a generation. A 206 must have a readable Content-Range, and another status none. The
+    headers of a coded response do not pin them: a server that compresses while it sends may yield other bytes each
+    time, under one ETag.
     """
     if coding(headers) or _names(headers) == (None, None):
         return False
@@ -150,11 +158,12 @@ def is_pinned(status: int, headers: Mapping[str, str]) -> bool:
 def verify(
     expected: DownloadRange, received: int, status: int, headers: Mapping[str, str], *, named: bool = False
 ) -> int:
-    """Check that a response continues `expected` exactly after `received` bytes; return the total after it.
+    """Check that a response continues the range `expected` exactly after `received` bytes of it.
 
-    `headers` has lower-case names. `named` says that the request named the object, so that a 416 without a validator
-    counts: it may say that there are no more bytes. Raises Unresumable with the reason if the response does not
-    continue the download; do not use its body then.
+    Returns the number of bytes that the download has once this response is read to its end. `headers` has lower-case
+    names. `named` says that the request named the object, so that a 416 without a validator counts: it may say that
+    there are no more bytes. Raises Unresumable with the reason if the response does not continue the download; do not
+    use its body then.
     """
     if status == 416 and expected.last is None and not expected.encoding:  # its size may be the uncoded object's
         return _verify_end(expected, received, headers, named=named)
@@ -183,8 +192,9 @@ def verify_again(
     """Check that the `second` response to a request has the same bytes as the `first`; return their number.
 
     Each response is a status and headers with lower-case names. Returns None if neither has a length. `range_header` is
-    the request's own Range. Raises Unresumable with the reason if status, range, validators, coding or length differ; a
-    missing length does not differ.
+    the request's own Range. Raises Unresumable with the reason if status, range, validators, coding or length differ. A
+    missing length does not differ. Nor do 200 and 206, if a range was requested and the first response has a
+    Content-Range.
     """
     (status, headers), (again, others) = first, second
     # A server that answers a range with 200 may answer with 206 the next time.
@@ -204,7 +214,11 @@ def verify_again(
 
 
 def _verify_end(expected: DownloadRange, received: int, headers: Mapping[str, str], *, named: bool) -> int:
-    """Check that a 416 says that nothing follows the `received` bytes, and return their number."""
+    """Check that a 416 says that nothing follows the `received` bytes of `expected`, and return `received`.
+
+    Raises Unresumable if it gives another size or names another object. If it names none, the request must have named
+    it (`named`).
+    """
     actual = parse(headers.get("content-range", ""))
     if actual is None or actual.first is not None or actual.total != expected.first + received:
         raise Unresumable(f"the server answered {reason(416)} instead of sending the rest")
@@ -214,7 +228,10 @@ def _verify_end(expected: DownloadRange, received: int, headers: Mapping[str, st
 
 
 def _is_same(expected: DownloadRange, headers: Mapping[str, str]) -> bool:
-    """Return whether a response names the expected object; raises Unresumable if it names another."""
+    """Return whether a response names the expected object, by ETag or generation; False if it names none.
+
+    Raises Unresumable if it names another.
+    """
     etag, generation = headers.get("etag"), headers.get("x-goog-generation")
     if expected.etag is not None and etag not in (None, expected.etag):
         raise Unresumable("the object has another ETag now", final=True)
@@ -226,13 +243,18 @@ def _is_same(expected: DownloadRange, headers: Mapping[str, str]) -> bool:
 
 
 def _names(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return the strong ETag and the generation of a response, None for each that is missing."""
+    """Return the strong ETag and the generation of a response, None for each that is missing; a weak ETag is left out."""
     etag = headers.get("etag", "")
     return etag if is_strong(etag) else None, headers.get("x-goog-generation") or None
 
 
 def _extent(status: int, headers: Mapping[str, str], range_header: str) -> tuple[int, int | None, int | None]:
-    """Return the first and the last byte of a response, and the size of its object; None for what is unknown."""
+    """Return the first and the last byte that a response has, and the size of its object.
+
+    The last byte and the size are None if unknown. Raises Unresumable for a status other than 200 and 206, and for a
+    response that does not say which one range it has. A 200 with a Content-Range must have exactly the range in
+    `range_header`, the request's Range.
+    """
     if status == 200 and "content-range" not in headers:
         total = _length(headers)
         return 0, None if total is None else total - 1, total
@@ -247,7 +269,10 @@ def _extent(status: int, headers: Mapping[str, str], range_header: str) -> tuple
 
 
 def _is_part(headers: Mapping[str, str]) -> bool:
-    """Return whether the Content-Range of a 200, to which RFC 9110 gives no meaning, agrees with its length."""
+    """Return whether a response has a Content-Range, and a Content-Length that is the length of that range.
+
+    It is for a 200, where RFC 9110 gives a Content-Range no meaning.
+    """
     span = parse(headers.get("content-range", ""))
     if span is None or span.first is None or span.last is None:
         return False
@@ -255,7 +280,11 @@ def _is_part(headers: Mapping[str, str]) -> bool:
 
 
 def _requested(range_header: str, total: int | None) -> tuple[int, int] | None:
-    """Return the first and last byte that a Range header asks for, of `total`; None if it is not one range of bytes."""
+    """Return the first and last byte that a Range header requests, of an object of `total` bytes.
+
+    Without a header ("") that is the whole object. None if the size is unknown (None) or the header is not one range of
+    bytes.
+    """
     if total is None:
         return None
     unit, _, spec = (range_header or "bytes=0-").partition("=")
@@ -269,7 +298,10 @@ def _requested(range_header: str, total: int | None) -> tuple[int, int] | None:
 
 
 def _is_same_span(one: str, other: str) -> bool:
-    """Return whether two Content-Range headers name the same bytes; the size of the object may be missing in one."""
+    """Return whether two Content-Range headers name the same bytes; the size of the object may be missing in one.
+
+    If one cannot be read, the two texts must be equal.
+    """
     first, second = parse(one), parse(other)
     if first is None or second is None:
         return one == other
@@ -278,7 +310,7 @@ def _is_same_span(one: str, other: str) -> bool:
 
 
 def _length(headers: Mapping[str, str]) -> int | None:
-    """Return the Content-Length of a response, None without one."""
+    """Return the Content-Length of a response, None if it is missing or unreadable, or there is a Transfer-Encoding."""
     return None if "transfer-encoding" in headers else number(headers.get("content-length", ""))
 
 

@@ -11,11 +11,14 @@ if TYPE_CHECKING:
     from forbear.core.verdict import Verdict
 
     class HttpService(Service, Protocol):
-        """The knowledge of one HTTP API: it judges requests by their operation, and responses."""
+        """The protocol of a service that knows one HTTP API: it judges requests by their operation, and responses."""
 
         @property
         def token_header(self) -> str | None:
-            """The header for an idempotency token, which is equal on all attempts of a mutation; None without one."""
+            """The name of the header for an idempotency token, None if the API has none.
+
+            The token is equal on all attempts of a mutation.
+            """
             ...
 
         def classify(self, request: "Request") -> Judgement:
@@ -79,7 +82,8 @@ class Request(Record):
         """The scheme, host and port of the server (RFC 9110 §4.3.1): ("https", "example.com", 443).
 
         Scheme and host are in lower case. An IPv6 address has no brackets, and an international name is as the client
-        wrote it. A missing port is 80 for http and 443 for any other scheme.
+        wrote it. The field `port` counts before a port in `host`. Without both, it is 80 for http and 443 for any other
+        scheme.
         """
         scheme, host, port = self.scheme.lower(), self.host.lower(), self.port
         name, colon, digits = host.rpartition(":")
@@ -104,14 +108,17 @@ OVERRIDES = ("x-http-method-override", "x-http-method", "x-method-override")
 
 
 def method_overrides(headers: "Mapping[str, str]") -> list[str]:
-    """Return the methods that override headers name, in upper case; `headers` has lower-case names."""
+    """Return the methods that the headers in OVERRIDES name, in upper case; [] if there is none.
+
+    `headers` has lower-case names.
+    """
     return [headers[name].strip().upper() for name in OVERRIDES if name in headers]
 
 
 def danger(method: str) -> int:
     """Return how dangerous it is to repeat a method: 0 for reads, 1 for idempotent methods, 2 for PATCH, 3 for others.
 
-    PATCH is below the others because a precondition can guard it. Methods are compared by case, as in RFC 9110.
+    PATCH is below the others because a precondition can guard it. Case matters, as in RFC 9110: "get" is 3.
     """
     if method in READS:
         return 0
@@ -119,5 +126,8 @@ def danger(method: str) -> int:
 
 
 def method_label(method: str) -> str:
-    """Return the method as a label of metrics: "_OTHER" for any outside RFC 9110 except PATCH, to keep labels few."""
+    """Return the method as a label of metrics: itself if it is PATCH or of RFC 9110, else "_OTHER".
+
+    So labels stay few. Case matters: "get" is "_OTHER".
+    """
     return method if method in READS or method in _WRITES else "_OTHER"

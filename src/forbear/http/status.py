@@ -13,10 +13,10 @@ THROTTLED_STATUSES = frozenset({429, 503})
 _THROTTLED = Verdict(Kind.TRANSIENT, throttled=True)
 
 _LONGEST = 1024
-"""Characters of a Retry-After header that are read; a longer number would make no difference."""
+"""The number of characters of a Retry-After header that are read; a longer number would make no difference."""
 _LONGEST_DATE = 64
 _MOST = 16
-"""Parts between commas that are read; a date has one comma itself."""
+"""The number of comma-separated parts of a Retry-After header that are read; a date has one comma itself."""
 
 
 def verdict(
@@ -28,8 +28,8 @@ def verdict(
     """Return the verdict on a response, None if it is no error (a status below 400).
 
     The statuses in `transient` are transient, all other errors permanent. `headers` has lower-case names. A transient
-    verdict carries the seconds of Retry-After. `now` is the wall clock in epoch seconds; it is read only for a
-    Retry-After date in a response that has no Date header.
+    verdict carries the seconds of Retry-After, if any, and is `throttled` for 429 and 503. `now` is the wall clock in
+    epoch seconds; it is read only for a Retry-After date in a response that has no readable Date header.
     """
     if status < 400:
         return None
@@ -43,7 +43,11 @@ def verdict(
 
 
 def retry_after(headers: Mapping[str, str], now: float | None = None) -> float | None:
-    """Return the seconds that a response's Retry-After asks to wait, None without one; `now` as for `verdict`."""
+    """Return the seconds that a response's Retry-After asks to wait, None without a readable one.
+
+    `headers` has lower-case names. `now` is the wall clock in epoch seconds, for a date in a response without a
+    readable Date header.
+    """
     value = headers.get("retry-after")
     return None if value is None else parse_retry_after(value, headers.get("date"), now)
 
@@ -52,10 +56,10 @@ def parse_retry_after(value: str, date: str | None = None, now: float | None = N
     """Parse a Retry-After header and return the seconds to wait, None if it cannot be read.
 
     `value` is a number of seconds or an HTTP-date in any of its three forms. A date is read against `date`, the
-    response's own Date header, so that a wrong local clock does no harm. Only without it is a date read against `now`,
-    the local wall clock in epoch seconds. A date in the past is 0.0. Fractions of a second are read as well, although
-    the RFC has none; negative numbers are ignored. Where a server and a proxy each sent a value, the longest wait
-    counts.
+    response's own Date header, so that a wrong local clock does no harm. Only if that is missing or unreadable is a
+    date read against `now`, the local wall clock in epoch seconds; without both, the date is ignored. A date in the
+    past is 0.0. Fractions of a second are read as well, although the RFC has none; negative numbers are ignored. Where
+    a server and a proxy each sent a value (joined by a comma), the longest wait counts.
     """
     # A date has a comma, too, but only after the day of the week, which is not needed.
     parts = [part.strip() for part in value[:_LONGEST].split(",", _MOST)[:_MOST]]
@@ -86,7 +90,10 @@ def _is_number(text: str) -> bool:
 
 
 def _epoch(text: str) -> float | None:
-    """Parse an HTTP-date as epoch seconds; None for any other text."""
+    """Parse an HTTP-date as epoch seconds; None for any text that is no date, or longer than 64 characters.
+
+    Other dates that `email.utils` can read count as well. A date without a zone is in UTC.
+    """
     if not text or len(text) > _LONGEST_DATE or text.isdigit():
         return None
     from datetime import UTC  # on a rare path, and expensive to import
