@@ -35,8 +35,9 @@ _TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built ag
 class Policy(Record):
     """A frozen policy: which errors to retry, how long to wait and when to stop.
 
-    It is picklable and may be shared between threads and tasks. Make one with `forbear.retry()`, and derive others with
-    the `with_…` methods. The state of a run lives in the call; calls share nothing but the budget.
+    It is picklable (if its functions are) and may be shared between threads and tasks. Make one with `forbear.retry()`,
+    and derive others with the `with_…` methods. The state of a run lives in the call; calls share nothing but the
+    budget.
     """
 
     __slots__ = (
@@ -108,7 +109,11 @@ class Policy(Record):
     # Run something under the policy.
 
     def __call__(self, function: "F") -> "F":
-        """Decorate a function or method, sync or async; it keeps its signature, name and type."""
+        """Decorate a function or method, sync or async; it keeps its signature, name and type.
+
+        Raises TypeError for what cannot be retried: a class, a generator function, an object that is not callable, and
+        a sync function if the policy has an attempt timeout.
+        """
         if isinstance(function, staticmethod | classmethod):
             method: Any = function  # pyright: ignore[reportUnknownVariableType]
             return type(method)(self(method.__func__))  # type: ignore[no-any-return]
@@ -122,27 +127,39 @@ class Policy(Record):
         return wrap(self, self.name or name, function)  # type: ignore[return-value]
 
     def call(self, function: "Callable[P, T]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
-        """Call a sync function as often as the policy allows and return its value."""
+        """Call a sync function as often as the policy allows and return its value.
+
+        On giving up, it raises the last error, or returns the last value that `on_result` refused. Raises TypeError if
+        the policy has an attempt timeout, and for async and generator functions.
+        """
         check_retryable(function)
         self._refuse_attempt_timeout(name_of(function))
         value: T = call(self, self.name or name_of(function), function, args, kwargs)
         return value
 
     async def acall(self, function: "Callable[P, Awaitable[T]]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
-        """Await an async function as often as the policy allows and return its value."""
+        """Await an async function as often as the policy allows and return its value.
+
+        On giving up, it raises the last error, or returns the last value that `on_result` refused. Raises TypeError for
+        a function that returns no awaitable.
+        """
         check_retryable(function)
         value: T = await acall(self, self.name or name_of(function), function, args, kwargs)
         return value
 
     def __iter__(self) -> "Iterator[Attempts]":
-        """Run the block of `for attempt in policy: with attempt: ...` as often as the policy allows."""
+        """Return the iterator of `for attempt in policy: with attempt: ...`, which runs the block as often as allowed.
+
+        Raises TypeError if the policy has an attempt timeout or `on_result`.
+        """
         self._refuse_attempt_timeout("a block")
         return iter(Attempts(self, self.name or "block"))
 
     def __aiter__(self) -> AsyncAttempts:
-        """Run the block of `async for attempt in policy: with attempt: ...` as often as the policy allows.
+        """Return the iterator of `async for attempt in policy: with attempt: ...`, which runs the block as often as
+        allowed.
 
-        An attempt timeout needs `async with attempt`.
+        An attempt timeout needs `async with attempt`. Raises TypeError if the policy has `on_result`.
         """
         return AsyncAttempts(self, self.name or "block")
 
@@ -153,23 +170,31 @@ class Policy(Record):
         return self.replace(on=on)
 
     def with_attempts(self, attempts: int | None) -> "Policy":
-        """Return a copy with another limit of attempts, the first call included; None for no limit."""
+        """Return a copy with another limit of attempts, the first call included; None for no limit.
+
+        Raises ValueError if there is then no timeout either, unless the policy is `unlimited`.
+        """
         return self.replace(limits=self.limits.replace(attempts=attempts))
 
     def with_timeout(self, timeout: float | None) -> "Policy":
-        """Return a copy with another timeout for the whole run, in seconds; None for no limit."""
+        """Return a copy with another timeout for the whole run, in seconds; None for no limit.
+
+        Raises ValueError if there is then no limit of attempts either, unless the policy is `unlimited`.
+        """
         return self.replace(limits=self.limits.replace(timeout=timeout))
 
     def with_limits(self, limits: Limits) -> "Policy":
-        """Return a copy with other limits."""
+        """Return a copy with `limits` in place of all its limits: attempts, timeout, clamp and the others."""
         return self.replace(limits=limits)
 
     def with_attempt_timeout(self, attempt_timeout: float | None) -> "Policy":
-        """Return a copy with another timeout for one attempt, in seconds; None for no limit."""
+        """Return a copy with another timeout for one attempt, in seconds; None for no limit. Only async code can have
+        one.
+        """
         return self.replace(attempt_timeout=attempt_timeout)
 
     def with_backoff(self, backoff: "Backoff") -> "Policy":
-        """Return a copy with another backoff."""
+        """Return a copy with another backoff, an object whose `delay` method returns the seconds before each retry."""
         return self.replace(backoff=backoff)
 
     def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Policy":
@@ -177,7 +202,7 @@ class Policy(Record):
         return self.replace(on_result=on_result)
 
     def with_on_event(self, on_event: "Callable[[Event], object] | None") -> "Policy":
-        """Return a copy that notifies another listener; None for no listener."""
+        """Return a copy that notifies another listener; None for no listener of its own."""
         return self.replace(on_event=on_event)
 
     def with_repeatable(self, repeatable: bool) -> "Policy":
@@ -204,14 +229,21 @@ class Policy(Record):
         return self.on_result is not None
 
     def verdict_of_error(self, error: Exception) -> Verdict:
-        """Return the verdict on an error, by `on`."""
+        """Return the verdict on an error, by `on`: TRANSIENT for an instance of its types, PERMANENT for any other.
+
+        If `on` is a callable, its answer counts: True is TRANSIENT, False PERMANENT, a number TRANSIENT with that
+        delay, and a Verdict itself. Any other answer raises TypeError.
+        """
         on = self.on
         if isinstance(on, _TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
         return _verdict("on", on(error))
 
     def verdict_of_value(self, value: object) -> Verdict | None:
-        """Return the verdict on a returned value, by `on_result`; None for a value that is accepted."""
+        """Return the verdict on a returned value, by `on_result`; None for a value that is accepted.
+
+        A value is accepted if there is no `on_result`, or it returns False or a permanent verdict.
+        """
         if self.on_result is None:
             return None
         verdict = _verdict("on_result", self.on_result(value))
@@ -249,23 +281,27 @@ def retry(
     counts the first call; `timeout` (default 60 s) is for the whole run, from before the first attempt. It does not
     interrupt a running attempt, so a run may last longer by one attempt, except in async code with `attempt_timeout`
     (seconds, default none). `backoff` is full jitter under 1, 2, 4 … 64 s. `on_result` judges returned values as `on`
-    judges errors; on giving up, the last value is returned. `on_event` is called with every failure, wait and end.
-    `budget` is shared with other policies. `clamp` shortens a last wait that would pass the deadline, for one final
-    attempt. Without a timeout, a server that asks for a wait of more than `max_retry_after` seconds (default 900) ends
-    the run. With `repeatable=False`, a call is repeated only after a verdict of NOT_EXECUTED, never after an unknown
-    outcome. `retry_exhausted` also retries errors on which an inner policy reached its limits, and those that it found
-    unsafe to repeat. `unlimited` permits both limits to be None. `name` is for reports and events (default: the
-    function's name).
+    judges errors; on giving up, the last value is returned. `on_event` is called with every failure, wait and end,
+    except for a run that ends with its first attempt by a success or a permanent error. `budget` is shared with other
+    policies. `clamp` shortens a last wait that would pass the deadline, for one final attempt, but no wait that the
+    server asks for. Without a timeout, a server that asks for a wait of more than `max_retry_after` seconds (default
+    900) ends the run. With `repeatable=False`, a call is repeated only after a verdict of NOT_EXECUTED, never after an
+    unknown outcome. `retry_exhausted` also retries errors on which an inner policy reached its limits, and those that
+    it found unsafe to repeat. `unlimited` permits both limits to be None. `name` is for reports and events (default:
+    the function's name).
 
-    On giving up, the original error is raised, with a note and a report (`forbear.report(error)`). Raises TypeError or
-    ValueError for invalid arguments.
+    On giving up, the original error is raised, with a note and a report (`forbear.report(error)`). A permanent error of
+    the first attempt is raised without them. Raises TypeError or ValueError for invalid arguments.
     """
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(on, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name)
 
 
 def _check_on(on: "Any") -> None:
-    """Raise TypeError or ValueError if `on` is neither exception types nor a sync callable."""
+    """Raise TypeError if `on` is neither a subclass of Exception, a tuple of such, nor a sync callable.
+
+    Raises ValueError for an empty tuple.
+    """
     if not isinstance(on, _TYPES):
         if not callable(on):
             raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
@@ -284,7 +320,11 @@ def _check_on(on: "Any") -> None:
 
 
 def _verdict(parameter: str, answer: "Answer") -> Verdict:
-    """Return the verdict that stands for the value returned by an `on` or `on_result`."""
+    """Return the verdict that stands for `answer`, the value returned by an `on` or `on_result`.
+
+    True is TRANSIENT, False PERMANENT, a number TRANSIENT with that delay in seconds, and a Verdict itself. Any other
+    value raises TypeError, which names the `parameter`.
+    """
     if answer is True:
         return TRANSIENT
     if answer is False:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _DEFAULT = Policy((ConnectionError, TimeoutError), Limits(attempts=None))
 
 _TRIED_ENOUGH = (Reason.ATTEMPTS, Reason.TIMEOUT, Reason.RETRY_AFTER, Reason.BUDGET)
-"""Reasons for which the cycle stops as well, because an inner policy reached a limit."""
+"""Reasons for which the cycle stops as well, because an inner policy reached a limit; not with `retry_exhausted`."""
 
 _LEFT_OPEN = (Reason.UNSAFE, Reason.BODY)
 """Reasons for which an inner policy did not repeat a transient failure; the cycle may."""
@@ -91,7 +91,8 @@ async def aupdate(
 ) -> "V":
     """Change a stored value as `update` does, with async `read` and `write`, in asyncio and trio.
 
-    The policy may have an attempt timeout, which limits each `read` and each `write`.
+    `modify`, `conflict` and `mine` are sync. The policy may have an attempt timeout, which limits each `read` and each
+    `write`.
     """
     cycle = _UpdateCycle(read, modify, write, conflict, mine, policy, awaits=True)
     while True:
@@ -111,7 +112,10 @@ async def aupdate(
 
 
 class _UpdateCycle:
-    """The state that both loops share: the step of the current cycle, and the judging of failures in it."""
+    """The state that `update` and `aupdate` share: the step of the current cycle, and the judging of failures in it.
+
+    Making one raises TypeError for invalid arguments.
+    """
 
     def __init__(
         self,
@@ -147,7 +151,11 @@ class _UpdateCycle:
         self.run = Run(plan, policy.name or name_of(write), runtime, runtime.monotonic(), awaits=awaits)
 
     def is_done(self, value: object) -> bool:
-        """Return whether `value` has the change of an earlier write of this run, whose outcome was unknown."""
+        """Return whether `value` has the change of an earlier write of this run, whose outcome was unknown.
+
+        `mine` decides that; without it, or if no write is in doubt, the result is False. True counts as the run's
+        success.
+        """
         self._step = "modify"
         _refuse_coroutine("read", value)
         done = self.run.in_doubt and self._mine is not None and self._mine(value)
@@ -157,7 +165,7 @@ class _UpdateCycle:
         return done
 
     def changed(self, value: "V") -> "V":
-        """Return the new value, which is written next."""
+        """Return the new value, `modify(value)`, which is written next; raises TypeError if it is None or a coroutine."""
         changed: V | None = self._modify(value)
         _refuse_coroutine("modify", changed)
         if changed is None:
@@ -166,13 +174,20 @@ class _UpdateCycle:
         return changed
 
     def done(self, changed: "V", stored: "V | None") -> "V":
-        """Return the stored value after a successful write."""
+        """Return the stored value after a successful write, and count the success.
+
+        It is `stored`, the result of `write`, or, if that is None, `changed`, the value passed to it.
+        """
         _refuse_coroutine("write", stored)
         self.run.succeeded()
         return changed if stored is None else stored
 
     async def bounded(self, name: str, function: "Callable[..., Awaitable[V]]", *value: "Any") -> "V":
-        """Await a read or a write, within the attempt timeout if there is one, and return its result."""
+        """Await `function(*value)`, a read or a write, and return its result.
+
+        With an attempt timeout, it raises AttemptTimeout after that time. Raises TypeError if the function returns no
+        awaitable; `name` is "read" or "write".
+        """
         limit = self.run.attempt_limit()
         awaitable = function(*value)
         if not hasattr(type(awaitable), "__await__"):
@@ -184,7 +199,11 @@ class _UpdateCycle:
             return await awaitable
 
     def failed(self, error: Exception) -> float | None:
-        """Return the seconds to wait before the next cycle, None to raise the error."""
+        """Return the seconds to wait before the next cycle, None to raise the error.
+
+        Errors of `modify` and `mine` are always raised, those of `read` and `write` by the policy. A conflict leads to
+        the next cycle, unless a write is in doubt and there is no `mine`.
+        """
         step, self._step = self._step, "read"
         inner = inner_report(error, self.run)
         if step == "modify":

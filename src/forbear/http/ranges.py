@@ -24,10 +24,9 @@ class Unresumable(Exception):
 
 
 class ContentRange(Record):
-    """The value of a Content-Range header: the bytes from `first` to `last`, both included, of `total` (None if
-    unknown).
+    """The value of a Content-Range header: the bytes from `first` to `last` of an object of `total` bytes.
 
-    `first` and `last` are None for a range that could not be satisfied.
+    `last` is included. `total` is None if unknown. `first` and `last` are None for a range that could not be satisfied.
     """
 
     __slots__ = ("first", "last", "total")
@@ -112,9 +111,9 @@ def download_range(method: str, status: int, headers: Mapping[str, str], range_h
     """Return the range of bytes that a download's first response has, so that the download can be continued.
 
     `method` and `range_header` (its Range, "" without one) are those of the request, `status` and `headers` (with
-    lower-case names) those of the response. Raises Unresumable with the reason if the rest cannot be requested: for
-    another method than GET, a response that does not say which bytes it has, a server without ranges, or an object
-    without strong ETag and generation.
+    lower-case names) those of the response. Raises Unresumable with the reason if the rest cannot be requested. The
+    method must be GET, and the response must say which bytes it has and name its object by a strong ETag or generation.
+    The server must serve ranges, and not decode the object while it sends.
     """
     if method != "GET":
         raise Unresumable(f"only a GET can be continued, not a {method}")
@@ -142,9 +141,9 @@ def coding(headers: Mapping[str, str]) -> str:
 def is_pinned(status: int, headers: Mapping[str, str]) -> bool:
     """Return whether the headers pin the bytes: any response that passes `verify_again` has the same ones.
 
-    That needs a strong ETag or a generation. A 206 must have a readable Content-Range, and another status none. The
-    headers of a coded response do not pin them: a server that compresses while it sends may yield other bytes each
-    time, under one ETag.
+    That needs a strong ETag or a generation. A 206 must have a readable Content-Range, and any other status must have
+    none. The headers of a coded response do not pin them: a server that compresses while it sends may yield other bytes
+    each time, under one ETag.
     """
     if coding(headers) or _names(headers) == (None, None):
         return False
@@ -243,7 +242,10 @@ def _is_same(expected: DownloadRange, headers: Mapping[str, str]) -> bool:
 
 
 def _names(headers: Mapping[str, str]) -> tuple[str | None, str | None]:
-    """Return the strong ETag and the generation of a response, None for each that is missing; a weak ETag is left out."""
+    """Return the strong ETag and the generation of a response, None for each that is missing.
+
+    A weak ETag counts as missing.
+    """
     etag = headers.get("etag", "")
     return etag if is_strong(etag) else None, headers.get("x-goog-generation") or None
 

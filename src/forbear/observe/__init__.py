@@ -21,7 +21,7 @@ __all__ = ["all_of", "listen"]
 
 _WARNING = 30  # logging.WARNING
 _default: "list[tuple[Logger, tuple[Listener, ...]]]" = []
-"""The logger "forbear", and the listener that writes to it, once they are needed."""
+"""Empty at first, then one pair: the logger "forbear" and a tuple of its listener, () until that is needed."""
 
 
 def listen(*listeners: "Listener") -> None:
@@ -29,7 +29,7 @@ def listen(*listeners: "Listener") -> None:
 
     They replace the earlier ones, also the logger that listens by default: `listen(Logging(), Prometheus())` keeps it,
     and `listen()` removes all. Any thread or task may call the listeners. A run that has failed already keeps those it
-    has. Raises TypeError for a listener that cannot be called.
+    has. Raises TypeError for a listener that is not callable or is async.
     """
     for listener in listeners:
         _listeners.check("a listener", listener)
@@ -37,7 +37,10 @@ def listen(*listeners: "Listener") -> None:
 
 
 def all_of(*listeners: "Listener") -> "Listener":
-    """Return one listener for `on_event` that calls each of these in turn, even after one has failed."""
+    """Return one listener for `on_event` that calls each of these in turn, even after one has failed.
+
+    A failure of one is a RuntimeWarning. Raises TypeError for a listener that is not callable or is async.
+    """
     for listener in listeners:
         _listeners.check("a listener", listener)
 
@@ -48,9 +51,10 @@ def all_of(*listeners: "Listener") -> "Listener":
 
 
 def default_listeners() -> "tuple[Listener, ...]":
-    """Return the logging listener if the logger "forbear" has a handler and lets warnings through; else none.
+    """Return a tuple of the logging listener if the logger "forbear" has a handler and lets warnings through; else ().
 
-    Without a handler, `logging` would print warnings to stderr, but only if some library happened to import it.
+    The handler may be that of a parent logger. Without a handler, `logging` would print warnings to stderr, but only if
+    some library happened to import it.
     """
     if not _default:
         logging: Any = sys.modules.get("logging")

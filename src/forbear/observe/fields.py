@@ -5,13 +5,16 @@ from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.report import Attempt
 
 LOGGER = "forbear"
-"""The name of the logger."""
+"""The name of the logger to which events are written by default."""
 
 Fields = dict[str, str | int | float | bool]
 
 
 def fields(event: Event) -> tuple[str, Fields]:
-    """Return the name of an event and its values; seconds are rounded to a thousandth."""
+    """Return the name of an event and its values by name; seconds are rounded to a thousandth.
+
+    The names are "attempt failed", "retry scheduled", "recovered" and "gave up". Texts are without secrets.
+    """
     match event:
         case Scheduled():
             return "retry scheduled", {
@@ -51,10 +54,13 @@ def fields(event: Event) -> tuple[str, Fields]:
 
 
 def is_warning(event: Event) -> bool:
-    """Return whether an event is logged as a warning: a retry or giving up, not a late success or a conflict."""
+    """Return whether an event is logged as a warning: a failure, a retry or giving up.
+
+    A late success, and giving up after a conflict, are none.
+    """
     return not (isinstance(event, Recovered) or (isinstance(event, GaveUp) and event.report.reason is Reason.CONFLICT))
 
 
 def reason(event: GaveUp) -> str:
-    """Return the reason why a run ended as one word: "timeout", "unsafe"."""
+    """Return the reason why a run ended, as the name of its `Reason` in lower case: "timeout", "retry_after"."""
     return event.report.reason.name.lower()

@@ -38,7 +38,7 @@ class Logging:
 
 
 def _line(event: Scheduled | Recovered | GaveUp) -> str:
-    """Return the text of an event as one line, even if the error's text has several."""
+    """Return the text of an event as one line, even if the error's text has several: operation, failure, next step."""
     if isinstance(event, Scheduled):
         line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)})"
         line += f", attempt {event.attempt} in {show(event.delay)}"

@@ -51,7 +51,7 @@ class OpenTelemetry:
         self._give_ups = meter.create_counter("forbear.give_ups", "{run}", "Runs that ended without success")
 
     def __call__(self, event: Event) -> None:
-        """Add an event to the metrics; the last event of a run also makes the run's span."""
+        """Add an event to the metrics; the last event of a run (`Recovered` or `GaveUp`) also makes the run's span."""
         operation: _Attributes = {"forbear.operation": label_of(event.operation)}
         match event:
             case Failed():
@@ -104,7 +104,7 @@ class OpenTelemetry:
 
 
 def _error_type(error: str) -> str:
-    """Return the `error.type` of the semantic conventions: for a response, its status alone."""
+    """Return the `error.type` of the semantic conventions: "503" for "HTTP 503", any other name of an error unchanged."""
     return error.removeprefix(_STATUS)
 
 

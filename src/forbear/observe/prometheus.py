@@ -45,7 +45,7 @@ class Prometheus:
         )
 
     def __call__(self, event: Event) -> None:
-        """Add an event to the metrics."""
+        """Add an event to the metrics: count a failure, a retry and its wait, or the end of a run and its attempts."""
         operation = label_of(event.operation)
         match event:
             case Failed():

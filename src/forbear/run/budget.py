@@ -14,18 +14,22 @@ if TYPE_CHECKING:
     T = TypeVar("T")
 
     class BudgetRule(Protocol):
-        """The rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's."""
+        """The protocol of the rule by which a budget counts: TokenBucket, Throttle, Ratio or one of the user's.
+
+        The counters are a list of ints, `state`, which `put` and `take` change in place. `now` is monotonic time in
+        seconds.
+        """
 
         def start(self) -> list[int]:
-            """Return the counters of a new budget."""
+            """Return the counters of a new budget, a list of ints."""
             ...
 
         def put(self, state: list[int], now: float, *, retried: bool) -> None:
-            """Count a success."""
+            """Count a success in the counters `state`; `retried` says whether it took more than one attempt."""
             ...
 
         def take(self, state: list[int], now: float) -> bool:
-            """Count a request to retry and return whether the retry is granted."""
+            """Count a request to retry in the counters `state` and return whether the retry is granted."""
             ...
 
 
@@ -44,9 +48,9 @@ if hasattr(os, "register_at_fork"):
 class Budget:
     """A retry budget: it limits retries to a share of the successes, so that they do not overload a failing service.
 
-    Share one between all policies that call the same service. It is safe to share between threads and tasks, and to use
-    in signal handlers and `__del__`. A copy is the same budget; unpickling makes a new, full one. When the budget
-    refuses a retry, the run ends at once with the reason BUDGET.
+    `rule` says how it counts (default `TokenBucket()`). Share one between all policies that call the same service. It
+    is safe to share between threads and tasks, and to use in signal handlers and `__del__`. A copy is the same budget;
+    unpickling makes a new, full one. When the budget refuses a retry, the run ends at once with the reason BUDGET.
     """
 
     __slots__ = ("_rule", "_state")
@@ -62,20 +66,27 @@ class Budget:
 
     @classmethod
     def brooker(cls, capacity: float = 10, deposit: float = 0.1) -> "Self":
-        """Make the default budget, Marc Brooker's token bucket: a success adds 0.1 token, a retry takes one."""
+        """Make Marc Brooker's token bucket, the default budget: a success adds `deposit`, a retry takes one token.
+
+        The bucket has at most `capacity` tokens, and is full at first.
+        """
         return cls(TokenBucket(capacity, deposit))
 
     @classmethod
     def aws(cls) -> "Self":
-        """Make a budget with the retry quota of the AWS SDKs: 500 tokens, 5 for a retry, returned by a success.
+        """Make a budget with the retry quota of the AWS SDKs: 500 tokens, of which a retry takes 5.
 
-        A success at the first attempt adds 1. The higher cost that the SDKs charge after a timeout is not modelled.
+        A success after retries adds 5 again, once, and a success at the first attempt adds 1. The higher cost that the
+        SDKs charge after a timeout is not modelled.
         """
         return cls(TokenBucket(capacity=500, deposit=1, cost=5, refund=True))
 
     @classmethod
     def grpc(cls, max_tokens: float = 10, token_ratio: float = 0.1) -> "Self":
-        """Make a budget with gRPC's retry throttle (gRFC A6): no retries while half of the tokens or less are left."""
+        """Make a budget with gRPC's retry throttle (gRFC A6): no retries while half of the tokens or less are left.
+
+        Each request to retry takes one of at most `max_tokens` tokens, and a success adds `token_ratio`.
+        """
         return cls(Throttle(max_tokens, token_ratio))
 
     @classmethod
@@ -84,7 +95,7 @@ class Budget:
         return cls(Ratio(ratio, window, floor))
 
     def take(self) -> bool:
-        """Take the tokens of one retry and return True, or return False where the budget refuses the retry."""
+        """Count a request to retry: return True if the budget's rule grants it, False if it refuses it."""
         now = current.get().monotonic()
         return self._count(lambda state: self._rule.take(state, now))
 
@@ -98,7 +109,7 @@ class Budget:
         self._count(lambda state: self._rule.put(state, now, retried=retried))
 
     def _count(self, change: "Callable[[list[int]], T]") -> "T":
-        """Change the counters in one atomic step and return what `change` returns.
+        """Change the counters in one atomic step and return the result of `change`, which gets a copy and changes it.
 
         The lock keeps other threads out. A signal handler or a `__del__` may call the budget again in the same thread
         before the step is done. Then `_state` is newer than the copy, and the step is repeated on the newer state.

@@ -1,4 +1,7 @@
-"""Recognize async and generator functions, coroutines, and names of functions, without importing inspect."""
+"""Recognize async and generator functions, coroutines, and names of functions, without importing inspect.
+
+Functions that raise TypeError for what cannot be retried are here, too.
+"""
 
 from collections.abc import Callable, Coroutine
 from functools import partial, update_wrapper
@@ -19,7 +22,10 @@ def _flags(function: object) -> int:
 
 
 def _innermost(function: "Any") -> "Any":
-    """Return the plain function behind partials, methods and callable objects."""
+    """Return the plain function behind partials, methods and callable objects (their `__call__`).
+
+    A class, a function written in C and a stand-in such as a mock are returned as they are.
+    """
     while not isinstance(function, FunctionType | type):
         if isinstance(function, partial):
             function = function.func
@@ -34,7 +40,11 @@ def _innermost(function: "Any") -> "Any":
 
 
 def name_of(function: object) -> str:
-    """Return the name for reports and events, "module.qualified_name", or that of the type where it has none."""
+    """Return the name of `function` for reports and events, "module.qualified_name".
+
+    A partial has the name of its function. An object without a `__qualname__`, such as an instance with a `__call__`,
+    has that of its type. Without a `__module__`, the name has no module.
+    """
     while isinstance(function, partial):
         function = function.func
     name: object = getattr(function, "__qualname__", None)
@@ -45,7 +55,10 @@ def name_of(function: object) -> str:
 
 
 def copy_metadata(wrapper: "Callable[..., Any]", function: "Callable[..., Any]") -> "Callable[..., Any]":
-    """Copy the name, docstring and signature of `function` to `wrapper` and return the wrapper."""
+    """Copy the name, docstring and signature of `function` to `wrapper`, by `functools.update_wrapper`.
+
+    Returns the wrapper, also if that raises TypeError for a proxy whose `__name__` is no string.
+    """
     try:
         return update_wrapper(wrapper, function)
     except TypeError:  # a proxy whose `__name__` is no string
@@ -53,13 +66,17 @@ def copy_metadata(wrapper: "Callable[..., Any]", function: "Callable[..., Any]")
 
 
 def is_async(function: object) -> bool:
-    """Return whether `function` is a coroutine function, as far as can be seen without calling it."""
+    """Return whether `function` is a coroutine function, as far as can be seen without calling it.
+
+    It looks through partials, methods and callable objects, and knows functions that are marked as coroutine functions,
+    as by inspect.
+    """
     inner = _innermost(function)
     return bool(_flags(inner) & _COROUTINE) or any(hasattr(inner, mark) for mark in _MARKS)
 
 
 def check_retryable(function: object) -> None:
-    """Raise TypeError for what cannot be retried: objects that are not callable, and generator functions."""
+    """Raise TypeError for what cannot be retried: objects that are not callable, and (async) generator functions."""
     if not callable(function):
         raise TypeError(f"only a callable can be retried, got {function!r}")
     if _flags(_innermost(function)) & (_GENERATOR | _ASYNC_GENERATOR):
@@ -70,21 +87,25 @@ def check_retryable(function: object) -> None:
 
 
 def no_awaitable(name: str) -> TypeError:
-    """Return the error for a sync function that was called as an async one."""
+    """Return a TypeError: the sync function `name` was called as an async one, but returned no awaitable."""
     return TypeError(f"{name} was called as an async function, but returned no awaitable; call it with `policy.call`")
 
 
 def refuse_coroutine(value: object, name: str) -> None:
-    """Raise TypeError if a sync function returned a coroutine, whose work would not be retried.
+    """Close `value` and raise TypeError if it is a coroutine: the sync function `name` returned it.
 
-    Other awaitables are ordinary values: futures of work that has begun, clients that can be awaited.
+    Its work would not be retried. Other awaitables are ordinary values: futures of work that has begun, clients that
+    can be awaited.
     """
     if hasattr(type(value), "__await__") and isinstance(value, Coroutine):  # the first test is quick
         refuse_awaitable(value, name, "a coroutine")  # pyright: ignore[reportUnknownArgumentType]
 
 
 def refuse_awaitable(value: object, name: str, kind: str = "an awaitable") -> "NoReturn":
-    """Raise TypeError for an awaitable that a sync function returned; a coroutine is closed first."""
+    """Raise TypeError always: the sync function `name` returned the awaitable `value`; a coroutine is closed first.
+
+    `kind` names the value in the error.
+    """
     if isinstance(value, Coroutine):
         value.close()
     raise TypeError(
@@ -94,6 +115,9 @@ def refuse_awaitable(value: object, name: str, kind: str = "an awaitable") -> "N
 
 
 def refuse_async(parameter: str, function: object, cure: str) -> None:
-    """Raise TypeError for an async function where a sync one is needed; `cure` says what to do instead."""
+    """Raise TypeError if `function` is async or an async generator function, where a sync one is needed.
+
+    The text names the `parameter` and ends with the `cure`, which says what to do instead.
+    """
     if is_async(function) or _flags(_innermost(function)) & _ASYNC_GENERATOR:
         raise TypeError(f"{parameter} must not be async, because it is not awaited, got {name_of(function)}; {cure}")

@@ -17,7 +17,10 @@ _READY, _STARTED, _ENTERED, _DONE = "ready", "started", "entered", "done"
 
 
 class _Block:
-    """The base of both forms: it reports the block's outcome to the run and records whether an attempt follows."""
+    """The base of both forms: it reports the block's outcome to the run and records whether an attempt follows.
+
+    An error after which another attempt follows does not leave the block. Raises TypeError for a plan with `on_result`.
+    """
 
     __slots__ = ("_run", "_delay", "_state")
 
@@ -58,7 +61,10 @@ class _Block:
         return True
 
     def _goes_on(self) -> bool:
-        """Return whether another attempt follows; the caller waits, then starts it."""
+        """Return whether another attempt follows; the caller waits, then starts it.
+
+        Raises RuntimeError if the last attempt was started, but its block was not entered.
+        """
         if self._state is _STARTED:
             self._state = _DONE
             raise RuntimeError(
@@ -68,7 +74,10 @@ class _Block:
 
 
 class Attempts(_Block):
-    """`for attempt in policy`: yields itself for each attempt until a block ends without an error."""
+    """`for attempt in policy`: yields itself for each attempt until a block ends without an error or the run gives up.
+
+    It sleeps before each retry. When the run gives up, the block's error is raised.
+    """
 
     __slots__ = ()
 
@@ -81,7 +90,7 @@ class Attempts(_Block):
 
 
 class AsyncAttempts(_Block):
-    """`async for attempt in policy`: yields itself for each attempt, as the sync form does.
+    """`async for attempt in policy`: yields itself for each attempt, as the sync form `Attempts` does.
 
     `async with attempt` also enforces the attempt timeout. A budget that is awaited refuses a retry at the head of the
     loop: there the error of the block is raised again.

@@ -26,12 +26,18 @@ _process: "list[Callable[[], tuple[Listener, ...]]]" = [_nobody]
 
 
 def set_process_listeners(provide: "Callable[[], tuple[Listener, ...]]") -> None:
-    """Set the function that returns the process's listeners; each run calls it at its first failure."""
+    """Set the function that returns the process's listeners, in place of the earlier one.
+
+    Each run calls `provide` at its first failure.
+    """
     _process[0] = provide
 
 
 class muted:  # noqa: N801 - used like a function
-    """`with muted():` keeps the process's listeners from simulated runs; a policy's own listener is still notified."""
+    """`with muted():` keeps the process's listeners from runs that first fail in the block, such as simulated ones.
+
+    A policy's own listener is still notified.
+    """
 
     __slots__ = ("_token",)
 
@@ -47,7 +53,10 @@ class muted:  # noqa: N801 - used like a function
 
 
 def of_run(own: "Listener | None") -> "tuple[Listener, ...]":
-    """Return all listeners of a run: `own`, that of its policy, then those of the process."""
+    """Return all listeners of a run: `own`, that of its policy (None without one), then those of the process.
+
+    Within `muted`, those of the process are left out.
+    """
     others = () if _muted.get() else _process[0]()
     return others if own is None else (own, *others)
 
@@ -62,14 +71,18 @@ def check(parameter: str, listener: object) -> None:
 _active: "ContextVar[tuple[Listener, ...]]" = ContextVar("forbear_active_listeners", default=())
 """The listeners that are handling an event now, outermost first."""
 _DEEPEST = 5
-"""The nesting depth at which the listeners' own runs notify no listener: a listener may be a new object each time."""
+"""The number of listeners that may handle events within each other; from there on, no listener is notified.
+
+A listener may be a new object each time.
+"""
 
 
 def notify(listeners: "tuple[Listener, ...]", *events: "Event") -> None:
-    """Call each listener with the events, in order.
+    """Call each listener with the events, in order: the first listener with all of them, then the next one.
 
-    A listener that raises causes a RuntimeWarning only, so that it neither hides an error nor fails a success. While a
-    listener handles an event, it is not notified of runs that it starts itself, nor of those in tasks that it starts.
+    A listener that raises, or returns a coroutine, causes a RuntimeWarning only, so that it neither hides an error nor
+    fails a success. While a listener handles an event, it is not notified of runs that it starts itself, nor of those
+    in tasks that it starts. With `_DEEPEST` listeners handling events within each other, none is called.
     """
     active = _active.get()
     if len(active) >= _DEEPEST:

@@ -1,6 +1,7 @@
 """The sync and async loops: call the function, get the seconds to wait from the run, sleep, call again.
 
-`call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`.
+`call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`,
+unless the plan has a budget, `on_result` or an attempt timeout.
 """
 
 from forbear.core.report import reports_made
@@ -19,7 +20,11 @@ if TYPE_CHECKING:
 def call(
     plan: "RetryPlan", operation: str, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]"
 ) -> "Any":
-    """Call `function` as often as the plan allows and return its value."""
+    """Call `function(*args, **kwargs)` as often as the plan (a policy) allows and return its value.
+
+    On giving up, it raises the last error, or returns the last value that `on_result` refused. Raises TypeError if the
+    function returns a coroutine. `operation` is the name for reports.
+    """
     runtime = current_runtime()
     return _repeat(Run(plan, operation, runtime, runtime.monotonic()), function, args, kwargs)
 
@@ -31,7 +36,11 @@ async def acall(
     args: "tuple[Any, ...]",
     kwargs: "dict[str, Any]",
 ) -> "Any":
-    """Await `function` as often as the plan allows and return its value; attempt timeouts are enforced."""
+    """Await `function(*args, **kwargs)` as often as the plan (a policy) allows and return its value.
+
+    Attempt timeouts are enforced. On giving up, it raises the last error, or returns the last value that `on_result`
+    refused. Raises TypeError if the function returns no awaitable. `operation` is the name for reports.
+    """
     runtime = current_runtime()
     run = Run(plan, operation, runtime, runtime.monotonic(), awaits=True)
     while True:
@@ -58,7 +67,10 @@ async def acall(
 
 
 def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "Callable[..., Any]":
-    """Return the function that calls `function` as often as the plan allows."""
+    """Return a function that calls `function` as often as the plan (a policy) allows, as `call` does.
+
+    It has the metadata of `function`. `operation` is the name for reports.
+    """
     if plan.budget is not None or plan.checks_values:
 
         def counted(*args: "Any", **kwargs: "Any") -> "Any":
@@ -92,7 +104,10 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
 def awrap(
     plan: "RetryPlan", operation: str, function: "Callable[..., Awaitable[Any]]"
 ) -> "Callable[..., Awaitable[Any]]":
-    """Return the coroutine function that awaits `function` as often as the plan allows."""
+    """Return a coroutine function that awaits `function` as often as the plan (a policy) allows, as `acall` does.
+
+    It has the metadata of `function`. `operation` is the name for reports.
+    """
     if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None:
 
         async def counted(*args: "Any", **kwargs: "Any") -> "Any":
@@ -122,7 +137,10 @@ def awrap(
 
 
 def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", kwargs: "dict[str, Any]") -> "Any":
-    """Call `function` until the run ends."""
+    """Call `function(*args, **kwargs)`, and sleep between the calls, until the run ends.
+
+    Returns the value, or the last one if `on_result` refused it; raises the last error, or TypeError for a coroutine.
+    """
     while True:
         try:
             value: object = function(*args, **kwargs)

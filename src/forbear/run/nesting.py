@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     Entry = tuple[int, int, int]
 
     class OuterRun(Protocol):
-        """The part of a `Run` that is read here."""
+        """The protocol of the outer run: the attributes of a `Run` that this module reads."""
 
         runtime: Runtime
         started: float
@@ -43,7 +43,11 @@ _newest: "ContextVar[tuple[Report | None, int]]" = ContextVar("forbear_newest_re
 
 
 class RunOrigin:
-    """The run that made a report: when it `began`, the id of its `clock`, and the traceback `entry` of its error."""
+    """The run that made a report: when it `began`, the id of its `clock`, and the traceback `entry` of its error.
+
+    `began` is monotonic time before its first attempt, `clock` the id of its runtime, and `entry` a key of the first
+    traceback entry, None without an error.
+    """
 
     __slots__ = ("began", "clock", "entry")
 
@@ -55,15 +59,18 @@ class RunOrigin:
 
 
 def gave_up(report: "Report", outcome: object) -> None:
-    """Record the newest report of this thread or task.
+    """Record `report` as the newest of this thread or task, with the id of the `outcome` that it is about.
 
-    A returned value that was refused cannot carry its report itself.
+    The id is needed for a returned value that was refused, which cannot carry its report itself.
     """
     _newest.set((report, id(outcome)))
 
 
 def ended_within(outcome: object, run: "OuterRun") -> bool:
-    """Return whether an inner run gave up on `outcome` for a final reason during the current attempt of `run`."""
+    """Return whether an inner run gave up on `outcome` for a final reason during the current attempt of `run`.
+
+    Final are a limit that it reached, and a repeat that could do harm (`_FINAL`).
+    """
     newest, identity = _newest.get()
     if identity == id(outcome) and newest is not None and not isinstance(outcome, BaseException):
         return newest.number > run.reports and newest.reason in _FINAL
@@ -76,7 +83,12 @@ def inner_report(outcome: object, run: "OuterRun") -> "Report | None":
 
 
 def _is_within(carrier: object, report: "Report", run: "OuterRun") -> bool:
-    """Return whether `report`, found on `carrier`, was made during the current attempt of `run`."""
+    """Return whether `report`, which is on `carrier`, was made during the current attempt of `run`, as far as is known.
+
+    It must be newer than that attempt. If it was made in this thread or task, or in another process, it counts.
+    Otherwise its run must not have begun before the attempt, on the same clock. And `carrier` must have passed through
+    that run, except where no traceback is known or a repeat could do harm.
+    """
     if report.number <= run.reports:
         return False
     origin = report.origin
@@ -89,7 +101,10 @@ def _is_within(carrier: object, report: "Report", run: "OuterRun") -> bool:
 
 
 def _passed(carrier: object, entry: "Entry") -> bool:
-    """Return whether the traceback of an error, of its cause or of its context has this entry."""
+    """Return whether the traceback of the error `carrier`, of its cause or of its context contains `entry`.
+
+    False if `carrier` is no exception.
+    """
     if not isinstance(carrier, BaseException):
         return False
     for error in (carrier, cause_of(carrier), context_of(carrier)):  # a library may have wrapped the error

@@ -27,7 +27,7 @@ class AttemptTimeout(TimeoutError):
 
 
 def expired(seconds: float) -> AttemptTimeout:
-    """Return the error of an attempt that took longer than `seconds`."""
+    """Return the AttemptTimeout of an attempt that took longer than `seconds`."""
     return AttemptTimeout(f"the attempt was cut short after {show(seconds)}")
 
 
@@ -40,7 +40,7 @@ def in_trio() -> bool:
 class within:  # noqa: N801 - used like a function
     """`async with within(seconds)` cancels its block after so many seconds and raises AttemptTimeout.
 
-    Works in asyncio and trio. A TimeoutError that the block itself raises passes through. Sync code has no such
+    Works in asyncio and trio. A TimeoutError that the block itself raises earlier passes through. Sync code has no such
     timeout: a thread cannot be stopped.
     """
 
@@ -82,7 +82,10 @@ class within:  # noqa: N801 - used like a function
 
 
 class Runtime:
-    """The real clock, sleep and randomness; tests replace it with a virtual one by `current.set()`."""
+    """The real clock, sleep and randomness; tests replace it with a virtual one by `current.set()`.
+
+    `monotonic()` is for durations, and `now()` is the wall clock in epoch seconds.
+    """
 
     monotonic = staticmethod(time.monotonic)
     now = staticmethod(time.time)
@@ -90,13 +93,13 @@ class Runtime:
 
     @cached_property
     def random(self) -> "Callable[[], float]":
-        """The module-level generator, uniform in [0, 1); Python seeds it anew in a forked child."""
+        """The function `random.random`, uniform in [0, 1); Python seeds it anew in a forked child."""
         from random import random  # on the first failure, not at import: it costs as much as all of forbear
 
         return random
 
     def asleep(self, seconds: float) -> "Awaitable[None]":
-        """Sleep in asyncio or trio."""
+        """Return an awaitable that sleeps for so many seconds: of trio in a trio task, else of asyncio."""
         if in_trio():
             import trio
 
@@ -106,7 +109,10 @@ class Runtime:
         return asyncio.sleep(seconds)
 
     def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
-        """Return a context manager for `async with` that raises AttemptTimeout after so many seconds."""
+        """Return a context manager for `async with` that cancels its block after so many seconds.
+
+        It raises AttemptTimeout then.
+        """
         return within(seconds)
 
 
@@ -125,11 +131,11 @@ class FastClock(Runtime):
         self._began_at = Runtime.monotonic()
 
     def monotonic(self) -> float:
-        """Return the monotonic clock in fast seconds."""
+        """Return the real monotonic clock, in seconds, times `factor`."""
         return Runtime.monotonic() * self.factor
 
     def now(self) -> float:
-        """Return the wall clock, which was right when the runtime was made and has run fast since."""
+        """Return the wall clock in epoch seconds; it was right when the runtime was made, and has run fast since."""
         return self._began + (Runtime.monotonic() - self._began_at) * self.factor
 
     def sleep(self, seconds: "SupportsIndex | float") -> None:
@@ -137,7 +143,7 @@ class FastClock(Runtime):
         Runtime.sleep(float(seconds) / self.factor)
 
     def asleep(self, seconds: float) -> "Awaitable[None]":
-        """Sleep for so many fast seconds in asyncio or trio."""
+        """Return an awaitable that sleeps for so many fast seconds, in asyncio or trio."""
         return super().asleep(seconds / self.factor)
 
     def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
@@ -146,7 +152,11 @@ class FastClock(Runtime):
 
 
 class _Current:
-    """The caller's runtime: a context variable, which is looked up only once a runtime has been replaced."""
+    """The caller's runtime, in a context variable: `get` returns it, `set` and `reset` change it.
+
+    `clock` returns its monotonic time in seconds. Until the first `set` in the process that is the real clock, without
+    looking the variable up.
+    """
 
     __slots__ = ("_real", "_variable", "clock", "get")
 
@@ -163,7 +173,7 @@ class _Current:
         return self._variable.set(runtime)
 
     def reset(self, token: "Token[Runtime]") -> None:
-        """Restore the runtime that `set` replaced."""
+        """Restore the runtime that `set` replaced; `token` is what `set` returned."""
         self._variable.reset(token)
 
     def _look_up(self) -> float:

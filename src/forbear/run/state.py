@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     KeptFailure = Attempt | tuple[int, str, str, float, float | None]
 
     class RetryPlan(Protocol):
-        """The part of a policy that a run reads."""
+        """The protocol of a policy: the attributes and methods that a run reads."""
 
         @property
         def limits(self) -> Limits: ...
@@ -63,7 +63,11 @@ _LONGEST_TEXT = 4096
 
 
 class PendingDelay(float):
-    """A delay that a blocking budget has not granted yet: `ask` asks the budget, `settle` carries out its answer."""
+    """A delay in seconds that a blocking budget has not granted yet.
+
+    `ask` asks the budget and returns an awaitable of its answer. `settle` takes the answer, and returns the delay or,
+    if the budget refused, None.
+    """
 
     __slots__ = ("ask", "settle")
 
@@ -73,7 +77,7 @@ class PendingDelay(float):
     def __new__(
         cls, delay: float, ask: "Callable[[], Awaitable[bool]]", settle: "Callable[[bool], float | None]"
     ) -> "Self":
-        """Make the delay, in seconds."""
+        """Make a pending delay of `delay` seconds, with its functions `ask` and `settle`."""
         pending = super().__new__(cls, delay)
         pending.ask, pending.settle = ask, settle
         return pending
@@ -89,13 +93,19 @@ async def granted(delay: float | None) -> float | None:
 
 
 def refusal_of(value: object) -> tuple[str, str]:
-    """Return the name and the text of a failure that is a value which `on_result` refused."""
+    """Return the name of the type of `value`, which `on_result` refused, and a text that says so.
+
+    They describe the failure in reports.
+    """
     kind = type(value).__qualname__
     return kind, f"on_result refused a value of type {kind}"
 
 
 def succeeded(run: "Run | None", plan: "RetryPlan") -> None:
-    """Enter a success of `run` in the budget and notify the listeners; without a run, no attempt had failed."""
+    """Count a success in the budget, and notify the listeners if it took more than one attempt.
+
+    `run` is None if no attempt had failed: then only the budget of `plan`, if any, counts it.
+    """
     if run is not None:
         run.succeeded()
     elif plan.budget is not None:
@@ -105,9 +115,10 @@ def succeeded(run: "Run | None", plan: "RetryPlan") -> None:
 class Run:
     """The state of one run. `report` is set when it gives up; `attempt` is the number of the attempt under way.
 
-    `started` is the time before the first attempt and `reports` the number of reports made by then (default: now).
-    With `awaits`, the loop passes each delay through `granted`, so that a blocking budget is awaited there; without it,
-    `after` asks the budget at once.
+    `plan` is the policy and `operation` the name for reports. `started` is the time before the first attempt, on the
+    clock of `runtime`, and `reports` the number of reports made by then (default: now). With `awaits`, the loop passes
+    each delay through `granted`, so that a blocking budget is awaited there; without it, `after` asks the budget at
+    once.
     """
 
     __slots__ = (
@@ -139,14 +150,21 @@ class Run:
         self.report: Report | None = None
 
     def failed(self, error: Exception) -> float | None:
-        """Return the seconds to wait before the next attempt, None to raise `error`, which is annotated by then."""
+        """Return the seconds to wait after `error` before the next attempt, None to raise the error.
+
+        The policy judges the error; an AttemptTimeout is transient. If the run gives up with a report, the error has it
+        and its note by then.
+        """
         plan = self.plan
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         name, text = type(error).__qualname__, text_of(error)
         return self.after(verdict, error, name, text, repeatable=plan.repeatable, unsafe=_UNSAFE)
 
     def returned(self, value: object) -> float | None:
-        """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value."""
+        """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value.
+
+        The policy's `on_result` judges the value; without it, any value is a success.
+        """
         verdict = self.plan.verdict_of_value(value) if self.plan.checks_values else None
         if verdict is None:
             self.succeeded()
@@ -154,7 +172,7 @@ class Run:
         return self.after(verdict, None, *refusal_of(value), repeatable=self.plan.repeatable, response=value)
 
     def succeeded(self) -> None:
-        """Enter a success in the budget and notify the listeners."""
+        """Count a success in the budget, and notify the listeners if it took more than one attempt."""
         retried = self.attempt > 1
         budget = self.plan.budget
         if budget is not None:
@@ -197,12 +215,13 @@ class Run:
         unsafe: str | None = None,
         response: object = None,
     ) -> float | None:
-        """Return the seconds to wait before the next attempt, None to give up.
+        """Return the seconds to wait before the next attempt, None to give up; events and report are made here, too.
 
         `name` and `text` describe the failure; `response` is the failed response or value where there is no `error`.
-        `maybe_done` says that an earlier success would lead to this response. `blocked` forbids a further attempt that
-        the decision would allow, because the body cannot be sent again. `unsafe` says why the operation is not
-        repeatable. With `awaits`, the result may be a `PendingDelay`.
+        `repeatable` says whether the operation may be executed twice, and `unsafe` why not. `maybe_done` says that an
+        earlier success would lead to this response. `blocked` forbids a further attempt that the decision would allow,
+        because the body cannot be sent again. With `awaits`, the result may be a `PendingDelay`. None without a report
+        if retries are off, if an inner run gave up, or for a permanent first failure.
         """
         if ever_off[0] and is_off():
             return None
@@ -248,7 +267,7 @@ class Run:
         return None
 
     def _schedule(self, delay: float, failure: "Failure") -> float:
-        """Count the failed attempt, notify the listeners, and return `delay`."""
+        """Count the failed attempt, notify the listeners of it and of the retry, and return `delay`."""
         verdict, error, name, text, elapsed = failure
         number = self.attempt
         if self.listeners:
@@ -268,7 +287,10 @@ class Run:
         return delay
 
     def _give_up(self, stop: Stop, failure: "Failure", outcome: object, maybe_done: bool) -> None:
-        """Make the report, attach it to the error, and notify the listeners."""
+        """Make the report, attach it to the error, if there is one, and notify the listeners.
+
+        Nothing is done for a permanent failure of the first attempt, unless it is in doubt.
+        """
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
         verdict, error, name, text, elapsed = failure
@@ -299,5 +321,8 @@ class Run:
         self.failures = (*failures, failure)
 
     def _attempts(self) -> tuple[Attempt, ...]:
-        """Return the kept failures; secrets are removed from their texts only here, because most runs succeed."""
+        """Return the kept failures, each as an `Attempt`, which has no secrets in its text.
+
+        Secrets are removed only here or for listeners, because most runs succeed.
+        """
         return tuple(failure if isinstance(failure, Attempt) else Attempt(*failure) for failure in self.failures)

@@ -10,11 +10,14 @@ if TYPE_CHECKING:
 _off_here: ContextVar[bool] = ContextVar("forbear_off", default=False)
 _everywhere = {"off": os.environ.get("FORBEAR_DISABLED", "").lower() in ("1", "true", "yes", "on")}
 ever_off = [_everywhere["off"]]
-"""True once retries have been turned off anywhere: most processes need not look up the context variable."""
+"""A list of one item, True once retries have been turned off anywhere.
+
+Most processes need not look up the context variable.
+"""
 
 
 def is_off() -> bool:
-    """Return whether retries are off for the caller."""
+    """Return whether retries are off, in the whole process or in this thread or task."""
     return _everywhere["off"] or _off_here.get()
 
 
@@ -24,12 +27,15 @@ def disable() -> None:
 
 
 def enable() -> None:
-    """Turn retries on again in the whole process."""
+    """Turn retries on again in the whole process, also after FORBEAR_DISABLED=1; blocks of `disabled()` stay off."""
     _everywhere["off"] = False
 
 
 class disabled:  # noqa: N801 - used like a function
-    """`with forbear.disabled():` turns retries off in this thread or task for all that the block calls."""
+    """`with forbear.disabled():` turns retries off in this thread or task for all that the block calls.
+
+    That includes the tasks that the block starts. Each run is then a single attempt.
+    """
 
     __slots__ = ("_tokens",)
 
