@@ -156,10 +156,10 @@ class Policy(Record):
         return iter(Attempts(self, self.name or "block"))
 
     def __aiter__(self) -> AsyncAttempts:
-        """Return the iterator of `async for attempt in policy: with attempt: ...`, which runs the block as often as
-        allowed.
+        """Return the iterator of `async for attempt in policy: with attempt: ...`.
 
-        An attempt timeout needs `async with attempt`. Raises TypeError if the policy has `on_result`.
+        It runs the block as often as the policy allows. An attempt timeout needs `async with attempt`. Raises TypeError
+        if the policy has `on_result`.
         """
         return AsyncAttempts(self, self.name or "block")
 
@@ -188,8 +188,9 @@ class Policy(Record):
         return self.replace(limits=limits)
 
     def with_attempt_timeout(self, attempt_timeout: float | None) -> "Policy":
-        """Return a copy with another timeout for one attempt, in seconds; None for no limit. Only async code can have
-        one.
+        """Return a copy with another timeout for one attempt, in seconds; None for no limit.
+
+        Only async code can be run with one.
         """
         return self.replace(attempt_timeout=attempt_timeout)
 

@@ -55,7 +55,8 @@ def update(
     `policy` says which errors of `read` and `write` are transient, how long to wait and when to stop; an attempt is one
     cycle. The default policy retries ConnectionError and TimeoutError for 60 seconds, with full jitter under 1, 2, 4 …
     64 s. Errors of `modify` and `mine` are raised. `read` and `write` may have retries of their own. An error on which
-    those reached a limit is raised. The cycle handles a conflict, and a write that they found unsafe to repeat.
+    those reached a limit is raised, unless the policy has `retry_exhausted`. The cycle handles a conflict, and a write
+    that they found unsafe to repeat.
 
     Returns the stored value: the result of `write`, the value passed to it if the result is None, or the value read if
     that has the change. On giving up, the last error is raised with a report. Raises TypeError for invalid arguments,
@@ -165,7 +166,7 @@ class _UpdateCycle:
         return done
 
     def changed(self, value: "V") -> "V":
-        """Return the new value, `modify(value)`, which is written next; raises TypeError if it is None or a coroutine."""
+        """Return `modify(value)`, the new value, which is written next; TypeError if it is None or a coroutine."""
         changed: V | None = self._modify(value)
         _refuse_coroutine("modify", changed)
         if changed is None:

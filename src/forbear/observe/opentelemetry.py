@@ -104,7 +104,7 @@ class OpenTelemetry:
 
 
 def _error_type(error: str) -> str:
-    """Return the `error.type` of the semantic conventions: "503" for "HTTP 503", any other name of an error unchanged."""
+    """Return the `error.type` of the semantic conventions: "503" for "HTTP 503", any other name unchanged."""
     return error.removeprefix(_STATUS)
 
 
