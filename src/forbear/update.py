@@ -203,7 +203,7 @@ class _UpdateCycle:
         """Return the seconds to wait before the next cycle, None to raise the error.
 
         Errors of `modify` and `mine` are always raised, those of `read` and `write` by the policy. A conflict leads to
-        the next cycle, unless a write is in doubt and there is no `mine`.
+        the next cycle within the policy's limits, unless a write is in doubt and there is no `mine`.
         """
         step, self._step = self._step, "read"
         inner = inner_report(error, self.run)
@@ -261,7 +261,10 @@ def _tried_enough(inner: "Report | None") -> bool:
 
 
 def _refuse_coroutine(name: str, value: object) -> None:
-    """Raise TypeError if `value`, the result of the function `name`, is a coroutine, which nothing would await."""
+    """Close `value` and raise TypeError if it is a coroutine, which nothing would await.
+
+    `value` is the result of the function `name`.
+    """
     if isinstance(value, Coroutine):
         value.close()
         raise TypeError(

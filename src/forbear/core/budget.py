@@ -100,7 +100,10 @@ class Throttle(Record):
         return [most, most, gain, one]
 
     def put(self, state: list[int], now: float, *, retried: bool) -> None:
-        """Add `token_ratio` to the tokens in `state` for a success, up to `max_tokens`; the others are not read."""
+        """Add `token_ratio` to the tokens in `state` for a success, up to `max_tokens`.
+
+        `now` and `retried` are not read.
+        """
         tokens, most, gain, _ = state
         state[0] = min(tokens + gain, most)
 

@@ -29,8 +29,8 @@ def shown(value: object) -> str:
 def positive_seconds(name: str, value: object, *, none: str | None = None) -> None:
     """Raise TypeError if `value` is no number, and ValueError if it is not positive and finite.
 
-    `name` is the parameter's name for the error text. None is no number, unless `none` is a text, which says in the
-    error what None means ("no limit").
+    A bool and NaN count as no numbers. `name` is the parameter's name for the error text. None is accepted only if
+    `none` is a text, which says in the error what None means ("no limit").
     """
     if type(value) is int and 0 < value < 1_000_000:
         return  # the common case is quick, since policies may be made for each call
@@ -42,7 +42,7 @@ def positive_seconds(name: str, value: object, *, none: str | None = None) -> No
 def seconds(name: str, value: object) -> None:
     """Raise TypeError if `value` is no number, and ValueError if it is negative or infinite.
 
-    `name` is the parameter's name for the error text.
+    A bool and NaN count as no numbers. `name` is the parameter's name for the error text.
     """
     if type(value) is not int or not 0 <= value < 1_000_000:
         _finite(name, value, "a number of seconds", "zero or more and finite", least=0)
@@ -51,7 +51,7 @@ def seconds(name: str, value: object) -> None:
 def positive(name: str, value: object, *, what: str = "a number") -> None:
     """Raise TypeError if `value` is no number, and ValueError if it is not positive and finite.
 
-    The error names the parameter `name`, and `what` it must be.
+    A bool and NaN count as no numbers. In the error text, `name` is the parameter's name and `what` its kind.
     """
     _finite(name, value, what, "positive and finite", above=0)
 
@@ -59,7 +59,8 @@ def positive(name: str, value: object, *, what: str = "a number") -> None:
 def at_least(name: str, value: object, least: float, *, what: str = "a number", whole: bool = False) -> None:
     """Raise TypeError if `value` is no number, and ValueError if it is below `least` or infinite.
 
-    With `whole`, it must be an int, of any size. The error names the parameter `name`, and `what` it must be.
+    A bool and NaN count as no numbers. With `whole`, the number must be an int, of any size. In the error text, `name`
+    is the parameter's name and `what` its kind.
     """
     if type(value) is int and least <= value < 1_000_000:
         return  # as in `positive_seconds`

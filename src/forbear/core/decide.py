@@ -128,7 +128,8 @@ def decide(
 
     Stops for the kinds PERMANENT and CONFLICT, and for TRANSIENT unless `repeatable`. Then stops at a limit: of
     attempts, of the wait that the server asks for, or of time. Otherwise the wait is the verdict's own delay, or that
-    of the backoff; a wait that the server asks for is the minimum, and gets jitter.
+    of the backoff; a wait that the server asks for is the minimum, and gets jitter. With `limits.clamp`, a wait past
+    the deadline is cut there instead of stopping.
     """
     kind = verdict.kind
     if kind is _PERMANENT:

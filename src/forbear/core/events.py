@@ -1,6 +1,6 @@
 """The events of a run, as frozen values; a run emits them when an attempt failed, before each wait and at its end.
 
-A run that succeeds at the first attempt emits none.
+A run whose first attempt succeeds or fails permanently emits none.
 """
 
 from forbear.core.record import Record
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 class Operation(str):
     """A string that names a request to a host that no service knows, such as "GET example.com".
 
-    `label` is a short form for metrics ("GET"): with host names, they would grow without end.
+    `label` is a short form for metrics ("GET"), which would have endless labels with the names of hosts.
     """
 
     __slots__ = ("label",)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 HIDDEN = "[redacted]"
 LIMIT = 4096
-"""The most characters that `redact` reads of a text, and the most that it returns."""
+"""The longest text that `redact` returns, in characters; of a longer one it keeps the beginning."""
 
 _LONGEST_TOKEN = 256
 """A word of up to this length is dropped if the cut at LIMIT goes through it: half a token may not look like one."""
@@ -120,9 +120,10 @@ _SHAPES = (
         ),
     ),
 )
-"""Shapes of secrets: lower-case signs, one of which every text with such a secret contains, and a pattern.
+"""Shapes of secrets: pairs of lower-case signs, separated by spaces, and a pattern.
 
-Most texts contain no sign. The first group of the pattern is kept, the rest of the match is hidden.
+Every text with such a secret contains one of the signs, and most texts contain none. The first group of the pattern is
+kept, the rest of the match is hidden.
 """
 
 _URL = r"(://)((?:(?!://)\S)++)"

@@ -180,7 +180,7 @@ def writable(text: str) -> str:
 
 
 def report(outcome: object) -> Report | None:
-    """Return the report that an exception or a response carries, None if it carries none (it was not retried).
+    """Return the report that an exception or a response carries, None if it carries none, as a success does.
 
     The report may be on the object itself, or on something that it holds. For an exception that is its `response` (as
     after `raise_for_status()`), the exception that it wraps (as those of requests do), its cause, or a member of its

@@ -133,7 +133,10 @@ def download_range(method: str, status: int, headers: Mapping[str, str], range_h
 
 
 def coding(headers: Mapping[str, str]) -> str:
-    """Return the content codings of a response, in order and comma-separated; "" for none or `identity`."""
+    """Return the content codings of a response, in order and comma-separated; "" for none or `identity`.
+
+    They are in lower case, with "gzip" for the old "x-gzip". `headers` has lower-case names.
+    """
     codings = (name.strip().lower() for name in headers.get("content-encoding", "").split(","))
     return ", ".join(_ALIASES.get(name, name) for name in codings if name not in ("", "identity"))
 

@@ -1,4 +1,7 @@
-"""Write events to the standard library's logging, one line for each; handlers and levels are the application's."""
+"""Write events to the standard library's logging; handlers and levels are the application's.
+
+Each event except `Failed` is one line.
+"""
 
 import logging
 
@@ -38,7 +41,7 @@ class Logging:
 
 
 def _line(event: Scheduled | Recovered | GaveUp) -> str:
-    """Return the text of an event as one line, even if the error's text has several: operation, failure, next step."""
+    """Return the text of an event as one line, even if the error's text has several; it begins with the operation."""
     if isinstance(event, Scheduled):
         line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)})"
         line += f", attempt {event.attempt} in {show(event.delay)}"

@@ -27,11 +27,11 @@ class OpenTelemetry:
     """A listener that makes a span for each run that failed at least once, with an event for each attempt, and counts.
 
     Spans are children of the current one. They have the attributes `forbear.operation`, `forbear.attempts`,
-    `http.request.resend_count` (if an attempt got a status) and, after giving up, `error.type`, `forbear.reason` and
-    `forbear.maybe_done`. Metrics, by `forbear.operation`: `forbear.failures` (and `error.type`), `forbear.retries`,
-    `forbear.delay` (seconds waited), `forbear.attempts` (of each run), `forbear.recoveries`, `forbear.give_ups` (and
-    `forbear.reason`). For a request to a host that no service knows, metrics and span names have the method only.
-    Providers are the process's own by default.
+    `http.request.resend_count` (the retries, if an attempt failed with an HTTP status) and, after giving up,
+    `error.type`, `forbear.reason` and `forbear.maybe_done`. Metrics, by `forbear.operation`: `forbear.failures` (and
+    `error.type`), `forbear.retries`, `forbear.delay` (seconds waited), `forbear.attempts` (of each run),
+    `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`). For a request to a host that no service knows,
+    metrics and span names have the method only. Providers are the process's own by default.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Write events to structlog, one entry for each."""
+"""Write events to structlog, one entry for each except `Failed`."""
 
 from forbear.core.events import Event, Failed
 from forbear.observe.fields import LOGGER, fields, is_warning

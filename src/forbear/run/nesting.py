@@ -78,16 +78,19 @@ def ended_within(outcome: object, run: "OuterRun") -> bool:
 
 
 def inner_report(outcome: object, run: "OuterRun") -> "Report | None":
-    """Return the report of a run within the current attempt of `run`, whatever its reason; None if there is none."""
+    """Return the report of an inner run that `outcome` carries, whatever its reason; None if there is none.
+
+    The report must be of the current attempt of `run`.
+    """
     return next((report for carrier, report in carried(outcome) if _is_within(carrier, report, run)), None)
 
 
 def _is_within(carrier: object, report: "Report", run: "OuterRun") -> bool:
-    """Return whether `report`, which is on `carrier`, was made during the current attempt of `run`, as far as is known.
+    """Return whether `report`, which is on `carrier`, was made during the current attempt of `run`.
 
-    It must be newer than that attempt. If it was made in this thread or task, or in another process, it counts.
-    Otherwise its run must not have begun before the attempt, on the same clock. And `carrier` must have passed through
-    that run, except where no traceback is known or a repeat could do harm.
+    It must be newer than the start of that attempt. If it was made in this thread or task, or in another process, it
+    counts. Otherwise its run must not have begun before the attempt, on the same clock. And `carrier` must have passed
+    through that run, except where no traceback is known or a repeat could do harm.
     """
     if report.number <= run.reports:
         return False

@@ -183,7 +183,10 @@ class Run:
 
     @property
     def began(self) -> float:
-        """The earliest time at which the attempt under way can have begun, but for rounding errors."""
+        """The earliest monotonic time at which the attempt under way can have begun, but for rounding errors.
+
+        For the first attempt it is `started`, for a later one the end of the wait before it.
+        """
         if not self.failures:
             return self.started
         last = self.failures[-1]
@@ -289,7 +292,7 @@ class Run:
     def _give_up(self, stop: Stop, failure: "Failure", outcome: object, maybe_done: bool) -> None:
         """Make the report, attach it to the error, if there is one, and notify the listeners.
 
-        Nothing is done for a permanent failure of the first attempt, unless it is in doubt.
+        Nothing is done for a permanent failure of the first attempt, unless `in_doubt` is set.
         """
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
