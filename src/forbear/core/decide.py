@@ -33,7 +33,7 @@ class Limits(Record):
     the first attempt. A wait that would end past it is not begun, unless `clamp` shortens that wait, so that one final
     attempt starts at the deadline. None means no limit; both may be None only with `unlimited=True`. A wait that the
     server asks for is never shortened. It ends the run if it is longer than the rest of the timeout, or, without a
-    timeout, than `max_retry_after` seconds (default 900).
+    timeout, than `max_retry_after` seconds (default 900). Raises TypeError or ValueError for other values.
     """
 
     __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited")

@@ -23,7 +23,10 @@ if TYPE_CHECKING:
 
 
 class AttemptTimeout(TimeoutError):
-    """An attempt took longer than `attempt_timeout`, or than what was left of `timeout`; it may have been executed."""
+    """The error of an attempt that took longer than `attempt_timeout`, or than what was left of `timeout`.
+
+    The attempt may have been executed.
+    """
 
 
 def expired(seconds: float) -> AttemptTimeout:
