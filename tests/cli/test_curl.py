@@ -59,6 +59,7 @@ def test_the_whole_request() -> None:
         (("--data-urlencode", "a=b c&d"), b"a=b%20c%26d"),
         (("--data-urlencode", "b c"), b"b%20c"),
         (("--data-urlencode", "=b=c"), b"b%3Dc"),
+        (("--data-urlencode", "+b"), b"%2Bb"),
         (("--json", '{"a":', "--json", "1}"), b'{"a":1}'),
         (("-d", ""), b""),
         (("-d", "@-"), None),

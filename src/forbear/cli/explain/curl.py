@@ -166,7 +166,7 @@ class _Line:
         elif name == "url":
             self._urls.append(value)
         elif name == "url-query":
-            self._query.append(_query_of(value))
+            self._query.append(value[1:] if value.startswith("+") else _encoded_pair(value))
         else:
             self.ignored.append(f"--{name}")
 
@@ -204,19 +204,16 @@ class _Line:
         if self._implied == "GET":
             self._implied = "POST"
         if name == "data-urlencode":
-            self._draft.data(_query_of(value), files=False)
+            self._draft.data(_encoded_pair(value), files=False)
         else:
             keep, joint = name in ("data-binary", "json"), b"" if name == "json" else b"&"
             self._draft.data(value, files=name != "data-raw", keep_line_ends=keep, joint=joint)
 
 
-def _query_of(value: str) -> str:
+def _encoded_pair(value: str) -> str:
     """Encode a value of `--data-urlencode` or `--url-query` as curl does, except that no file is read.
 
-    "+TEXT" gives TEXT as it is, and "NAME=TEXT" encodes TEXT only. Everything else is encoded as a whole, without a
-    first "=".
+    "NAME=TEXT" encodes TEXT only. Everything else is encoded as a whole, without a first "=".
     """
     name, equals, content = value.partition("=")
-    if value.startswith("+"):
-        return value[1:]
     return f"{name}={encoded(content)}" if equals and name else encoded(content if equals else value)

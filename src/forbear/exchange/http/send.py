@@ -1,7 +1,7 @@
 """The content of an attempt: the caller's request or a variation of it, and its body (bytes, files, forms, streams).
 
-Every attempt sends the whole body from its start, or raises. A second half is never sent as if it were all, except to a
-session that has the first.
+Every attempt sends the whole body from its start, or raises. A body is never sent from its middle, except to an upload
+session that has the bytes before.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator, Mapping, MutableMapping

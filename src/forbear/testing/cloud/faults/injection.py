@@ -124,15 +124,16 @@ def _with_range(call: ApiCall, value: str | None) -> ApiCall:
 def _change_object(call: ApiCall, action: actions.ReplaceObject | actions.DeleteObject) -> None:
     """Replace or delete the object that the call is about, as another client would: the journal does not show it.
 
-    A missing object is created by a replacement, with a fixed text if the action has no content. Without the bucket,
-    nothing happens.
+    A missing object is created by a replacement, with a fixed text if the action has no content. Nothing happens
+    without the bucket, and where a hold or the retention forbids it.
     """
     bucket, name = _object_of(call)
     existing = call.store.buckets.get(bucket)
     old = None if existing is None else existing.live(name)
     if isinstance(action, actions.DeleteObject):
         if old is not None:
-            call.store.delete_object(old, for_good=False)
+            with suppress(ApiError):  # a hold or its retention protects the object
+                call.store.delete_object(old, for_good=False)
         return
     if action.content is not None or old is None:
         content = content_of(b"somebody else's" if action.content is None else action.content)
