@@ -1,6 +1,6 @@
 """Parse the headers of a download's response: which object it is, which of its bytes the body has, and their encoding.
 
-Pure functions of status and headers. They raise WrongResponse for a response whose bytes must not be used.
+Functions without I/O. `describe_body` raises WrongResponse for a response whose bytes must not be used.
 """
 
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from forbear.transfer.errors import WrongResponse
 from forbear.transfer.objects import MTIME, Object, Url
 
 GZIP = "gzip"
-"""The content coding of objects that are stored compressed."""
+"""The value of Content-Encoding for objects that are stored as gzip."""
 
 _IDENTITY = "identity"
 _STORED_ENCODING = "x-goog-stored-content-encoding"
@@ -21,11 +21,15 @@ _MAX_EXPANSION = 1032
 
 
 class WrongEncoding(WrongResponse):
-    """A response whose bytes were compressed on the way, although the stored object is not compressed."""
+    """A response whose Content-Encoding is not that of the stored object.
+
+    A response without this header for an object that is stored as gzip is no such error: the server may have decoded
+    it.
+    """
 
 
 class Contradiction(WrongResponse):
-    """A response that describes the object differently from its metadata."""
+    """A response that states another stored encoding or stored size of the object than its metadata."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,25 +45,29 @@ class BodyDescription:
     decoded: bool = False
 
     def with_head(self, head: bytes, version: Object) -> "BodyDescription":
-        """Return the description of a `decoded` body that begins with `head` (its first two bytes, or all of it).
+        """Return the description of a `decoded` body whose beginning `head` (two bytes or more, or all of it) is known.
 
-        A body that begins like gzip, and may be as long as the stored object, is the stored object: the response only
-        lacks the label.
+        If it begins like gzip, and `end` is None or the stored size of `version`, the server has decoded nothing. Then
+        return the description of the whole stored object. Otherwise return this description.
         """
         if head.startswith(GZIP_MAGIC) and self.end in (None, version.size):
             return BodyDescription(0, version.size)
         return self
 
     def limit(self, version: Object) -> int:
-        """Return the offset at which the body must end at the latest, whatever the response states."""
+        """Return the offset at which the body must end at the latest: `end`, but at most the stored size of `version`.
+
+        For a `decoded` body, 1032 times the stored size takes the place of the stored size.
+        """
         most = version.size * _MAX_EXPANSION if self.decoded else version.size
         return most if self.end is None else min(most, self.end)
 
 
 def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
-    """Return the version of an object that a response with all of its bytes describes.
+    """Return the Object at `url` as the headers of a response with all of its bytes describe it.
 
-    Return None if the headers lack its generation, size or CRC32C.
+    Of the custom metadata it has the modification time only. Return None if the headers lack generation, size or
+    CRC32C.
     """
     generation = ranges.number(headers.get("x-goog-generation", ""))
     crc32c = _crc32c(headers)
@@ -84,10 +92,12 @@ def object_from(url: Url, headers: Mapping[str, str]) -> Object | None:
 
 
 def describe_body(version: Object, first: int, end: int, status: int, headers: Mapping[str, str]) -> BodyDescription:
-    """Describe the body of a 200 or 206 response to a request for the bytes `first` to `end` of `version`.
+    """Describe the body of a 200 or 206 response to a request for bytes `first` to `end` (not included) of `version`.
 
-    Raise Contradiction if the response describes another object than `version`. Raise WrongEncoding if its bytes are
-    compressed and the stored ones are not, and WrongResponse if they are neither those requested nor the whole object.
+    Raise Contradiction if the headers state another stored size or stored encoding than `version` has. Raise
+    WrongEncoding if Content-Encoding is not the stored one. An object that is stored as gzip may lack it: a whole body
+    is then `decoded`. Raise WrongResponse for another generation, and for bytes that are neither requested ones nor the
+    whole object.
     """
     _check_version(version, headers)
     encoding = headers.get("content-encoding", _IDENTITY)
@@ -106,12 +116,15 @@ def describe_body(version: Object, first: int, end: int, status: int, headers: M
 
 
 def is_unlabelled(version: Object, headers: Mapping[str, str]) -> bool:
-    """Return whether a response lacks the label "Content-Encoding: gzip" of an object that is stored as gzip."""
+    """Return whether `version` is stored as gzip, and Content-Encoding in the response is absent or "identity"."""
     return version.content_encoding == GZIP and headers.get("content-encoding", _IDENTITY) == _IDENTITY
 
 
 def _check_version(version: Object, headers: Mapping[str, str]) -> None:
-    """Raise WrongResponse for another generation, and Contradiction if response and metadata do not agree."""
+    """Raise WrongResponse if the headers state another generation than `version` has.
+
+    Raise Contradiction if they state another stored encoding or stored size. Absent headers are not checked.
+    """
     generation = headers.get("x-goog-generation")
     if generation is not None and generation != str(version.generation):
         raise WrongResponse(f"the response is of generation {generation} of {version.url}")
@@ -128,9 +141,10 @@ def _check_version(version: Object, headers: Mapping[str, str]) -> None:
 def _describe_range(
     version: Object, first: int, end: int, content_range: str | None, *, unlabelled: bool
 ) -> BodyDescription:
-    """Describe the body of a 206 response by its Content-Range.
+    """Describe the body of a 206 response by its Content-Range; WrongResponse unless that fits the request.
 
-    Bytes of a gzip object that lack their label are the stored ones only if the range states the stored size.
+    The range must begin at `first`, end before `end` or at it, and state the stored size of `version` as the total. A
+    total that is unknown (*) is accepted unless the response is `unlabelled`: gzip without its Content-Encoding.
     """
     part = ranges.parse(content_range or "")
     totals = (version.size,) if unlabelled else (None, version.size)
@@ -144,7 +158,11 @@ def _describe_range(
 
 
 def _describe_decoded(version: Object, size: int | None, headers: Mapping[str, str]) -> BodyDescription:
-    """Describe a whole body without the label of the gzip that is stored: the server has decoded it."""
+    """Describe a 200 response of a gzip object without Content-Encoding: its body counts as decoded by the server.
+
+    `size` is its Content-Length, None if there is none. Raise WrongResponse if there is none and the body is not
+    chunked, or if `size` is over 1032 times the stored size of `version`.
+    """
     if size is None and "chunked" not in headers.get("transfer-encoding", "").lower():
         raise WrongResponse(
             f"the response states no length for {version.url}, so a truncated one could not be recognized"
@@ -157,7 +175,7 @@ def _describe_decoded(version: Object, size: int | None, headers: Mapping[str, s
 
 
 def _crc32c(headers: Mapping[str, str]) -> str | None:
-    """Return the CRC32C in the header x-goog-hash, None if it has none."""
+    """Return the CRC32C in the header x-goog-hash, in base64; None if the header is absent or has none."""
     for item in headers.get("x-goog-hash", "").split(","):
         name, _, value = item.strip().partition("=")
         if name == "crc32c":

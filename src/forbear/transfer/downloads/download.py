@@ -52,7 +52,8 @@ async def download(
     If the object is replaced meanwhile, the download starts again with the new version, unless `source` is a Url with a
     generation. Bytes of two versions never mix: if a stream has some already, SourceChanged is raised.
 
-    Raises HttpError for a response that ends the download, and ChecksumMismatch if the bytes are wrong twice. Raises
+    Raises HttpError for a response that ends the download. Raises ChecksumMismatch if the bytes are wrong: for a stream
+    at once, for a file if they are wrong again after a new start (a continued download starts anew twice). Raises
     Locked if another process downloads to the file, and TransferError for a target that cannot be used. When the policy
     allows no further attempt, the last connection error is raised.
     """
@@ -66,7 +67,7 @@ async def download(
 
 
 class _Download:
-    """One download. Call `run` once."""
+    """One call of `download`, with its arguments. Call `run` once."""
 
     def __init__(
         self, storage: Storage, source: Url | Object, target: StrPath | BinaryIO, options: DownloadOptions
@@ -80,7 +81,10 @@ class _Download:
         self._operation = f"download {self._url}"
 
     async def run(self) -> Object:
-        """Download the object; if the version being read is gone, start again with the new version."""
+        """Download the object and return its version; if that is gone meanwhile, start again with the present one.
+
+        If the server has decoded the gzip, the `crc32c` of the returned Object is None.
+        """
         retries = Retries(self._storage.policy, self._operation)
         while True:
             try:
@@ -92,9 +96,10 @@ class _Download:
                 return replace(version, crc32c=None) if decoded else version
 
     async def _find_replacement(self, error: HttpError | Contradiction) -> Exception:
-        """Set the version to the object's present one, and return the error to report for the failed attempt.
+        """Look up the object's present version for the next attempt; return the error to report for this attempt.
 
-        Raise `error` if there is no version, or if `source` names another generation.
+        That is `error` if the generation is still the same, otherwise SourceChanged. Raise `error` if the object does
+        not exist any more, or if `source` is a Url with a generation that the server does not have (404).
         """
         before, self._version = self._version, None
         if self._url.generation is None or isinstance(error, Contradiction):
@@ -106,7 +111,10 @@ class _Download:
         return SourceChanged(f"{self._url} was replaced while it was read")
 
     async def _download_version(self) -> tuple[Object, bool]:
-        """Download one version; return it, and whether the server decoded its gzip."""
+        """Download the known version, else the present one, to the target once.
+
+        Return the version, and whether the server decoded its gzip. Raise Gone if the version does not exist any more.
+        """
         target = self._target
         if not isinstance(target, str | os.PathLike):
             return await self._to_stream(target, str(getattr(target, "name", "the stream")))
@@ -127,7 +135,11 @@ class _Download:
             return fetch.version, await self._to_new_part(fetch, target, response)
 
     async def _to_new_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
-        """Download a small object; nothing stays on disk if that fails."""
+        """Download a small object through a temporary file, which then replaces the target.
+
+        Return whether the server decoded its gzip. Wrong bytes are fetched again once. If the download fails, the
+        temporary file is deleted.
+        """
         with PartFile.temporary(target) as part:
             sink = FileSink(part.descriptor, target.path, fetch.version.size, truncate=True)
             await fetch.fill_verified(sink, partial(fetch.fill, sink), response, restarts=1)
@@ -135,7 +147,10 @@ class _Download:
             return sink.decoded
 
     async def _to_kept_part(self, fetch: Fetch, target: TargetPath, response: Response | None) -> bool:
-        """Download a large object, so that a later process can continue."""
+        """Download an object through a part file and a state that stay on disk, so that a later process can continue.
+
+        Return whether the server decoded its gzip.
+        """
         with (
             State(self._options.state, "download", *self._key, target.absolute, warn=warner()) as state,
             PartFile.resumable(target, *self._key) as part,
@@ -163,9 +178,10 @@ class _Download:
         return version, sink.decoded
 
     async def _open(self, stack: AsyncExitStack) -> tuple[Fetch, Response | None]:
-        """Return a Fetch for the version, and the first response if one was needed to learn the version.
+        """Return a Fetch for the version, and the response to the first request or None.
 
-        The response is open until `stack` is closed.
+        Nothing is requested if the version is known. A response has all bytes of the object, and is open until `stack`
+        is closed.
         """
         response = None
         if self._version is None:
@@ -174,9 +190,10 @@ class _Download:
         return Fetch(self._storage, self._version, decode=self._options.decode), response
 
     async def _request(self, stack: AsyncExitStack) -> tuple[Response | None, Object]:
-        """Request the object; return the response, and the version that it has.
+        """Request the whole object, with retries; return the response, and the version that its headers describe.
 
-        Ask for the metadata, and return no response, if the headers do not describe the version completely.
+        If they do not describe the version completely, or lack the label of gzip, return None and the version in the
+        object's metadata. Raise WrongResponse if there is no object or no CRC32C in them.
         """
         storage = self._storage
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})

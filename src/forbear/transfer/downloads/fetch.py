@@ -20,13 +20,16 @@ from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response, WireError
 
 FAILURES = (WireError, OSError, HttpError, Stalled, WrongResponse)
-"""Errors of one attempt that another attempt may not meet."""
+"""The errors of one attempt whose verdict decides on another attempt. Any other error ends the download."""
 
 _MAX_IGNORED_RANGES = 2
 
 
 class Gone(Exception):
-    """The version does not exist any more, or is not as its metadata described it; `error` says which."""
+    """The version does not exist any more, or is not as its metadata described it.
+
+    `error` is the HttpError (404) or the Contradiction that says so.
+    """
 
     def __init__(self, error: HttpError | Contradiction) -> None:
         super().__init__(error)
@@ -38,7 +41,10 @@ class Unsliceable(Exception):
 
 
 class Received(Protocol):
-    """The bytes of a whole object that have arrived so far: one sink, or one for each slice."""
+    """The bytes of a whole object that have arrived so far: one sink, or one for each slice.
+
+    `decoded` is true if the server has decoded the stored gzip.
+    """
 
     decoded: bool
 
@@ -53,12 +59,15 @@ class Received(Protocol):
         ...
 
     def restart(self) -> None:
-        """Discard all bytes."""
+        """Go back to the beginning, because all bytes will arrive again."""
         ...
 
 
 class Fetch:
-    """The requests for one version of an object. `decode` allows the server to decode stored gzip."""
+    """The requests for the bytes of one version of an object.
+
+    `decode` allows the server to decode stored gzip; otherwise a decoded response raises TransferError.
+    """
 
     def __init__(self, storage: Storage, version: Object, *, decode: bool) -> None:
         self.version = version
@@ -77,11 +86,12 @@ class Fetch:
         *,
         restarts: int,
     ) -> None:
-        """Call `fill` to fetch what `received` lacks, then compare its CRC32C with that of the object.
+        """Call `fill` if `received` lacks bytes, then compare the CRC32C of all bytes with that of the object.
 
-        On a mismatch, fetch everything again, at most `restarts` times; then raise ChecksumMismatch. Bytes that the
-        server has decoded are not compared, since their checksum is not known. `response` is a response that has the
-        object from its beginning, or None.
+        `fill` gets `response`, an open response with the object from its first byte, or None; later calls get None. On
+        a mismatch, discard everything and fetch it again, at most `restarts` times and only while the policy allows it;
+        then raise ChecksumMismatch. Bytes that the server has decoded are not compared, since their checksum is not
+        known. If they are the stored bytes after all, `received.decoded` becomes False.
         """
         version, retries = self.version, Retries(self._storage.policy, self._operation)
         while True:
@@ -107,8 +117,9 @@ class Fetch:
     async def fill(self, sink: Sink, response: Response | None = None) -> None:
         """Fetch the bytes that `sink` lacks, with as many requests as it takes.
 
-        `response` may have the first of them already. Raise Gone, Unsliceable, or the last failure once the policy
-        allows no further attempt. Every byte that arrives starts the policy's limits anew.
+        `response` may have the first of them already. Raise Gone for a 404, or for a Contradiction while the sink is at
+        byte 0. Raise Unsliceable, or the last failure once the policy allows no further attempt. Progress beyond the
+        furthest byte so far starts the policy's limits anew.
         """
         retries = Retries(self._storage.policy, self._operation)
         furthest = sink.position
@@ -144,7 +155,11 @@ class Fetch:
         return headers
 
     async def _receive(self, response: Response, sink: Sink) -> bool:
-        """Write the body of a response to the sink; return whether the sink is complete."""
+        """Write to the sink those bytes of a response that it needs; return False if it needs more bytes after them.
+
+        Raise HttpError unless the status is 200 or 206. Raise WrongResponse if the body is shorter or longer than it
+        should be.
+        """
         if response.status not in (200, 206):
             raise await self._storage.error_for(self._operation, response)
         body = describe_body(self.version, sink.position, sink.end, response.status, response.headers)
@@ -174,9 +189,11 @@ class Fetch:
         return body.decoded or sink.position == sink.end
 
     def _prepare(self, sink: Sink, body: BodyDescription) -> None:
-        """Restart the sink if the body begins at byte 0 and not at the byte that was requested.
+        """Restart a sink for a whole object if `body` is decoded or does not continue at the sink's position.
 
-        Raise Unsliceable if the sink is a slice and the server sends whole objects only.
+        If the sink is a slice, raise Unsliceable where the body is decoded. Where it does not continue, raise
+        WrongResponse the first two times, then Unsliceable. Raise TransferError for a decoded body if `decode` is
+        False.
         """
         whole = sink.start == 0 and sink.end == self.version.size
         if body.decoded:
@@ -198,7 +215,10 @@ class Fetch:
             raise WrongResponse(f"{self._operation}: a range was requested, and the response has the whole object")
 
     def _verdict(self, error: Exception, sink: Sink) -> Verdict:
-        """Judge a failure; change what the next attempt requests where the failure calls for it."""
+        """Return the verdict on a failure: TRANSIENT for WrongResponse and a 416, otherwise that of the storage.
+
+        After WrongEncoding, all further requests say "Accept-Encoding: identity". After a 416, the sink starts over.
+        """
         if isinstance(error, WrongEncoding):
             self._encoding = "identity"
         if isinstance(error, WrongResponse):

@@ -24,7 +24,7 @@ from forbear.transfer.wire.response import Response
 
 
 class ResumableDownload:
-    """One download to a resumable part file for the file `path`, with its state.
+    """One download to a resumable part file, with its state; `path` is the target's path for error messages.
 
     Without slices, the length of the part file is the progress, so the state is written only once. With slices, the
     state has their layout.
@@ -43,8 +43,9 @@ class ResumableDownload:
     async def run(self, response: Response | None, connections: int) -> bool:
         """Continue or begin the download, and publish the file; return whether the server decoded its gzip.
 
-        `response` may have the object from its beginning. `connections` is the largest possible number of slices. On
-        failure, part file and state are kept only if a later process can continue from them.
+        `response` may have the object from its beginning. `connections` is the largest possible number of slices. If
+        the server does not serve ranges, begin anew without slices. On failure, part file and state are kept only if a
+        later process can continue from them.
         """
         size, part = self._fetch.version.size, self._part
         try:
@@ -75,7 +76,11 @@ class ResumableDownload:
         return decoded
 
     async def _in_one(self, response: Response | None, *, resumed: bool) -> bool:
-        """Fetch the rest of the object with one request at a time; return whether the server decoded its gzip."""
+        """Fetch the rest of the object with one request at a time, and verify all of it.
+
+        Return whether the server decoded its gzip. If `resumed`, the part file has bytes from its beginning on, which
+        are hashed first. Otherwise it is empty.
+        """
         size, checksum = self._fetch.version.size, Crc32c()
         if resumed:
             await self._hash(in_steps(hash_file(self._part.descriptor, 0, size, checksum)))
@@ -86,7 +91,10 @@ class ResumableDownload:
         return sink.decoded
 
     async def _in_slices(self, layout: Layout, response: Response | None, *, restarts: int) -> None:
-        """Fetch the rest of each slice of `layout`."""
+        """Hash the bytes that each slice of `layout` has, fetch the rest, and verify all.
+
+        If the bytes are wrong, start over at most `restarts` times.
+        """
         at_once = self._options.slices is not None
         with Slices(self._part.descriptor, self._path, layout, self._save, at_once=at_once) as slices:
             await self._hash(slices.resume(layout))
@@ -95,7 +103,7 @@ class ResumableDownload:
             await self._fetch.fill_verified(slices, partial(slices.fill, self._fetch), response, restarts=restarts)
 
     async def _hash(self, hashing: Awaitable[None]) -> None:
-        """Wait until the bytes in the part file are hashed; raise TransferError if they cannot be read."""
+        """Await `hashing`, which hashes the bytes in the part file; raise TransferError if they cannot be read."""
         try:
             await hashing
         except OSError as error:
@@ -105,9 +113,10 @@ class ResumableDownload:
             ) from error
 
     def _saved_progress(self) -> tuple[Layout | None, bool]:
-        """Return the saved layout (None without slices), and whether there is progress on this very version.
+        """Return the saved layout (None without slices), and whether the download can continue from what was saved.
 
-        After the machine was restarted, only the synced layout counts.
+        It can if the part file is not empty, the state is of the same generation, size and CRC32C, and both fit
+        together. After the machine was restarted, only the synced layout counts.
         """
         saved, size = self._state.load(), self._fetch.version.size
         there = self._part.size
@@ -121,7 +130,11 @@ class ResumableDownload:
         return layout, there == size and _covers(layout, size)
 
     def _begin(self, layout: Layout | None) -> None:
-        """Empty the part file; with a layout, extend it to its full size. Raise TransferError if the disk is full."""
+        """Empty the part file, and save the state with `layout` (None without slices).
+
+        With slices, extend the file to the object's size. Raise TransferError if the disk has no room for the object,
+        or if the file cannot be written.
+        """
         size, part = self._fetch.version.size, self._part
         try:
             os.ftruncate(part.descriptor, 0)
@@ -152,7 +165,7 @@ class ResumableDownload:
 
 @cache
 def _boot() -> str:
-    """Return the operating system's boot id; empty where the system has none."""
+    """Return an id that changes each time the machine starts; "" if the system has none (only Linux has one)."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
     except (OSError, ValueError):
@@ -160,7 +173,7 @@ def _boot() -> str:
 
 
 def _covers(layout: Any, size: int) -> bool:
-    """Return whether data that was read from disk is a layout of `size` bytes without a gap."""
+    """Return whether `layout`, read from disk, has slices that cover `size` bytes without a gap, and valid counts."""
     position = 0
     try:
         for start, end, count in layout:

@@ -34,7 +34,10 @@ class GzipDecoder:
         self._in_member = False
 
     def feed(self, data: bytes) -> Iterator[bytes]:
-        """Decode some more bytes, in pieces of at most 256 KiB. Raise TransferError for invalid gzip."""
+        """Yield what some more bytes decode to, in pieces of at most 256 KiB; raise TransferError for invalid gzip.
+
+        Data that is not gzip is yielded as it is. If the first call has one byte only, it is kept until the next call.
+        """
         if self._head is not None:
             data = self._head + data
             if len(data) < len(GZIP_MAGIC):
@@ -60,7 +63,10 @@ class GzipDecoder:
                 self._member, self._in_member = zlib.decompressobj(_FORMAT), False
 
     def finish(self) -> bytes:
-        """Return the bytes that are left at the end. Raise TransferError if the gzip data is incomplete."""
+        """Return the byte that was kept because the data had only one, otherwise no bytes.
+
+        Raise TransferError if the gzip data is incomplete.
+        """
         if self._in_member:
             raise self._broken("its end is missing")
         return self._head or b""
@@ -73,9 +79,10 @@ class GzipDecoder:
 
 
 def decode_file(source: int, target: int, name: str) -> Iterator[None]:
-    """Decode a gzip file into another file; both are open descriptors.
+    """Decode all of a gzip file into another file; both are open descriptors. A file that is not gzip is copied.
 
-    Each step of the iterator decodes one piece. Error messages say `name`.
+    Each step of the iterator decodes 256 KiB of the source. Raise TransferError, whose message says `name`, if the gzip
+    is invalid or the target cannot be written.
     """
     decoder, write = GzipDecoder(name), partial(os.write, target)
     os.lseek(source, 0, os.SEEK_SET)
@@ -92,8 +99,9 @@ def decode_file(source: int, target: int, name: str) -> Iterator[None]:
 class FileSink:
     """Write the bytes of an object from `start` up to `end` (not included) at their offset in an open file.
 
-    `checksum` is that of the bytes which the file has already, from `start` on. With `truncate`, the file belongs to
-    this sink alone, and a restart empties it. `on_write` is called with the number of bytes after each write.
+    `checksum` is that of the bytes which the file has already, from `start` on; writing continues after them. With
+    `truncate`, the file belongs to this sink alone, and a restart empties it. `on_write` is called with the number of
+    bytes after each write. `name` is for error messages.
     """
 
     def __init__(
@@ -118,7 +126,10 @@ class FileSink:
         self._on_write = on_write
 
     async def write(self, data: bytes) -> None:
-        """Write bytes, in this thread: the page cache takes them sooner than another thread would."""
+        """Write `data` at the position, hash it, and advance the position; TransferError if that fails.
+
+        It is written in this thread: the page cache takes it sooner than another thread would.
+        """
         count = len(data)
         try:
             written = write_at(self._descriptor, data, self.position)
@@ -132,7 +143,10 @@ class FileSink:
             self._on_write(count)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Go back to `start`, because the bytes arrive again, `decoded` by the server or as they are stored."""
+        """Go back to `start` with a new checksum, because all bytes arrive again; with `truncate`, empty the file.
+
+        `decoded` says that the server decodes the bytes now; otherwise they arrive as they are stored.
+        """
         if self._truncate:
             os.ftruncate(self._descriptor, 0)
         self.checksum = Crc32c()
@@ -141,11 +155,11 @@ class FileSink:
 
 
 class StreamSink:
-    """Write all of an object to a stream, which cannot be rewound: no byte is written twice.
+    """Write all `end` bytes of an object to a stream, which cannot be rewound: no byte is written twice.
 
     After a restart, the bytes that were written before (`written`) are skipped. The checksum is that of the bytes which
     were written: those that are skipped may be right the second time. `decoder` decodes gzip before writing, unless the
-    server has done so.
+    server has done so. `name` is for error messages.
     """
 
     start = 0
@@ -161,7 +175,10 @@ class StreamSink:
         self._decoder = decoder
 
     async def write(self, data: bytes) -> None:
-        """Write bytes, in another thread: the reader of a pipe may keep it waiting."""
+        """Write `data`, without the bytes that were written before a restart; TransferError if it cannot be written.
+
+        It is written in another thread: the reader of a pipe may keep it waiting.
+        """
         new = data[max(self.written - self.position, 0) :]
         self.position += len(data)
         if new:
@@ -170,9 +187,9 @@ class StreamSink:
             await in_thread(self._write, new)
 
     def restart(self, *, decoded: bool = False) -> None:
-        """Skip the bytes that were written when they arrive again.
+        """Go back to byte 0: the bytes that were written are skipped when they arrive again.
 
-        Raise SourceChanged if the server now decodes what it did not decode before, or the other way round.
+        Raise SourceChanged if some were written, and `decoded` (the server decodes the bytes) is not as before.
         """
         if self.written and decoded != self.decoded:
             raise SourceChanged(f"{self._name} is partly written, and now the server encodes the object differently")
@@ -180,7 +197,10 @@ class StreamSink:
         self.decoded = decoded
 
     async def finish(self) -> None:
-        """Write what the decoder has left, and flush the stream."""
+        """Write what the decoder has left, if it was used, and flush the stream.
+
+        Raise TransferError if the gzip is incomplete or the stream cannot be written.
+        """
         await in_thread(self._finish)
 
     def _write(self, data: bytes) -> None:

@@ -24,7 +24,7 @@ SLICED_FROM = 150 * 1024 * 1024
 """The size in bytes from which objects are sliced by default."""
 
 MAX_SLICES = 4
-"""The number of slices by default."""
+"""The number of slices of an object of at least SLICED_FROM bytes, if the caller names no number."""
 
 _MIN_SLICE = 1024 * 1024
 _ALIGNED = 256 * 1024
@@ -38,7 +38,7 @@ Layout = list[list[int]]
 
 
 class Save(Protocol):
-    """Saves the progress of slices on disk."""
+    """A function that saves the progress of slices on disk."""
 
     def __call__(self, layout: Layout, synced: Layout, *, lasting: bool) -> None:
         """Save both layouts: `layout` holds while the machine runs, `synced` also after it has crashed.
@@ -49,10 +49,10 @@ class Save(Protocol):
 
 
 def layout_for(size: int, slices: int | None, connections: int) -> Layout | None:
-    """Return the layout of a new download of `size` bytes in `slices` slices; None if it should not be sliced.
+    """Return the layout of a new download of `size` bytes in `slices` slices; None if there would be fewer than two.
 
-    By default (None), objects from 150 MiB on have 4 slices. There are never more slices than `connections`, and none
-    is under 1 MiB.
+    By default (None), objects from 150 MiB on have 4 slices, and smaller ones are not sliced. There are at most
+    `connections` slices, and at most one for each full MiB of the size. Slices begin at multiples of 256 KiB.
     """
     if slices is None:
         slices = MAX_SLICES if size >= SLICED_FROM else 1
@@ -114,7 +114,7 @@ class Slices(AbstractContextManager["Slices", None]):
         return whole
 
     async def resume(self, layout: Layout) -> None:
-        """Hash the bytes that an earlier process wrote, as its `layout` says, and continue after them."""
+        """Hash the bytes that an earlier process wrote, as its `layout` says; each slice continues behind its bytes."""
         for sink, (start, _, count) in zip(self._sinks, layout, strict=True):
             await in_steps(hash_file(self._descriptor, start, count, sink.checksum))
             sink.position = start + sink.checksum.size
@@ -122,7 +122,8 @@ class Slices(AbstractContextManager["Slices", None]):
     async def fill(self, fetch: Fetch, response: Response | None) -> None:
         """Fetch the bytes that are missing. `response` may have the object from its beginning.
 
-        If slices fail, raise the failure that decides the next step: Gone or Unsliceable before any other.
+        If slices fail, raise one failure: Gone or Unsliceable before any other. After one of these two, the bytes of
+        all slices are discarded.
         """
         missing = iter([sink for sink in self._sinks if sink.position < sink.end])
         failure: BaseException | None = None
@@ -162,7 +163,7 @@ class Slices(AbstractContextManager["Slices", None]):
             sink.restart()
 
     async def _is_slow(self) -> bool:
-        """Wait half a second; return whether the first connection would take over two more seconds for the rest."""
+        """Wait half a second; return whether the rest would take over two more seconds at the speed of that time."""
         before = self.position
         await current.get().asleep(_ALONE)
         left = self._sinks[-1].end - self.position
@@ -190,7 +191,7 @@ class Slices(AbstractContextManager["Slices", None]):
             self._save(self._layout, self._synced, lasting=False)
 
     def _sync(self, layout: Layout) -> None:
-        """Sync the file, then save `layout` as synced, unless the context was left meanwhile."""
+        """Sync the file to disk and save `layout` as synced, unless the context was left meanwhile; ignore failures."""
         with self._lock, suppress(OSError, TransferError):
             if not self._closed:
                 os.fsync(self._descriptor)
@@ -198,12 +199,15 @@ class Slices(AbstractContextManager["Slices", None]):
                 self._save(layout, layout, lasting=True)
 
     def _after_sync(self, _: object) -> None:
-        """Save the present progress again, because the layout saved by the sync dates from the start of the sync."""
+        """Save the present progress again, unless the context was left.
+
+        The layout that the sync has saved dates from the start of the sync.
+        """
         if not self._closed:
             self._save_progress()
 
 
 def _most_important(failures: BaseExceptionGroup[BaseException]) -> BaseException:
-    """Return the first Gone or Unsliceable of a group, otherwise its first failure."""
+    """Return the first Gone or Unsliceable among the direct members of a group, otherwise its first member."""
     every = failures.exceptions
     return next((each for each in every if isinstance(each, Gone | Unsliceable)), every[0])

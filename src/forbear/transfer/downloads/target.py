@@ -57,10 +57,10 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
 
     @classmethod
     def of(cls, target: StrPath, *, no_clobber: bool = False, root: StrPath | None = None) -> Self:
-        """Resolve `target`, which must lie below the folder `root` unless that is None.
+        """Return the path of `target`, with links resolved; it must lie below the folder `root` unless that is None.
 
-        Raise TargetExists if `no_clobber` is true and the target exists. Raise UnsafeName if a symbolic link leads out
-        of `root`, and TransferError if the target is a folder or its folder cannot be opened.
+        Raise TargetExists if `no_clobber` is true and the target exists, even as a broken link. Raise UnsafeName if a
+        symbolic link leads out of `root`, and TransferError if the target is a folder or its folder cannot be opened.
         """
         path = os.fspath(target)
         folder: OpenFolder | None = None
@@ -104,23 +104,32 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
         return os.path.abspath(self.path)
 
     def part_name(self, token: str) -> str:
-        """Return the name of a part file of the target: hidden, and unique by `token` (12 hexadecimal digits)."""
+        """Return the hidden name of a part file of the target, ".NAME.TOKEN.forbear"; a long NAME is cut to 100 bytes.
+
+        `token` has 12 hexadecimal digits, and makes the name unique.
+        """
         name = self.name
         if len(name) > _LONGEST // 4:
             name = os.fsencode(name)[:_LONGEST].decode("utf-8", "ignore")
         return f".{name}.{token}.forbear"
 
     def resumable_part_name(self, *key: str) -> str:
-        """Return the name of the part file from which a later download with the same `key` continues."""
+        """Return the name of the part file from which a later download with the same `key` continues.
+
+        It is always the same for a `key` and the absolute path of the target.
+        """
         text = "\n".join((*key, self.absolute)).encode("utf-8", "surrogateescape")
         return self.part_name(hashlib.sha256(text).hexdigest()[:12])
 
     def has_file(self, name: str) -> bool:
-        """Return whether the folder of the target has a file `name`."""
+        """Return whether the folder of the target has a file, link or folder with this name."""
         return _status(self.folder, name) is not None
 
     def open_special(self) -> BinaryIO:
-        """Open a special file for writing. Raise TransferError for a pipe without a reader."""
+        """Open the target, a device or a pipe, for writing.
+
+        Raise TransferError if that fails, such as for a pipe without a reader.
+        """
         try:
             return open(self.path, "wb", buffering=0, opener=self._open_without_waiting)
         except OSError as error:
@@ -129,7 +138,10 @@ class TargetPath(AbstractContextManager["TargetPath", None]):
             raise unwritable(self.path, error, named=False) from error
 
     def _open_without_waiting(self, path: str, flags: int) -> int:
-        """Open a pipe, but do not wait for a reader: nothing could end that wait."""
+        """Open the target and return its descriptor; do not wait for the reader of a pipe: nothing could end that wait.
+
+        It neither creates nor empties a file, and ignores `path`. Raise OSError if the target is a regular file by now.
+        """
         descriptor = self.folder.open(self.name, flags & ~os.O_CREAT & ~os.O_TRUNC)
         if stat.S_ISREG(os.fstat(descriptor).st_mode):  # put there a moment ago: a file is replaced, not written to
             os.close(descriptor)
@@ -162,12 +174,15 @@ class PartFile(AbstractContextManager["PartFile", None]):
 
     @classmethod
     def temporary(cls, target: TargetPath) -> Self:
-        """Make a part file that no other process or task uses."""
+        """Make a part file with a random name, which nothing else uses; it is deleted at exit unless published."""
         return cls(target, target.part_name(os.urandom(6).hex()))
 
     @classmethod
     def resumable(cls, target: TargetPath, *key: str) -> Self:
-        """Open the part file that an earlier download with the same `key` left, or make it."""
+        """Open and lock the part file that an earlier download with the same `key` left, or make it.
+
+        It is kept at exit. Raise Locked if another download has locked it.
+        """
         return cls(target, target.resumable_part_name(*key), keep=True)
 
     @property
@@ -182,7 +197,7 @@ class PartFile(AbstractContextManager["PartFile", None]):
 
     @property
     def free(self) -> int | None:
-        """Return the free space on its disk in bytes, None if the system does not say."""
+        """Return the free space in bytes on the disk of the part file, None if the system does not say."""
         if sys.platform == "win32":
             return shutil.disk_usage(self._target.folder.path or os.curdir).free
         disk = os.fstatvfs(self.descriptor)
@@ -201,8 +216,9 @@ class PartFile(AbstractContextManager["PartFile", None]):
     async def publish(self, version: Object, options: DownloadOptions, *, decoded: bool) -> None:
         """Replace the target by this file in one step, after decoding its gzip if `options` ask for it.
 
-        `decoded` says that the server has decoded it already. Raise TargetExists if `no_clobber` is set and the target
-        exists by now.
+        `decoded` says that the server has decoded it already. The file gets the mode of the file that it replaces, and
+        the modification time of `version` if there is one. Raise TargetExists if `no_clobber` is set and the target
+        exists by now, and TransferError for invalid gzip or a file that cannot be renamed.
         """
         if options.decode and version.content_encoding == GZIP and not decoded:
             with PartFile.temporary(self._target) as plain:
@@ -239,12 +255,15 @@ class PartFile(AbstractContextManager["PartFile", None]):
 
 
 def is_part(name: str) -> bool:
-    """Return whether `name` is the name of a part file."""
+    """Return whether `name` has the form of the names of part files: ".NAME.TOKEN.forbear"."""
     return _PART.fullmatch(name) is not None
 
 
 def _open_folder(path: str, root: StrPath | None) -> tuple[OpenFolder, str]:
-    """Open the folder of a file; return it and the name of the file."""
+    """Open the folder of the file `path`, below `root` unless that is None; return it and the name of the file.
+
+    Raise OSError if it cannot be opened, and UnsafeName if a symbolic link leads out of `root`.
+    """
     folder, name = os.path.split(path)
     return OpenFolder(folder) if root is None else folder_below(os.fspath(root), folder), name
 
@@ -261,7 +280,7 @@ def _exists(path: str) -> TargetExists:
 
 
 def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
-    """Rename a file; raise FileExistsError if `target` exists."""
+    """Rename the file `name` in the folder to `target`; raise FileExistsError if `target` exists."""
     if sys.platform == "win32":
         os.rename(folder.path_of(name), folder.path_of(target))
         return
@@ -278,7 +297,10 @@ def _rename_new(folder: OpenFolder, name: str, target: str) -> None:
 
 @cache
 def _default_mode() -> int:
-    """Return the mode of new files, by the umask. Reading the umask sets it, for an instant, to a stricter one."""
+    """Return the mode of new files: 0o666 without the bits of the umask.
+
+    Reading the umask sets it, for an instant, to a stricter one; so it is read only once.
+    """
     mask = os.umask(0o077)
     os.umask(mask)
     return 0o666 & ~mask

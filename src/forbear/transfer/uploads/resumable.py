@@ -38,7 +38,8 @@ class ResumableUpload:
     - `save` is called with the URL of each session that begins, so that another process can continue it. It returns
       whether the URL was saved.
     - `resumed` is the URL of a session that an earlier process began, None to begin one.
-    - `has_sent` is false if nothing was sent because the resumed session was complete.
+    - `has_sent` is true once a session was begun or a chunk was sent. It stays false if the resumed session was
+      complete.
     """
 
     def __init__(
@@ -68,9 +69,9 @@ class ResumableUpload:
         self._refusals = 0
 
     async def run(self) -> Object:
-        """Upload all bytes and return the object.
+        """Upload all bytes and return the object, whose size and checksum are right.
 
-        On failure, cancel the session if no later process can continue it.
+        On failure, cancel the session if its URL was not saved, or if no later process can continue after the error.
         """
         try:
             made = await self._run()
@@ -82,7 +83,10 @@ class ResumableUpload:
         return made
 
     async def _run(self) -> Object:
-        """Send one step after the other, and react to each response."""
+        """Send one step after the other, and react to each response, until the object is made; return it.
+
+        Raise an error when the upload has failed, or when the policy allows no further attempt.
+        """
         session = self._session
         retries = Retries(self._storage.policy, "storage.objects.insert")
         while True:
@@ -119,7 +123,10 @@ class ResumableUpload:
                 raise result if session.reason is None else WrongResponse(f"{self._operation}: {session.reason}")
 
     async def _start(self) -> Object | None:
-        """Begin a session. Begin none, and return the object, if an earlier session has made it already."""
+        """Begin a session, save its URL and return None; on a refusal (412), try again with another generation.
+
+        If the object at the target was made by this upload already, begin no session and return that object.
+        """
         self.has_sent = True
         storage, condition, size = self._storage, self._condition, self._source.size
         headers = {"Content-Type": _JSON, "X-Upload-Content-Type": self._resource["contentType"]}
@@ -148,7 +155,10 @@ class ResumableUpload:
         return None
 
     async def _chunk(self) -> tuple[Mapping[str, str], Callable[[], RequestBody]]:
-        """Return the headers and the body of the next chunk. Those of the last one have the checksum of all bytes."""
+        """Return the headers of the next chunk, and a function that makes its body.
+
+        The headers of the last chunk have the checksum of all bytes. Raise SourceChanged if a file has changed by then.
+        """
         source, session = self._source, self._session
         first = session.stored
         await source.ready(first, self._chunk_size)
@@ -170,14 +180,19 @@ class ResumableUpload:
     def _query(self) -> Mapping[str, str]:
         """Return the headers of a query for the number of stored bytes.
 
-        They have the checksum, because a query may complete the upload: the request with the last chunk may be lost.
+        They have the checksum once it is known, because a query may complete the upload: the request with the last
+        chunk may be lost.
         """
         return {"Content-Range": f"bytes */{_total(self._source.size)}", "Content-Length": "0", **self._hash}
 
     async def _put(
         self, headers: Mapping[str, str], body: Callable[[], RequestBody] | None
     ) -> tuple[Response, Object | TransferError]:
-        """Send a chunk or query; return the response, and the object that the server made or else the error."""
+        """Send a chunk or query (`body` is None) once; return the response, and the object in it or an error.
+
+        The error is an HttpError for a status other than 200, 201 and 308. It is a WrongResponse for a 308, or if the
+        body describes no object.
+        """
         async with self._storage.stream("PUT", self._url, headers, body) as response:
             if response.status not in (200, 201, 308):
                 return response, await self._storage.error_for(self._operation, response)
@@ -190,7 +205,10 @@ class ResumableUpload:
             return response, error
 
     def _verdict(self, result: Object | TransferError, headers: Mapping[str, str]) -> Verdict:
-        """Return the verdict of a status that has no meaning in the protocol of sessions."""
+        """Return the verdict of the storage on a `result` that is an HttpError, and TRANSIENT for any other result.
+
+        `headers` are those of the request that failed.
+        """
         if not isinstance(result, HttpError):
             return TRANSIENT
         url = urlsplit(self._url)
@@ -199,7 +217,11 @@ class ResumableUpload:
         return self._storage.verdict(result, request)
 
     async def _start_over(self, error: HttpError) -> None:
-        """Cancel a session whose bytes do not have the right checksum. Raise ChecksumMismatch the second time."""
+        """Cancel the session, whose bytes the server refused for their checksum (`error`), so that a new one begins.
+
+        Raise ChecksumMismatch the second time, or if the source cannot be read again, and SourceChanged if a file has
+        changed.
+        """
         self._source.check()
         self._refusals += 1
         if self._refusals > 1 or not self._source.rewindable:
@@ -208,14 +230,20 @@ class ResumableUpload:
         self._session.start_over()
 
     async def _resolve_refusal(self, error: TransferError) -> Object:
-        """Return the object at the target if this upload has made it in spite of the refusal, else raise `error`."""
+        """Return the object at the target if this upload has made it in spite of the refusal.
+
+        Otherwise raise TargetExists, TargetChanged or `error`.
+        """
         there = await self._condition.resolve_refusal(error, self._resource, await self._sent(), final=True)
         if there is None:  # a refusal by a session is final: no other generation can be tried
             raise error
         return there
 
     async def _sent(self) -> tuple[int, str] | None:
-        """Return size and checksum of the object that this upload may have made, None if it cannot have made one."""
+        """Return size and checksum of the object that this upload may have made; None if it cannot have made one.
+
+        It may have if the last byte was sent and the response lost, or if the session is a resumed one.
+        """
         size = self._source.size
         return (size, await self._source.crc32c()) if self._session.in_doubt and size is not None else None
 
@@ -229,7 +257,7 @@ class ResumableUpload:
         self._progress.moved(count)
 
     def _move_to(self, offset: int) -> None:
-        """Report as progress the number of bytes that the server has confirmed."""
+        """Report progress so that its total is `offset`, the number of bytes that the server has confirmed."""
         if offset != self._moved:
             self._move(offset - self._moved)
 
@@ -237,7 +265,7 @@ class ResumableUpload:
 def ends_session(storage: Storage, error: Exception) -> bool:
     """Return whether no later process can continue a session after `error`.
 
-    Network errors and missing or refused credentials can be cured, so that the session continues.
+    It can after network errors, transient statuses, and missing or refused credentials (401, 403).
     """
     if isinstance(error, HttpError):
         return error.status not in _CREDENTIALS and storage.verdict(error).kind is Kind.PERMANENT
@@ -245,7 +273,7 @@ def ends_session(storage: Storage, error: Exception) -> bool:
 
 
 async def cancel(storage: Storage, url: str) -> None:
-    """Delete a session at the server, within 5 s and without an error; otherwise the server does so after a week."""
+    """Delete the session `url` at the server; give up after 5 s, and ignore errors: the server does so after a week."""
     with suppress(Exception):
         async with asyncio.timeout(_CANCEL_TIMEOUT), storage.stream("DELETE", url, {"Content-Length": "0"}):
             pass

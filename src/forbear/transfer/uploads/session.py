@@ -42,7 +42,8 @@ class SessionState:
     """The state of the upload of `size` bytes (None until the end of a stream is known).
 
     - `step` is what to send next, and `stored` the number of bytes that the server has.
-    - `in_doubt` is true once the last byte was sent and the response to it lost: the object may be made.
+    - `in_doubt` is true once the last byte was sent and the response to it lost: the object may be made. It is true
+      from the start for a resumed session.
     - `refused` is true if the server has refused the upload (400, 412) and taken no bytes since.
     - `unsure` is true if the server reported success before the last byte was sent.
     - `reason` explains a failure if the status of the response does not.
@@ -64,7 +65,7 @@ class SessionState:
         self._setbacks = 0
 
     def started(self) -> None:
-        """Record that a new session has begun; it has no bytes."""
+        """Record that a new session has begun, which has no bytes and has refused nothing; data is sent next."""
         self.step, self.stored, self._sent, self.refused = Step.SEND, 0, 0, False
 
     def sending(self, end: int) -> None:
@@ -73,19 +74,28 @@ class SessionState:
         self._sends_last = end == self.size
 
     def interrupted(self) -> None:
-        """Record that a chunk or query had no usable response: the server may have received it."""
+        """Record that a chunk or query had no usable response: the next step is a query.
+
+        If the chunk sent last has the last byte, the object may be made (`in_doubt`).
+        """
         self.step = Step.ASK
         self.in_doubt = self.in_doubt or self._sends_last
 
     def start_over(self) -> Reaction:
-        """Give up the session, which is gone or holds wrong bytes; the next step begins another one."""
+        """Give up the session, which is gone or holds wrong bytes; the next step begins another one.
+
+        Return CONTINUE for the first loss of stored bytes, WAIT for later ones, and FAIL after over 16 without new
+        progress.
+        """
         self.step, self.stored, self._sent = Step.START, 0, 0
         return self._set_back(Reaction.CONTINUE)
 
     def responded(self, status: int, headers: Mapping[str, str], *, transient: bool) -> Reaction:
         """Record the response to a chunk or query, and return the client's reaction.
 
-        `transient` says whether a status without a meaning in the protocol of sessions is worth another attempt.
+        200 and 201 mean DONE; 308 states the stored bytes; 404 and 410 begin a new session. The first 400 or 412 leads
+        to a query, another 412 to REFUSED. Any other status leads to WAIT and a query if it is `transient` (worth
+        another attempt), else to FAIL.
         """
         match status:
             case 200 | 201:
@@ -108,7 +118,12 @@ class SessionState:
                 return Reaction.FAIL
 
     def _incomplete(self, range_header: str | None) -> Reaction:
-        """Record a 308 response, whose Range header (none for no bytes) says which bytes the server has."""
+        """Record a 308 response, whose Range header says which bytes the server has (None: none); return the reaction.
+
+        That is PROGRESSED if the server has more bytes than before, and WAIT or FAIL if it has fewer. FAIL if it has
+        more than were sent. If it has as many, CONTINUE after a query whose next step is a chunk, else WAIT. An invalid
+        header means WAIT and a query.
+        """
         match = None if range_header is None else _RANGE.fullmatch(range_header.strip())
         if range_header is not None and match is None:
             self.interrupted()
@@ -131,9 +146,9 @@ class SessionState:
         return Reaction.CONTINUE if queried and self.step is Step.SEND else Reaction.WAIT
 
     def _set_back(self, reaction: Reaction) -> Reaction:
-        """Count a loss of stored bytes, and return `reaction`, FAIL after over 16 losses without new progress.
+        """Count a loss of stored bytes; return `reaction` for the first one, WAIT for later ones, FAIL after over 16.
 
-        After any but the first, WAIT replaces `reaction`.
+        The count starts anew when the server has more bytes than ever before.
         """
         self._setbacks += 1
         if self._setbacks > _MAX_SETBACKS:
@@ -145,7 +160,8 @@ class SessionState:
 def chunk_end(first: int, size: int | None, chunk_size: int) -> int:
     """Return the offset at which the chunk that begins at byte `first` ends (not included).
 
-    `size` is the size of the upload, None if it is unknown. The last chunk is at most 8 MiB long.
+    `size` is the size of the upload, None if it is unknown. Every chunk but the last ends at a multiple of 256 KiB. The
+    last one is at most 8 MiB (or `chunk_size`, if that is smaller) long.
     """
     full = (first + chunk_size) // GRAIN * GRAIN
     if size is None:

@@ -45,7 +45,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
 
     @property
     def path(self) -> str:
-        """Return the absolute path of the file, with symbolic links as they are: they may change."""
+        """Return the absolute path of the file, in which symbolic links are not resolved: they may change."""
         return os.path.abspath(self.name)
 
     @property
@@ -54,7 +54,11 @@ class FileSource(AbstractContextManager["FileSource", None]):
         return [self.stat.st_size, self.stat.st_mtime_ns, self.stat.st_ino]
 
     def read(self) -> bytes:
-        """Return all bytes of a small file. A system file, such as one in /proc, may have more than its size says."""
+        """Return all bytes of a small file, also of a system file (as in /proc) that states size 0 but has more.
+
+        Raise SourceChanged if the file has changed since it was opened, or has another number of bytes than its size
+        says.
+        """
         size = self.stat.st_size
         data = self._read(size + 1, 0)
         while len(data) != size and (more := self._read(PIECE, len(data))):
@@ -65,12 +69,19 @@ class FileSource(AbstractContextManager["FileSource", None]):
         return data
 
     async def ready(self, first: int, count: int) -> None:
-        """Hash the bytes before `first` that were not read yet. All other bytes of a file are ready."""
+        """Hash the bytes before `first` that were not read yet.
+
+        All other bytes of a file are ready, so `count` has no effect.
+        """
         if first > self._crc.size:
             await in_steps(self.pieces(self._crc.size, first))
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes from `first` up to `end`. Raise SourceChanged if the file has become shorter."""
+        """Yield the bytes from `first` up to `end` (not included), in pieces of at most 256 KiB.
+
+        Bytes that are read for the first time are hashed. Raise SourceChanged if the file has become shorter, and
+        TransferError if it cannot be read.
+        """
         crc = self._crc
         while first < end:
             piece = self._read(min(PIECE, end - first), first)
@@ -112,8 +123,8 @@ class FileSource(AbstractContextManager["FileSource", None]):
 class StreamSource:
     """A stream of bytes, read once with `read`; the bytes from the last confirmed one on are kept in memory.
 
-    `read` is awaited and returns some bytes, none at the end. `seek` goes back to a byte of the stream, None if the
-    stream cannot do that.
+    `read` is awaited and returns some bytes, none at the end. `seek` goes back to an offset of the stream; it is None
+    if the stream cannot do that.
     """
 
     def __init__(self, name: str, read: Callable[[], Any], seek: Callable[[int], Any] | None = None) -> None:
@@ -129,8 +140,8 @@ class StreamSource:
     async def ready(self, first: int, count: int) -> None:
         """Drop the bytes before `first`, and read until the buffer has over `count` bytes or the stream ends.
 
-        One byte more than `count` shows whether these are the last. Raise TransferError if `first` was dropped before
-        and the stream cannot go back to it.
+        One byte more than `count` shows whether these are the last. At the end, `size` is set. Raise TransferError if
+        `first` was dropped before and the stream cannot go back to it.
         """
         if first < self._start or first > self._start + len(self._buffer):
             await self._rewind(first)
@@ -144,12 +155,12 @@ class StreamSource:
             self._buffer += piece
 
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
-        """Yield the bytes from `first` up to `end`, which must be in the buffer."""
+        """Yield the bytes from `first` up to `end` (not included) in pieces; they must be in the buffer."""
         for offset in range(first - self._start, end - self._start, PIECE):
             yield bytes(self._buffer[offset : min(offset + PIECE, end - self._start)])
 
     async def crc32c(self) -> str:
-        """Return the checksum of all bytes that were read, in base64."""
+        """Return the checksum, in base64, of all bytes that were read from the stream so far."""
         return self._crc.text
 
     def check(self) -> None:
@@ -182,7 +193,7 @@ Source = FileSource | StreamSource
 def stream_source(source: AsyncIterable[bytes] | BinaryIO) -> StreamSource:
     """Return a source of what an async iterable yields, or of what a binary file object has from its position on.
 
-    Raise TypeError for any other object.
+    A seekable file object can be read again. Raise TypeError for any other object.
     """
     if isinstance(source, AsyncIterable):
         return _of_iterable(source)

@@ -88,9 +88,10 @@ async def upload(
 async def _insert(
     storage: Storage, source: Source, size: int, condition: Precondition, resource: Mapping[str, Any]
 ) -> Object:
-    """Upload a source of `size` bytes in one request; `resource` has the metadata of the object.
+    """Upload a source of `size` bytes in one request, and return the object; `resource` has its metadata.
 
-    If the response was lost, look at the target to find out whether the object was made.
+    If the response was lost, look at the target to find out whether the object was made. Raise ChecksumMismatch if the
+    server has refused the checksum three times.
     """
     moved = current_progress.get().moved
     await condition.look_first()
@@ -137,9 +138,10 @@ async def _upload_large(
     chunk_size: int,
     directory: StrPath | None,
 ) -> Object:
-    """Upload a file through a session whose URL is saved in `directory` until the upload is over.
+    """Upload a file through a session whose URL is saved in `directory` until the upload is over; return the object.
 
-    Continue a saved session if it is of the same file, metadata and precondition; otherwise cancel it.
+    Continue a saved session if it is of the same file, metadata and precondition; otherwise cancel it. Upload again if
+    the continued session was complete, and its object was replaced or deleted since.
     """
     with State(directory, "upload", storage.endpoint, str(condition.target), file.path, warn=warner()) as state:
         # States of earlier versions have these names, too.
@@ -174,13 +176,16 @@ async def _upload_large(
 
 
 async def _is_current(storage: Storage, made: Object) -> bool:
-    """Return whether `made` is still the live version: for days, a session reports what it made, even if replaced."""
+    """Return whether `made` is still the live version of its object.
+
+    For days, a session reports what it made, even if that was replaced.
+    """
     current = await storage.stat(Url(made.bucket, made.name))
     return current is not None and current.generation == made.generation
 
 
 def _multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
-    """Return the bytes of a multipart body before and after the data."""
+    """Return the bytes of a multipart body before the data (with `resource`, the metadata, as JSON) and after it."""
     opening = (
         f"--{_BOUNDARY}\r\nContent-Type: application/json; charset=UTF-8\r\n\r\n{json.dumps(resource)}\r\n"
         f"--{_BOUNDARY}\r\nContent-Type: {resource['contentType']}\r\n\r\n"
@@ -189,7 +194,7 @@ def _multipart(resource: Mapping[str, Any]) -> tuple[bytes, bytes]:
 
 
 def _resource(content_type: str | None, name: str, metadata: Mapping[str, str]) -> dict[str, Any]:
-    """Return the metadata of an object, as the API has it."""
+    """Return the metadata of an object, as the API has it; the default of `content_type` is guessed from `name`."""
     return {"contentType": content_type or guess_content_type(name), "metadata": dict(metadata)}
 
 
