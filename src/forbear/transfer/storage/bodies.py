@@ -16,7 +16,10 @@ ANSWER = 1024 * 1024
 """The largest response in bytes about one object, a session or a token. An object with all its metadata has 12 KiB."""
 
 LONGEST_TOKEN = 16 * 1024
-"""The longest token of a next page or call, in characters. It becomes part of a URL; most are no longer than 1 KiB."""
+"""The longest token for the next page of a listing or the next call of a rewrite, in characters.
+
+It becomes part of a URL; most are no longer than 1 KiB.
+"""
 
 _LONGEST = 600.0
 """Seconds that a response may take if the policy has no timeout; the default timeout is the same."""
@@ -29,8 +32,8 @@ _CURE = "check the network and the server, or allow more time (`timeout` of the 
 class RequestBody:
     """`size` bytes of data, read anew for each attempt, with a few more before (`opening`) and after (`ending`).
 
-    `moved` is called with the number of bytes that the server has taken, and with a negative number if they must be
-    sent again; `moved_bytes` is their sum. A body that is not `repeatable` is sent again only by the transfer itself.
+    `moved` is called with the number of bytes of data that were sent, and with a negative number if they must be sent
+    again; `moved_bytes` is their sum. A body that is not `repeatable` is sent again only by the transfer itself.
     `failed` says that the data could not be read. `sent` is called when everything is written.
     """
 
@@ -60,11 +63,17 @@ class RequestBody:
         return self._size
 
     def why_not_again(self) -> str | None:
-        """Return the reason why the body cannot be sent again, None if it can."""
+        """Return the reason why the body cannot be sent again, None if it can.
+
+        It cannot if it is not `repeatable`, or if its data could not be read.
+        """
         return None if self._repeatable and not self.failed else _SPENT
 
     def pieces(self) -> Iterator[bytes]:
-        """Read the body from its start; a piece counts as moved when the next one is requested."""
+        """Yield the body from its start; bytes that an earlier attempt has moved are taken back first.
+
+        A piece counts as moved when the next one is requested.
+        """
         before, self.moved_bytes = self.moved_bytes, 0
         self._moved(-before)
         if self._opening:
@@ -90,15 +99,19 @@ def _nothing() -> None:
 
 
 def seconds_of(policy: Policy) -> float:
-    """Return the seconds within which a whole response must arrive after its request was sent."""
+    """Return the seconds within which a whole response must arrive after its request was sent.
+
+    That is the smaller one of the policy's attempt timeout and timeout, or 600 if it has neither.
+    """
     limits = [limit for limit in (policy.attempt_timeout, policy.limits.timeout) if limit is not None]
     return min(limits, default=_LONGEST)
 
 
 class Deadline:
-    """The time by which a whole response must be there: `seconds` after its request, or after the end of its body.
+    """The time by which a whole response must be there: `seconds` after now, or after `body` was sent.
 
-    A RequestBody has the stall timeout for each of its pieces instead.
+    The latter holds for a RequestBody only: each of its pieces has the stall timeout instead. A Deadline is a context
+    manager whose block ends with Stalled at that time.
     """
 
     __slots__ = ("_at", "_seconds", "_timer")
@@ -122,7 +135,7 @@ class Deadline:
                 self._timer.reschedule(self._at)
 
     async def __aenter__(self) -> None:
-        """Raise Stalled at the deadline if the block has not ended, even while bytes keep arriving."""
+        """Start a block that is interrupted at the deadline, even while bytes arrive; it then ends with Stalled."""
         self._timer = asyncio.timeout_at(self._at)
         await self._timer.__aenter__()
 
@@ -139,7 +152,10 @@ class Deadline:
 
 
 async def read_whole(response: Response, most: int, deadline: Deadline) -> bytes:
-    """Read the body of a response; WrongResponse if it exceeds `most` bytes, Stalled if it takes too long."""
+    """Read and return the whole body of a response, and close the response.
+
+    Raise WrongResponse if the body exceeds `most` bytes, and Stalled if it takes too long.
+    """
     deadline.begin()
     try:
         async with deadline:
@@ -160,7 +176,7 @@ class WholeResponse:
     body: bytes
 
     def json(self) -> dict[str, Any]:
-        """Return the JSON object in the body; WrongResponse if it holds none."""
+        """Return the JSON object in the body; WrongResponse if the body is no JSON, or another value than an object."""
         try:
             value = json.loads(self.body)
         except (ValueError, RecursionError) as error:
@@ -171,7 +187,10 @@ class WholeResponse:
 
 
 async def http_error(what: str, response: Response, seconds: float) -> HttpError:
-    """Return the error for a response with a status from 300 on, with the server's message if its body has one."""
+    """Return an HttpError for a response with a status from 300 on; `what` names the request in it.
+
+    It has the server's message if the body has one and arrives within `seconds`.
+    """
     body = b""
     with suppress(WireError, Stalled, WrongResponse):
         body = await read_whole(response, _LONGEST_MESSAGE, Deadline(seconds))

@@ -23,9 +23,9 @@ Attempt = Callable[[Mapping[str, str], Deadline], Awaitable[Response]]
 
 
 class StorageCall(HttpCall):
-    """One request through its attempts; `body` is the body of the successful response.
+    """One request through its attempts; `body` is the whole body of a successful response (below 300).
 
-    Each attempt may take `seconds`, and its response may have `most` bytes.
+    `content` is the body of the request. Each response must arrive within `seconds`, and may have `most` bytes.
     """
 
     awaits = True
@@ -65,7 +65,10 @@ class StorageCall(HttpCall):
         return Fixed(self._content) if isinstance(self._content, bytes) else self._content
 
     async def run(self) -> Response:
-        """Send the request as often as its safety and the policy allow, and return the last response."""
+        """Send the request as often as its safety and the policy allow, and return the last response.
+
+        If retries are turned off, send it once.
+        """
         if not is_off():
             return await drive(self)
         response = await self.first()
@@ -74,12 +77,12 @@ class StorageCall(HttpCall):
         return response
 
     async def first(self) -> Response:
-        """Make the first attempt."""
+        """Make the first attempt, and return its response."""
         self._deadline = Deadline(self._seconds, self._content)
         return await self._attempt({}, self._deadline)
 
     async def send(self, send: Send, limit: float | None) -> Response:
-        """Make another attempt, with the headers that mark the attempts as one request."""
+        """Make another attempt, with the headers that mark the attempts as one request, and return its response."""
         self._deadline = Deadline(self._seconds, self._content)
         return await self._attempt({**dict(filter(None, [self._token])), **send.headers}, self._deadline)
 
@@ -88,31 +91,34 @@ class StorageCall(HttpCall):
         return response.status
 
     def is_read_at_once(self, response: Response) -> bool:
-        """Return whether the whole response is read at once; of an error only the message is read, later."""
+        """Return whether the whole response is read at once: if its status is below 300. Errors are read later."""
         return response.status < 300
 
     async def settle(self, response: Response) -> None:
-        """Read the whole body of a response."""
+        """Read the whole body of a response and keep it as `body`."""
         self.body = await read_whole(response, self._most, self._deadline)
 
     async def close(self, response: Response) -> None:
-        """Close a response at once."""
+        """Close a response at once, without reading it."""
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on an error; errors of reading the request body are permanent."""
+        """Return the verdict on an error of an attempt, as the function `verdict` does."""
         return verdict(error)
 
 
 def verdict(error: Exception) -> Verdict:
-    """Return the verdict on an error of one attempt."""
+    """Return the verdict on an error of one attempt: that of a WireError, TRANSIENT for Stalled, else PERMANENT."""
     if isinstance(error, WireError):
         return error.verdict
     return TRANSIENT if isinstance(error, Stalled) else PERMANENT
 
 
 class Retries:
-    """The retries of a transfer that continues where it stopped; each progress resets the limits of the policy."""
+    """The retries of a transfer that continues where it stopped; each progress resets the limits of the policy.
+
+    `operation` is the name of the operation in reports.
+    """
 
     def __init__(self, policy: Policy, operation: str) -> None:
         self._policy = policy

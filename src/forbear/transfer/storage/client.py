@@ -53,10 +53,10 @@ class Storage:
     """One pool of connections to Cloud Storage: `async with Storage() as storage:`.
 
     `endpoint` is a URL, by default $STORAGE_EMULATOR_HOST or the real service. `credentials` are by default the
-    application default ones, and none for an emulator. `policy` limits the retries of every request and must be one of
-    Cloud Storage; its attempt_timeout does not apply to data. `connections` is the largest number of connections (64).
-    `stall_timeout` is the number of seconds without a byte after which a connection is closed (60). `user_project` pays
-    for requests to buckets whose requester pays.
+    application default ones, and none if `endpoint` or that variable is set. `policy` limits the retries of every
+    request and must be one of Cloud Storage; its attempt_timeout does not apply to data. `connections` is the largest
+    number of connections (64). `stall_timeout` is the number of seconds without a byte after which a connection is
+    closed (60). `user_project` pays for requests to buckets whose requester pays.
     """
 
     def __init__(
@@ -115,8 +115,8 @@ class Storage:
         """Make a request as often as its safety and the policy allow, and return the response.
 
         Raises HttpError, with the report, for a status from 300 on; `what` names the request in it. Parameters in
-        `query` that are None are left out. A response that takes too long counts as failed. A response of more than
-        `most` bytes raises WrongResponse.
+        `query` that are None are left out. A response that takes too long counts as failed. A successful response of
+        more than `most` bytes raises WrongResponse.
         """
         url = self.url(path, query)
         attempt = partial(self._attempt, method, url, headers or {}, body or None, self._source)
@@ -136,8 +136,9 @@ class Storage:
         """Make one attempt of a request that receives or sends data, and yield the response whatever its status.
 
         The caller decides on retries. Only a response that the credentials have expired (401) is handled here: the
-        request, which was not executed, is sent once more with a new `body`. A session's own URL may lead to another
-        host of the service, which gets no credentials. Any other host gets no request at all.
+        request, which was not executed, is sent once more with renewed credentials, and its body is read anew. A
+        session's own URL may lead to another host of the service, which gets no credentials. Any other host gets no
+        request at all (WrongResponse).
         """
         source = self._source
         if not url.startswith(f"{self.endpoint}/"):
@@ -159,7 +160,10 @@ class Storage:
         return await http_error(what, response, self._seconds)
 
     def url(self, path: str, query: Mapping[str, str | int | None] | None = None) -> str:
-        """Return the URL of a request: `path` is percent-encoded already, `query` is not."""
+        """Return the URL of a request: `path` is percent-encoded already, `query` is not.
+
+        Parameters that are None are left out, and the `user_project` of the Storage is added.
+        """
         parameters = (*(query or {}).items(), *self._project.items())
         text = "&".join(f"{name}={_quoted(str(value))}" for name, value in parameters if value is not None)
         return f"{self.endpoint}{path}?{text}" if text else f"{self.endpoint}{path}"
@@ -169,7 +173,10 @@ class Storage:
         return is_trusted(url, self.endpoint)
 
     def trusted_url(self, location: str, what: str) -> str:
-        """Return the URL in a Location header; WrongResponse if data must not be sent there."""
+        """Return the absolute URL of `location`, a Location header; WrongResponse if data must not be sent there.
+
+        `what` names the request in the error.
+        """
         try:
             url = urljoin(f"{self.endpoint}/", location)
         except ValueError:
@@ -183,14 +190,17 @@ class Storage:
         )
 
     def verdict(self, error: Exception, request: Request | None = None) -> Verdict:
-        """Return the verdict on an error of `stream` or an HttpError; `request` is the request that failed."""
+        """Return the verdict on an error of `stream` or an HttpError.
+
+        `request` is the request that failed; by default, it is judged like a read of an object's metadata.
+        """
         if isinstance(error, HttpError):
             judgement = self._service.classify(request or _ANY)
             return self._service.verdict(judgement, error.status, error.headers) or PERMANENT
         return verdict(error)
 
     async def stat(self, url: Url) -> Object | None:
-        """Return the object at an address, None if it does not exist."""
+        """Return the object at an address, by its metadata; None if it does not exist (404)."""
         query = {"generation": url.generation, "fields": FIELDS}
         try:
             response = await self.call(f"look at {url}", "GET", url.path, query)
@@ -203,18 +213,22 @@ class Storage:
     def objects(self, bucket: str, prefix: str = "", *, delimiter: str | None = None) -> AsyncIterator[Object | Url]:
         """Yield the live objects whose names begin with `prefix`, by name.
 
-        With a `delimiter`, the names with a delimiter after the prefix come as one Url of their common beginning.
+        With a `delimiter`, the names with a delimiter after the prefix come as one Url of their common beginning. On
+        each page, these Urls come after the objects.
         """
         return list_objects(self.call, bucket, prefix, delimiter)
 
     async def is_folder(self, url: Url) -> bool:
-        """Return whether objects exist below a name: folders in the cloud are nothing else."""
+        """Return whether objects exist below a name, or at all in a bucket: folders in the cloud are nothing else."""
         query = {"prefix": url.prefix or None, "maxResults": 1, "fields": "kind,items(name)"}
         what = f"list {url}"
         return bool(parse_page(what, await self.call(what, "GET", url.list_path, query)).get("items"))
 
     async def delete(self, url: Url, query: Mapping[str, int | None] | None = None) -> None:
-        """Delete an object, or one generation of it. It is no error if it is gone already."""
+        """Delete an object, or the generation that `url` has. It is no error if it is gone already (404).
+
+        `query` has further parameters of the request, such as preconditions.
+        """
         try:
             await self.call(f"delete {url}", "DELETE", url.path, {"generation": url.generation, **(query or {})})
         except HttpError as error:
@@ -237,7 +251,11 @@ class Storage:
         more: Mapping[str, str],
         deadline: Deadline,
     ) -> Response:
-        """Send a request once, and once more with new credentials if the response says that they have expired."""
+        """Send a request once, with the credentials of `source`, and return the response.
+
+        If the status is 401 and `source` has other credentials, send it once more with them. `more` are additional
+        headers.
+        """
         pool = self._pool
         if pool is None:
             raise RuntimeError(_NOT_ENTERED)
@@ -295,22 +313,25 @@ class Expectation:
         return self._is_allowed and self._lookups > 0 and not first
 
     def met(self, *, there: bool) -> None:
-        """Record whether a target existed."""
+        """Record whether a target exists (`there`): if so, uploads look up theirs until 16 in a row were absent."""
         self._lookups = _MOST_LOOKUPS if there else max(self._lookups - 1, 0)
 
     def forbid(self) -> None:
-        """Record that this user may not look up objects: some may only create them."""
+        """Record that this user may not look up objects, so uploads never do: some may only create them."""
         self._is_allowed = False
 
 
 @lru_cache(maxsize=1024)
 def _quoted(text: str) -> str:
-    """Percent-encode a value of a query; most values occur again and again, and one is long."""
+    """Percent-encode a value of a query, with a cache; most values occur again and again, and one is long."""
     return quoted(text)
 
 
 def _forwarding(policy: Policy) -> Policy:
-    """Return the policy with its events forwarded to the current progress, besides its own listener."""
+    """Return the policy with a listener that forwards events to the current progress.
+
+    It then calls the policy's own listener, if there is one.
+    """
     own = policy.on_event
     if own is None:
         return policy.with_on_event(forward)

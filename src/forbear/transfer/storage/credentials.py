@@ -43,14 +43,17 @@ ANONYMOUS = Credentials(anonymous=True)
 
 
 class Tokens:
-    """A source of the headers that authorise requests. This one is for anonymous requests and has no headers."""
+    """A source of the headers that authorise requests. This base class is for anonymous requests and has no headers."""
 
     async def headers(self) -> Mapping[str, str]:
-        """Return the headers for the next request, refreshed before they expire."""
+        """Return no headers. A subclass returns those for the next request, refreshed before they expire."""
         return {}
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Replace the headers `rejected`, which the server refused (401); return False if there are no others."""
+        """Return False: there are no other headers.
+
+        A subclass replaces the headers `rejected`, which the server refused (401), and returns True.
+        """
         return False
 
 
@@ -71,7 +74,10 @@ class GoogleTokens(Tokens):
         self._lock = asyncio.Lock()
 
     async def headers(self) -> Mapping[str, str]:
-        """Return the Authorization header, and the header of the quota project if there is one."""
+        """Return the Authorization header, and the header of the quota project if there is one.
+
+        Refresh a token that is not valid any more; raise NoCredentials if that fails.
+        """
         if not self._credentials.valid:
             async with self._lock:
                 if not self._credentials.valid:
@@ -79,7 +85,10 @@ class GoogleTokens(Tokens):
         return self._headers()
 
     async def renew(self, rejected: Mapping[str, str]) -> bool:
-        """Refresh the token, unless another task has done so meanwhile, and return True."""
+        """Refresh the token, unless another task has done so since it was `rejected`, and return True.
+
+        Raise NoCredentials if that fails.
+        """
         async with self._lock:
             if self._headers() == rejected:
                 await self._refresh()
@@ -115,7 +124,10 @@ class GoogleTokens(Tokens):
 
 
 async def tokens(credentials: Credentials, policy: Policy) -> Tokens:
-    """Return the source of tokens for credentials; NoCredentials if google-auth finds or accepts none."""
+    """Return the source of tokens for credentials; NoCredentials if google-auth finds or accepts none.
+
+    Anonymous ones need no google-auth; without it, all others raise ModuleNotFoundError.
+    """
     if credentials.anonymous:
         return NO_TOKENS
     try:
@@ -134,7 +146,10 @@ async def tokens(credentials: Credentials, policy: Policy) -> Tokens:
 
 
 def _load(credentials: Credentials) -> Any:
-    """Return the google-auth credentials for a description."""
+    """Load the google-auth credentials for a description: from its file, or else the application default ones.
+
+    If the description has `impersonate`, return credentials that act as that account.
+    """
     import google.auth
     from google.auth import impersonated_credentials
 
@@ -161,7 +176,10 @@ def _is_transient(error: Exception) -> bool:
 
 
 def _text(error: Exception) -> str:
-    """Return the first line of a google-auth error without its second argument, which may be a whole response."""
+    """Return the first line of the first argument of a google-auth error; another argument may be a whole response.
+
+    If it has no argument, return the name of its type.
+    """
     return str(error.args[0] if error.args else type(error).__name__).split("\n", 1)[0]
 
 

@@ -16,7 +16,10 @@ _AUTHORITY = re.compile(r"(?P<host>[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(:(?P<port
 
 
 def checked(endpoint: str) -> str:
-    """Return an endpoint with a scheme and without a slash at its end; the default scheme is http, for emulators."""
+    """Return an endpoint with a scheme and without a slash at its end; the default scheme is http, for emulators.
+
+    Raise ValueError for another scheme than http and https.
+    """
     url = endpoint.rstrip("/")
     url = url if "://" in url else f"http://{url}"
     if not url.startswith(("http://", "https://")):
@@ -58,7 +61,10 @@ def is_trusted(url: str, endpoint: str) -> bool:
 
 
 def origin(url: str) -> str:
-    """Return the scheme, host and port of a URL for messages; the rest may be a secret."""
+    """Return "SCHEME://HOST:PORT" of a URL for messages: the rest may be a secret.
+
+    If it is no http or https URL, return a text that says so.
+    """
     parts = _origin(url)
     return "an address that is no http or https URL" if parts is None else "{}://{}:{}".format(*parts)
 
@@ -86,7 +92,7 @@ def _is_unspecified(host: str) -> bool:
 
 
 def proxy(endpoint: str) -> str | None:
-    """Return the proxy for an endpoint from the environment (HTTPS_PROXY, NO_PROXY and so on), None if there is none.
+    """Return the URL of the proxy for an endpoint from the environment (HTTPS_PROXY, NO_PROXY and so on), else None.
 
     A loopback endpoint has none: a proxy would see tokens sent over plain http, and would connect to its own machine.
     """

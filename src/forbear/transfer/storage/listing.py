@@ -1,4 +1,4 @@
-"""Listings of objects, page by page. A listing is in order of name and ends, whatever a server sends."""
+"""Listings of objects, page by page. Objects are in order of name, and a listing ends, whatever a server sends."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import Any, cast
@@ -24,7 +24,9 @@ async def list_objects(
 ) -> AsyncIterator[Object | Url]:
     """Yield the live objects whose names begin with `prefix`, by name, using `call` for each page.
 
-    With a `delimiter`, the names with a delimiter after the prefix come as one Url of their common beginning.
+    With a `delimiter`, the names with a delimiter after the prefix come as one Url of their common beginning. On each
+    page, these Urls come after the objects. Raise WrongResponse for a name that is not in order or does not begin with
+    `prefix`.
     """
     token: str | None = None
     what = f"list gs://{bucket}/{prefix}"
@@ -49,7 +51,11 @@ async def list_objects(
 
 
 def parse_page(what: str, response: WholeResponse) -> dict[str, Any]:
-    """Return a page of a listing; WrongResponse for anything else, which would look like an empty last page."""
+    """Return the JSON object of a page of a listing.
+
+    Raise WrongResponse for any other response, which would look like an empty last page; `what` names the listing in
+    it.
+    """
     page = response.json()
     if response.status != 200 or page.get("kind") != "storage#objects":
         kind = text_of(ValueError(page.get("error", page.get("kind"))))[:80]
@@ -81,9 +87,10 @@ class Pages:
         self._empty = 0
 
     def next_token(self, token: object, *, empty: bool) -> str | None:
-        """Check and return the token of the next page, None at the end; `empty` says that this page lists nothing.
+        """Check and return the `token` of the next page; return None if it is None or "", as on the last page.
 
-        WrongResponse if the listing would not end.
+        `empty` says that this page lists nothing. Raise WrongResponse if the listing would not end: when its tokens are
+        found to repeat, or after over 1000 empty pages in a row. Raise it also for a token that is too long or no text.
         """
         if token is None or token == "":
             return None
