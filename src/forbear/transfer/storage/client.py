@@ -135,8 +135,8 @@ class Storage:
     ) -> AsyncGenerator[Response]:
         """Make one attempt of a request that receives or sends data, and yield the response whatever its status.
 
-        The caller decides on retries. Only a response that the credentials have expired (401) is handled here: the
-        request, which was not executed, is sent once more with renewed credentials, and its body is read anew. A
+        The caller decides on retries. Only a response that the credentials have expired (401) is handled here. The
+        request, which was not executed, is then sent once more with renewed credentials, and its body is read anew. A
         session's own URL may lead to another host of the service, which gets no credentials. Any other host gets no
         request at all (WrongResponse).
         """

@@ -31,7 +31,10 @@ _NEVER_EXPIRES = "9999-12-31T23:59:59Z"
 
 
 def create(call: ApiCall) -> HttpResponse:
-    """Create a service account; respond 409 ALREADY_EXISTS if the project has one with this id."""
+    """Create the service account that the body names by accountId, and respond with its resource.
+
+    Respond 409 ALREADY_EXISTS if the project has one with this id that is not deleted, and 400 for an invalid id.
+    """
     body = call.body()
     account_id, fields = text(body, "accountId"), mapping(body, "serviceAccount")
     if not _ID.fullmatch(account_id):
@@ -41,7 +44,7 @@ def create(call: ApiCall) -> HttpResponse:
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List the service accounts of the project by email."""
+    """List one page of the project's service accounts that are not deleted, by email: by default 20, at most 100."""
     accounts = {
         account.email: account
         for account in call.store.iam.accounts.values()
@@ -51,35 +54,41 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read a service account."""
+    """Read a service account; respond 404 if it does not exist, or is new and not visible yet."""
     account = account_of(call)
     call.store.iam.check_seen(account.name)
     return json_response(account_resource(account))
 
 
 def patch(call: ApiCall) -> HttpResponse:
-    """Change the fields of a service account that the updateMask in the body names."""
+    """Change displayName and description of a service account, if the updateMask in the body names them.
+
+    A named field that the body lacks becomes empty; a mask with another name gets a 400.
+    """
     account, body = account_of(call), call.body()
     fields, mask = mapping(body, "serviceAccount"), update_mask(text(body, "updateMask"), _WRITABLE)
     return _changed(call, account, {_WRITABLE[name]: optional_text(fields, name) or "" for name in mask})
 
 
 def update(call: ApiCall) -> HttpResponse:
-    """Change the fields of a service account that are in the body."""
+    """Change displayName and description of a service account, if they are in the body."""
     account, body = account_of(call), call.body()
     values = {_WRITABLE[name]: optional_text(body, name) or "" for name in _WRITABLE if name in body}
     return _changed(call, account, values)
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete a service account; it can be restored."""
+    """Delete the service account of the path, and respond with an empty object; `undelete` can restore it."""
     account = account_of(call)
     account.deleted = True
     return call.done(account.name)
 
 
 def undelete(call: ApiCall) -> HttpResponse:
-    """Restore the service account with this unique id; respond 409 if another account has its email by now."""
+    """Restore the deleted service account whose unique id is in the path, and respond with its resource.
+
+    Respond 404 for an unknown id, 400 if the account is not deleted, and 409 if another account has its email by now.
+    """
     iam = call.store.iam
     account = iam.accounts.get(call.names["account"])
     if account is None or call.names["project"] not in {"-", account.project}:
@@ -94,19 +103,19 @@ def undelete(call: ApiCall) -> HttpResponse:
 
 
 def set_disabled(call: ApiCall, *, disabled: bool) -> HttpResponse:
-    """Disable or enable a service account."""
+    """Disable the service account of the path, or enable it again; respond with an empty object."""
     account = account_of(call)
     account.disabled = disabled
     return call.done(account.name)
 
 
 def account_of(call: ApiCall) -> ServiceAccount:
-    """Return the service account of the path; raise 404 if it does not exist."""
+    """Return the service account that the path names by email or unique id; raise 404 if it is deleted or unknown."""
     return call.store.iam.account(call.names["project"], call.names["account"])
 
 
 def _changed(call: ApiCall, account: ServiceAccount, values: dict[str, str]) -> HttpResponse:
-    """Set these attributes of the account, record the change, and respond with its resource."""
+    """Set these attributes (names and values) of the account, record the change, and respond with its resource."""
     for attribute, value in values.items():
         setattr(account, attribute, value)
     call.committed(account.name)
@@ -130,7 +139,10 @@ def account_resource(account: ServiceAccount) -> JsonObject:
 
 
 def create_key(call: ApiCall) -> HttpResponse:
-    """Create a key; only this response contains the private key, so a lost response loses it."""
+    """Create a key of a service account; only this response contains the private key, so a lost response loses it.
+
+    The private key is a placeholder. Respond 400 if the account has ten keys.
+    """
     account, body = account_of(call), call.body()
     algorithm = enum_name(body, "keyAlgorithm", _ALGORITHMS)
     private_key_type = enum_name(body, "privateKeyType", _PRIVATE_KEY_TYPES)
@@ -148,7 +160,10 @@ def create_key(call: ApiCall) -> HttpResponse:
 
 
 def upload_key(call: ApiCall) -> HttpResponse:
-    """Add a public key whose private key the client has."""
+    """Add a key of a service account whose private key the client has; the body has the public key.
+
+    Respond 400 if that is not base64 or the account has ten keys. The content of the key is not checked.
+    """
     account = account_of(call)
     data = text(call.body(), "publicKeyData")
     try:
@@ -159,7 +174,7 @@ def upload_key(call: ApiCall) -> HttpResponse:
 
 
 def list_keys(call: ApiCall) -> HttpResponse:
-    """List the keys of a service account; with keyTypes only those of these types."""
+    """List all keys of a service account; none if keyTypes in the query names other types than USER_MANAGED only."""
     account = account_of(call)
     call.store.iam.check_seen(account.name)
     types = [enum_name({"keyTypes": value}, "keyTypes", _KEY_TYPES) for value in call.request.all("keyTypes")]
@@ -168,28 +183,31 @@ def list_keys(call: ApiCall) -> HttpResponse:
 
 
 def get_key(call: ApiCall) -> HttpResponse:
-    """Read a key, without its private key."""
+    """Read a key, without its private key; respond 404 if it does not exist, or is new and not visible yet."""
     key = _key(call)
     call.store.iam.check_seen(key.name)
     return json_response(_key_resource(key))
 
 
 def delete_key(call: ApiCall) -> HttpResponse:
-    """Delete a key for good."""
+    """Delete the key of the path for good, and respond with an empty object."""
     key = _key(call)
     del account_of(call).keys[key.id]
     return call.done(key.name)
 
 
 def set_key_disabled(call: ApiCall, *, disabled: bool) -> HttpResponse:
-    """Disable or enable a key."""
+    """Disable the key of the path, or enable it again; respond with an empty object."""
     key = _key(call)
     key.disabled = disabled
     return call.done(key.name)
 
 
 def _new_key(call: ApiCall, account: ServiceAccount, algorithm: str, origin: str) -> AccountKey:
-    """Add a key to the account; raise 400 if it has ten keys."""
+    """Add a key with a new id to the account, record the change, and return the key; raise 400 if it has ten keys.
+
+    `origin` is its keyOrigin, such as USER_PROVIDED.
+    """
     if len(account.keys) >= _MAX_KEYS:
         raise failed_precondition("Precondition check failed.")
     number = call.store.next_id()
@@ -207,7 +225,7 @@ def _new_key(call: ApiCall, account: ServiceAccount, algorithm: str, origin: str
 
 
 def _key(call: ApiCall) -> AccountKey:
-    """Return the key of the path; raise 404 if it does not exist."""
+    """Return the key that the path names; raise 404 if it or its service account does not exist."""
     key = account_of(call).keys.get(call.names["key"])
     if key is None:
         raise ApiError(404, f"Service account key {call.names['key'][:80]} does not exist.")

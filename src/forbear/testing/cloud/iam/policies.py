@@ -1,4 +1,4 @@
-"""IAM policies of service accounts and projects, and custom roles, all guarded by an etag if there is one.
+"""IAM policies of service accounts and projects, and custom roles: a change with an old etag is refused.
 
 The cloud stores policies but does not enforce them.
 """
@@ -41,7 +41,10 @@ _ROLE_FIELDS = ("title", "description", "includedPermissions", "stage")
 
 
 def check_unchanged(etag: str | None, current: str) -> None:
-    """Raise 409 ABORTED if a request has an etag, and another client has written since that etag was read."""
+    """Raise 409 ABORTED if the `etag` of a request is not the `current` one, so another client has written meanwhile.
+
+    A request without an etag (None or "") passes.
+    """
     if etag and not same_etag(etag, current):
         advice = "Please retry the whole read-modify-write with exponential backoff."
         raise ApiError(409, f"There were concurrent policy changes. {advice}", "ABORTED")
@@ -58,7 +61,11 @@ def _of_project(call: ApiCall) -> tuple[IamPolicy, str]:
 
 
 def _handlers(find: Callable[[ApiCall], tuple[IamPolicy, str]]) -> Handlers:
-    """Return the handlers, by method name, for the policy that `find` returns with the name of its resource."""
+    """Return the handlers getIamPolicy, setIamPolicy and testIamPermissions, by these names.
+
+    `find` returns the policy that they read and write, and the name of its resource. testIamPermissions responds with
+    all permissions of the request.
+    """
 
     def get(call: ApiCall) -> HttpResponse:
         call.body()
@@ -96,7 +103,10 @@ PROJECT_POLICY = _handlers(_of_project)
 
 
 def create_role(call: ApiCall) -> HttpResponse:
-    """Create a role; respond 409 ALREADY_EXISTS if the project has one with this id, 400 if that one is deleted."""
+    """Create a custom role with the roleId in the body, and respond with its resource.
+
+    Respond 409 ALREADY_EXISTS if the project has one with this id, and 400 if that one is deleted or the id is invalid.
+    """
     body = call.body()
     project, role_id, fields = call.names["project"], text(body, "roleId"), _role_fields(mapping(body, "role"))
     if not _ROLE_ID.fullmatch(role_id):
@@ -113,7 +123,10 @@ def create_role(call: ApiCall) -> HttpResponse:
 
 
 def list_roles(call: ApiCall) -> HttpResponse:
-    """List the roles of a project by id: with showDeleted=true also deleted ones, with view=FULL their permissions."""
+    """List one page of a project's roles by id, without their permissions unless the query has view=FULL.
+
+    Deleted roles are left out unless it has showDeleted=true.
+    """
     full = enum_name(call.query, "view", _VIEWS) == "FULL"
     deleted = query_flag(call.query, "showDeleted")
     roles = {
@@ -125,16 +138,17 @@ def list_roles(call: ApiCall) -> HttpResponse:
 
 
 def get_role(call: ApiCall) -> HttpResponse:
-    """Read a role, which may be deleted."""
+    """Read a role, which may be deleted; respond 404 if it does not exist, or is new and not visible yet."""
     role = _role(call)
     call.store.iam.check_seen(role.name)
     return json_response(role_resource(role))
 
 
 def patch_role(call: ApiCall) -> HttpResponse:
-    """Change the fields of a role that updateMask names, by default those in the body.
+    """Change the fields of a role that updateMask names, by default those in the body; respond with its resource.
 
-    Respond 409 ABORTED if the etag in the body is an old one.
+    A named field that the body lacks is removed. Respond 409 ABORTED if the etag in the body is an old one, and 400 if
+    the role is deleted.
     """
     role, body = _role(call), call.body()
     fields, mask = _role_fields(body), call.query.get("updateMask")
@@ -148,7 +162,10 @@ def patch_role(call: ApiCall) -> HttpResponse:
 
 
 def delete_role(call: ApiCall) -> HttpResponse:
-    """Delete a role, which can be restored; respond 409 ABORTED if the etag in the query is an old one."""
+    """Delete a role, which can be restored, and respond with its resource.
+
+    Respond 409 ABORTED if the etag in the query is an old one, and 400 if the role is deleted already.
+    """
     role = _role(call)
     check_unchanged(call.query.get("etag"), role.etag)
     if role.deleted:
@@ -158,7 +175,10 @@ def delete_role(call: ApiCall) -> HttpResponse:
 
 
 def undelete_role(call: ApiCall) -> HttpResponse:
-    """Restore a deleted role; respond 409 ABORTED if the etag in the body is an old one."""
+    """Restore a deleted role, and respond with its resource.
+
+    Respond 409 ABORTED if the etag in the body is an old one, and 400 if the role is not deleted.
+    """
     role = _role(call)
     check_unchanged(optional_text(call.body(), "etag"), role.etag)
     if not role.deleted:
@@ -168,7 +188,7 @@ def undelete_role(call: ApiCall) -> HttpResponse:
 
 
 def role_resource(role: Role, *, full: bool = True) -> JsonObject:
-    """Return the resource of a role, with its permissions if `full`."""
+    """Return the resource of a role; its includedPermissions are left out unless `full`."""
     fields = {name: value for name, value in role.fields.items() if full or name != "includedPermissions"}
     resource: JsonObject = {"name": role.name, **fields, "etag": role.etag}
     return {**resource, "deleted": True} if role.deleted else resource
@@ -180,7 +200,10 @@ def _role(call: ApiCall) -> Role:
 
 
 def _role_fields(body: Mapping[str, Json]) -> JsonObject:
-    """Return the writable fields in the body; raise 400 for a wrong type or an unknown stage."""
+    """Return those of title, description, includedPermissions and stage that are in the body.
+
+    Raise 400 for a wrong type or an unknown stage.
+    """
     fields: JsonObject = {name: optional_text(body, name) for name in ("title", "description") if name in body}
     if "includedPermissions" in body:
         fields["includedPermissions"] = texts(body, "includedPermissions")
@@ -190,7 +213,7 @@ def _role_fields(body: Mapping[str, Json]) -> JsonObject:
 
 
 def _changed(call: ApiCall, role: Role) -> HttpResponse:
-    """Raise the revision of a changed role, record the change, and respond with its resource."""
+    """Increase the revision of a changed role, record the change, and respond with its resource."""
     role.revision += 1
     call.committed(role.name)
     return json_response(role_resource(role))

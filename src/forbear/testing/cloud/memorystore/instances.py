@@ -1,4 +1,7 @@
-"""Instances and clusters: create, get, list, patch, delete, failover and upgrade; each change starts a job."""
+"""Redis instances and clusters: create, get, list, patch and delete them, fail over and upgrade instances.
+
+Each change starts a job (a long-running operation), which is the response, and takes effect when the job ends.
+"""
 
 import re
 from collections.abc import Callable
@@ -54,9 +57,9 @@ _CLUSTER_ENUMS = {
 class ResourceKind:
     """The differences between instances and clusters.
 
-    `id_parameter` is the query parameter with the id of a new resource, and `ready` the state without a job.
-    `has_request_ids` says whether the API accepts request ids. `writable` are the fields that a patch can change.
-    `checked` returns the fields to store, or raises 400.
+    `collection` is their name in paths, `id_parameter` the query parameter with the id of a new resource, and `ready`
+    the state without a job. `has_request_ids` says whether the API accepts request ids. `writable` are the fields that
+    a patch can change. `checked` returns the fields to store for those of a request, or raises 400.
     """
 
     collection: str
@@ -103,7 +106,7 @@ CLUSTERS = ResourceKind(
 
 
 def handlers(kind: ResourceKind) -> Handlers:
-    """Return the handlers of one kind of resource, by method name."""
+    """Return the handlers create, get, list, patch and delete of one kind of resource, by these names."""
 
     def create(call: ApiCall) -> HttpResponse:
         resource_id = text(call.query, kind.id_parameter)
@@ -153,7 +156,10 @@ def handlers(kind: ResourceKind) -> Handlers:
 
 
 def failover(call: ApiCall) -> HttpResponse:
-    """Make the replica of an instance its primary; respond 400 for the basic tier, which has no replica."""
+    """Start a failover job, which changes the state of an instance until it ends, and no field; respond with the job.
+
+    Respond 400 for the basic tier, which has no replica, and while another job of the instance is running.
+    """
     resource = _find(call, INSTANCES)
     enum_name(call.body(), "dataProtectionMode", _DATA_PROTECTION_MODES)
     if resource.fields.get("tier") == "BASIC":
@@ -162,7 +168,10 @@ def failover(call: ApiCall) -> HttpResponse:
 
 
 def upgrade(call: ApiCall) -> HttpResponse:
-    """Upgrade an instance to another version of Redis."""
+    """Start a job that upgrades an instance to the redisVersion in the body; respond with the job.
+
+    Respond 400 unless that has the form of REDIS_7_2 or REDIS_7_X, and while another job of the instance is running.
+    """
     resource, version = _find(call, INSTANCES), text(call.body(), "redisVersion")
     if not _VERSION.fullmatch(version):
         raise invalid(f"Invalid value for redisVersion: '{version[:80]}'. It must be a version such as REDIS_7_2.")
@@ -171,7 +180,7 @@ def upgrade(call: ApiCall) -> HttpResponse:
 
 
 def resource_json(resource: RedisResource) -> JsonObject:
-    """Return the JSON resource of an instance or a cluster."""
+    """Return the JSON resource of an instance or a cluster, with its state and the time of its creation."""
     return {
         "name": resource.name,
         **resource.fields,
@@ -195,13 +204,19 @@ def _find(call: ApiCall, kind: ResourceKind) -> RedisResource:
 def _change(
     call: ApiCall, kind: ResourceKind, resource: RedisResource, verb: str, state: str, fields: JsonObject
 ) -> HttpResponse:
-    """Start a job that gives the resource these fields; `state` is its state during the job."""
+    """Start a job (a long-running operation) that gives the resource these fields, and respond with the job.
+
+    `verb` is its name, and `state` the state of the resource during the job. Raise 400 while another job is running.
+    """
     memorystore = call.store.memorystore
     return _once(call, kind, resource.name, lambda: memorystore.change(resource, verb, state, fields))
 
 
 def _once(call: ApiCall, kind: ResourceKind, name: str, start: Callable[[], Job]) -> HttpResponse:
-    """Start a job and record the change; if an earlier request had the same id, respond with its job instead."""
+    """Call `start`, which starts a job (a long-running operation), record a change of `name`, and respond with the job.
+
+    If an earlier request of this operation for `name` had the same request id, start nothing and respond with its job.
+    """
     key = (call.operation, name, _request_id(call, kind))
     by_request = call.store.memorystore.by_request
     job = by_request.get(key)
@@ -214,7 +229,10 @@ def _once(call: ApiCall, kind: ResourceKind, name: str, start: Callable[[], Job]
 
 
 def _request_id(call: ApiCall, kind: ResourceKind) -> str:
-    """Return the request id in canonical form, "" if it is absent or the API has none; raise 400 if it is no UUID."""
+    """Return the request id in canonical form, "" if it is absent or the API has none.
+
+    Raise 400 if it is no UUID, or the UUID of zeros.
+    """
     value = call.query.get("requestId")
     if not value or not kind.has_request_ids:
         return ""

@@ -1,4 +1,7 @@
-"""Long-running operations of Memorystore: get, list, cancel and delete; each get counts as one poll."""
+"""Long-running operations of Memorystore (jobs): get, list, cancel and delete; each get counts as one poll.
+
+A job ends after some polls, not with time.
+"""
 
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.messages import HttpResponse, JsonObject, json_response
@@ -9,14 +12,14 @@ _TYPES = "type.googleapis.com/google.cloud.redis"
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read a job, which counts as a poll."""
+    """Read a job, which counts as a poll: it may end the job, so that the response shows it as done."""
     job = _job(call)
     call.store.memorystore.poll(job)
     return json_response(job_resource(job))
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List the jobs of a location; this does not count as a poll."""
+    """List one page of the jobs of a location, without deleted ones; this does not count as a poll."""
     parent = _parent(call)
     jobs = call.store.memorystore.jobs
     shown = {name: job for name, job in jobs.items() if name.startswith(parent) and not job.forgotten}
@@ -24,7 +27,7 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def cancel(call: ApiCall) -> HttpResponse:
-    """Cancel a job; one that has ended stays as it is."""
+    """Cancel a job, whose change then never takes effect; one that has ended stays as it is."""
     job = _job(call)
     if job.ended is None:
         job.cancelled, job.error = True, CANCELLED
@@ -34,7 +37,7 @@ def cancel(call: ApiCall) -> HttpResponse:
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Forget a job, so that it can no longer be read; a running job continues."""
+    """Forget a job, so that it can no longer be read or listed; a running job continues."""
     job = _job(call)
     job.forgotten = True
     return call.done(job.name)
@@ -45,12 +48,15 @@ def _parent(call: ApiCall) -> str:
 
 
 def _job(call: ApiCall) -> Job:
-    """Return the job of the path; raise 404 if it does not exist."""
+    """Return the job that the path names; raise 404 if it does not exist or was deleted."""
     return call.store.memorystore.job(_parent(call) + call.names["operation"])
 
 
 def job_resource(job: Job) -> JsonObject:
-    """Return the JSON resource of a job; once it has ended, with its response or its error."""
+    """Return the JSON resource of a job; once it has ended, with its error, or else the resource that it changed.
+
+    In place of a resource that it deleted, the response is empty.
+    """
     cluster = job.resource.name.split("/")[4] == "clusters"
     package = f"{_TYPES}.cluster.v1" if cluster else f"{_TYPES}.v1"
     kind = f"{package}.{'Cluster' if cluster else 'Instance'}"
