@@ -45,17 +45,20 @@ _SUBRESOURCES = (
 
 
 def in_host(request: HttpRequest) -> bool:
-    """Return whether the host names a bucket, which is so in the XML API only."""
+    """Return whether the host is BUCKET.storage.googleapis.com or BUCKET.localhost, as in the XML API only."""
     return _host_bucket(request) is not None
 
 
 def in_path(request: HttpRequest) -> bool:
-    """Return whether the path begins with a bucket, not with the prefix of the JSON API."""
+    """Return whether the path begins with "/", but with no prefix of the JSON API, such as /storage/v1/."""
     return request.path.startswith("/") and not f"{request.path}/".startswith(_JSON)
 
 
 def operation_of(request: HttpRequest) -> tuple[str, dict[str, str]]:
-    """Return the operation id, which the cloud may not serve, and the names of the bucket and the object."""
+    """Return the operation id of a request, such as "xml.object.put.copy", and the names of its "bucket" and "object".
+
+    The cloud may not serve this operation. Names are decoded, and "" if the request has none.
+    """
     bucket, path = _host_bucket(request), request.path.removeprefix("/")
     if bucket is None:
         bucket, _, path = path.partition("/")
@@ -66,7 +69,10 @@ def operation_of(request: HttpRequest) -> tuple[str, dict[str, str]]:
 
 
 def _kind(request: HttpRequest, names: Mapping[str, str]) -> str:
-    """Return the last part of the operation id, which the query and the headers determine; "" for a plain request."""
+    """Return the end of the operation id, such as "copy" or "session.status"; "" for a plain request.
+
+    The query, the headers and the method determine it; `names` are those of the path.
+    """
     query, copied = request.query, copy_source(request.headers) if request.method == "PUT" else None
     if "upload_id" in query:
         return "session.status" if request.method == "PUT" and is_status_query(request) else "session"
@@ -86,6 +92,6 @@ def _kind(request: HttpRequest, names: Mapping[str, str]) -> str:
 
 
 def _host_bucket(request: HttpRequest) -> str | None:
-    """Return the bucket that the host names, or None."""
+    """Return the bucket that the host of a request names, in lower case; None if it names none."""
     host = request.host.lower().partition(":")[0]
     return next((host.removesuffix(end) for end in _HOSTS if host.endswith(end)), None)

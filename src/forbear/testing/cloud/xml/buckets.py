@@ -1,4 +1,4 @@
-"""Buckets of the XML API: list buckets, list the objects of one, create, check and delete it."""
+"""Buckets of the XML API: list all, list the objects of one, create, check and delete it."""
 
 from forbear.testing.cloud.call import ApiCall
 from forbear.testing.cloud.http.messages import ApiError, Headers, HttpResponse, JsonObject
@@ -16,7 +16,7 @@ _LAST_GENERATION = 2**63 - 1
 
 
 def list_buckets(call: ApiCall) -> HttpResponse:
-    """List the buckets of the project in x-goog-project-id, or of every project without that header."""
+    """List the buckets of the project in the header x-goog-project-id, or of every project without it, by name."""
     project = headers.goog(call.request.headers, "project-id")
     shown = [
         node("Bucket", leaf("Name", bucket.name), leaf("CreationDate", moment(bucket.created)))
@@ -28,7 +28,10 @@ def list_buckets(call: ApiCall) -> HttpResponse:
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """List the objects of a bucket by name, grouped at a delimiter; `list-type=2` selects version 2 of the format."""
+    """List one page of the live objects of a bucket by name, grouped at a delimiter; with `versions` all versions.
+
+    In the query, `list-type=2` selects version 2 of the format.
+    """
     query, bucket = call.query, find_bucket(call)
     second = query.get("list-type") == "2"
     prefix, delimiter = query.get("prefix", ""), query.get("delimiter", "")
@@ -55,7 +58,10 @@ def get(call: ApiCall) -> HttpResponse:
 
 
 def _next(page: ObjectPage, *, second: bool) -> list[Element]:
-    """Return the element with which a client asks for the next page; empty on the last page."""
+    """Return a list with the element that names the next page; empty on the last page.
+
+    Version 2 of the format (`second`) has a token in it, version 1 the last name on the page.
+    """
     if page.token is None:
         return []
     last = max([item.name for item in page.items] + page.prefixes, default="")
@@ -63,14 +69,21 @@ def _next(page: ObjectPage, *, second: bool) -> list[Element]:
 
 
 def head(call: ApiCall) -> HttpResponse:
-    """Check that a bucket exists."""
+    """Check that a bucket exists: respond 200 with its metageneration, or 404.
+
+    Respond 412 or 304 if a precondition in the headers fails.
+    """
     bucket = find_bucket(call)
     headers.conditions(call.request.headers).check_read(bucket)
     return HttpResponse(200, (("Content-Type", "application/xml; charset=UTF-8"), *_version(bucket)))
 
 
 def put(call: ApiCall) -> HttpResponse:
-    """Create a bucket; respond 409 if it exists."""
+    """Create the bucket of the path, with the location and storage class in the body.
+
+    Its project is that in the header x-goog-project-id, else "p". Respond 409 if the bucket exists, and 400 for an
+    invalid name.
+    """
     name = call.names["bucket"]
     check_bucket_name(name)
     fields: JsonObject = {}
@@ -90,7 +103,7 @@ def put(call: ApiCall) -> HttpResponse:
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete an empty bucket."""
+    """Delete the bucket of the path; respond 409 if it is not empty, and 412 if a precondition in the headers fails."""
     bucket = find_bucket(call)
     headers.conditions(call.request.headers).check_write(bucket)
     if bucket.objects:
@@ -100,7 +113,7 @@ def delete(call: ApiCall) -> HttpResponse:
 
 
 def find_bucket(call: ApiCall, name: str | None = None) -> Bucket:
-    """Return the bucket of this name, by default the one of the path; raise 404 if it does not exist."""
+    """Return the bucket with this name, by default (None) the one of the path; raise 404 if it does not exist."""
     bucket = call.store.buckets.get(call.names["bucket"] if name is None else name)
     if bucket is None:
         raise no_such_bucket()
@@ -112,7 +125,7 @@ def _version(bucket: Bucket) -> Headers:
 
 
 def _entries(page: ObjectPage) -> list[Element]:
-    """Return the objects and the common prefixes of a page as elements."""
+    """Return the objects on a page of a listing as elements, and then its common prefixes."""
     contents = [
         node(
             "Contents",

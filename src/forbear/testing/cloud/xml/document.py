@@ -1,6 +1,6 @@
 """Parse and write XML documents as trees of elements, and write errors in the form of the XML API.
 
-The parser refuses entities and document types, and limits size, depth and the number of elements.
+The parser refuses document types, and limits size, depth and the number of elements.
 """
 
 import re
@@ -17,31 +17,35 @@ _MAX_SIZE = 4 * 1024 * 1024
 _UNWRITABLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 LISTING = "http://doc.s3.amazonaws.com/2006-03-01"
-"""The namespace of most documents."""
+"""The XML namespace of documents about buckets, listings and copies."""
 
 MULTIPART = "http://s3.amazonaws.com/doc/2006-03-01/"
-"""The namespace of documents about multipart uploads."""
+"""The XML namespace of documents about multipart uploads."""
 
 
 @dataclass(slots=True)
 class Element:
-    """An element without its attributes and namespaces."""
+    """An XML element without its attributes and namespaces; `text` is all text directly in it."""
 
     name: str
     text: str = ""
     children: list["Element"] = field(default_factory=list["Element"])
 
     def all(self, name: str) -> Iterator["Element"]:
-        """Return the children with this name."""
+        """Return an iterator over the direct children with this name."""
         return (child for child in self.children if child.name == name)
 
     def value(self, name: str) -> str | None:
-        """Return the text of the first child with this name, or None if there is none."""
+        """Return the text of the first child with this name, without spaces around it; None without such a child."""
         return next((child.text.strip() for child in self.all(name)), None)
 
 
 def read(body: bytes, root: str) -> Element:
-    """Parse a body; raise 400 unless it is XML whose root has this name, and 413 if it is larger than 4 MiB."""
+    """Parse a body of XML, and return its root element, which must have the name `root`.
+
+    Raise 413 if it is larger than 4 MiB. Raise 400 for wrong XML, another root or a document type, for elements more
+    than 20 deep, and for more than 50,000 elements.
+    """
     if len(body) > _MAX_SIZE:
         raise ApiError(413, f"The XML of a request must have at most {_MAX_SIZE} bytes, got {len(body)}.")
     stack = [Element("")]
@@ -83,25 +87,28 @@ def read(body: bytes, root: str) -> Element:
 
 
 def _written(element: Element) -> str:
-    """Return an element as XML text."""
+    """Return an element as XML text; characters that XML does not allow become U+FFFD."""
     content = escape(_UNWRITABLE.sub("\ufffd", element.text)) + "".join(map(_written, element.children))
     return f"<{element.name}>{content}</{element.name}>"
 
 
 def leaf(name: str, value: object) -> Element:
-    """Return an element that contains text."""
+    """Return an element with `value` as its text and no children."""
     return Element(name, str(value))
 
 
 def node(name: str, *children: Element) -> Element:
-    """Return an element that contains other elements."""
+    """Return an element that contains other elements and no text."""
     return Element(name, "", list(children))
 
 
 def xml_response(
     root: Element, status: int = 200, headers: Headers = (), *, namespace: str | None = LISTING
 ) -> HttpResponse:
-    """Return a response whose body is XML."""
+    """Return a response whose body is an XML document with this root.
+
+    `headers` are added to the Content-Type. The root gets the namespace unless that is None.
+    """
     text = _written(root)
     if namespace is not None:
         text = text.replace(f"<{root.name}>", f"<{root.name} xmlns='{namespace}'>", 1)
@@ -135,9 +142,10 @@ _CODES = {
 
 
 def xml_error(error: ApiError) -> HttpResponse:
-    """Write an error as an XML document; a 304 has no body.
+    """Return an error as a response with an XML document; a 304 has no body.
 
-    A reason in the form of another API is replaced by the XML API's code for the status.
+    The reason becomes its code only if it is in the form of the XML API, such as NoSuchKey. Otherwise the code is that
+    of the status.
     """
     if error.status == 304:
         return HttpResponse(304, error.headers)
@@ -148,10 +156,10 @@ def xml_error(error: ApiError) -> HttpResponse:
 
 
 def no_such_bucket() -> ApiError:
-    """Return a 404 for a bucket that does not exist."""
+    """Return the 404 error for a bucket that does not exist."""
     return ApiError(404, "The specified bucket does not exist.", "NoSuchBucket")
 
 
 def no_such_upload() -> ApiError:
-    """Return a 404 for a multipart upload that does not exist, as it may be complete or aborted."""
+    """Return the 404 error for a multipart upload that does not exist, or is complete or aborted."""
     return ApiError(404, "The requested upload was not found.", "NoSuchUpload")

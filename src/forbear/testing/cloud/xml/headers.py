@@ -34,7 +34,10 @@ def goog(headers: Mapping[str, str], name: str) -> str | None:
 
 
 def copy_source(headers: Mapping[str, str]) -> tuple[str, str] | None:
-    """Return the bucket and the object that a request is to copy, or None if it is not a copy."""
+    """Return the bucket and the object, decoded, that the header x-goog-copy-source names; None without it.
+
+    The header x-amz-copy-source counts, too.
+    """
     value = goog(headers, "copy-source")
     if value is None:
         return None
@@ -51,14 +54,21 @@ def decoded(text: str) -> str:
 
 
 def target(headers: Mapping[str, str], bucket: Bucket, name: str) -> TargetObject:
-    """Read the object that a request is to create: metadata, access controls, preconditions and encryption key."""
+    """Return the description of the object `name` that a request is to create in `bucket`.
+
+    Metadata, access controls, preconditions and encryption key are those in the headers. Raise 400 for an invalid name
+    or header.
+    """
     check_object_name(name)
     grants = acl(headers, bucket.project)
     return TargetObject(bucket.name, name, fields(headers), grants, conditions(headers), read_key(headers))
 
 
 def conditions(headers: Mapping[str, str], prefix: str = "x-goog-if-") -> Conditions:
-    """Read the preconditions on the target; another `prefix` reads those on the source of a copy."""
+    """Return the preconditions in the headers x-goog-if-generation-match and x-goog-if-metageneration-match.
+
+    With another `prefix`, read the headers that begin with it, such as those on the source of a copy.
+    """
     return read_conditions({
         f"if{name}Match": headers[f"{prefix}{name.lower()}-match"]
         for name in ("Generation", "Metageneration")
@@ -67,7 +77,10 @@ def conditions(headers: Mapping[str, str], prefix: str = "x-goog-if-") -> Condit
 
 
 def check_read(headers: Mapping[str, str], item: StoredObject) -> None:
-    """Raise 412 or 304 unless the preconditions, entity tags and dates in the headers allow a read of the object."""
+    """Raise 412 or 304 unless the preconditions, entity tags and dates in the headers allow a read of the object.
+
+    304 says that the client has this version: If-None-Match or If-Modified-Since does not hold.
+    """
     conditions(headers).check_read(item)
     check_etag(headers, etag_of(item))
     since, until = _date(headers, "if-modified-since"), _date(headers, "if-unmodified-since")
@@ -79,7 +92,10 @@ def check_read(headers: Mapping[str, str], item: StoredObject) -> None:
 
 
 def fields(headers: Mapping[str, str]) -> JsonObject:
-    """Return the metadata of an object to create, including custom metadata."""
+    """Return the metadata in the headers for an object to create, including custom metadata.
+
+    Without a Content-Type, its content type is application/octet-stream.
+    """
     metadata: JsonObject = {field: headers[name] for name, field in _FIELDS.items() if name in headers}
     metadata.setdefault("contentType", "application/octet-stream")
     custom: JsonObject = {
@@ -89,7 +105,10 @@ def fields(headers: Mapping[str, str]) -> JsonObject:
 
 
 def acl(headers: Mapping[str, str], project: str) -> dict[str, str] | None:
-    """Return the predefined access control list that `x-goog-acl` names, or None if the header is absent."""
+    """Return the predefined access control list that the header x-goog-acl (or x-amz-acl) names; None without it.
+
+    Its entries are for the owners and members of `project`. Raise 400 for an unknown list.
+    """
     value = goog(headers, "acl")
     if value is None:
         return None
@@ -105,12 +124,15 @@ def custom_metadata(item: StoredObject) -> Headers:
 
 
 def version(item: StoredObject) -> Headers:
-    """Return the response headers that describe the version that a write has created."""
+    """Return the response headers that describe a version: its entity tag, and those of the function `generation`."""
     return (("ETag", quoted(etag_of(item))), *generation(item))
 
 
 def generation(item: StoredObject) -> Headers:
-    """Return the response headers that describe a version, without the entity tag, which the body contains."""
+    """Return the response headers with generation, metageneration, hashes, stored size and encoding of a version.
+
+    The entity tag is left out, as the body of such a response contains it.
+    """
     return (
         ("x-goog-generation", str(item.generation)),
         ("x-goog-metageneration", str(item.metageneration)),
@@ -121,7 +143,10 @@ def generation(item: StoredObject) -> Headers:
 
 
 def etag_of(item: StoredObject) -> str:
-    """Return the entity tag of an object: its MD5 in hexadecimal digits, or for a composite another unique text."""
+    """Return the entity tag of an object: its MD5 in hexadecimal digits, or another unique text if it has no MD5.
+
+    Composite objects have none.
+    """
     return f"-{item.etag}" if item.md5 is None else _hexadecimal(item.md5)
 
 

@@ -20,7 +20,7 @@ _RANGE = re.compile(r"bytes=(\d{1,18})-(\d{1,18})")
 
 
 def start(call: ApiCall) -> HttpResponse:
-    """Begin an upload, and respond with its id.
+    """Begin a multipart upload to the object of the path, and respond with its id.
 
     If the response is lost, the client never learns the id, and at the real service the upload costs money until it is
     aborted.
@@ -33,14 +33,17 @@ def start(call: ApiCall) -> HttpResponse:
 
 
 def put_part(call: ApiCall) -> HttpResponse:
-    """Store a part, in place of any part with the same number."""
+    """Store the body as a part of an upload, in place of any part with the same number; respond with its hashes."""
     body = call.request.content
     etag = _store(call, body)
     return HttpResponse(200, (("ETag", quoted(etag)), ("x-goog-hash", f"crc32c={body.crc32c},md5={body.md5}")))
 
 
 def copy_part(call: ApiCall) -> HttpResponse:
-    """Store a part that is copied from an object, or from a range of its bytes."""
+    """Store a part that is copied from an object, or from the range of its bytes in x-goog-copy-source-range.
+
+    Respond 416 if the object does not have all bytes of that range.
+    """
     item = source_of(call)
     check_source_key(item, call.request.headers)
     data, wanted = item.content, headers.goog(call.request.headers, "copy-source-range")
@@ -54,7 +57,7 @@ def copy_part(call: ApiCall) -> HttpResponse:
 
 
 def list_parts(call: ApiCall) -> HttpResponse:
-    """List the parts of an upload by number."""
+    """List the parts that an upload has so far, by number."""
     upload = _upload(call)
     parts = [
         node("Part", leaf("PartNumber", number), leaf("ETag", quoted(etag_of_part(data))), leaf("Size", len(data)))
@@ -64,7 +67,7 @@ def list_parts(call: ApiCall) -> HttpResponse:
 
 
 def list_uploads(call: ApiCall) -> HttpResponse:
-    """List the uploads to a bucket that are neither complete nor aborted."""
+    """List the multipart uploads to a bucket that are neither complete nor aborted."""
     bucket = find_bucket(call)
     uploads = [
         node("Upload", leaf("Key", upload.target.name), leaf("UploadId", upload_id))
@@ -75,7 +78,11 @@ def list_uploads(call: ApiCall) -> HttpResponse:
 
 
 def complete(call: ApiCall) -> HttpResponse:
-    """Join the parts that the body names into an object; preconditions, which are not documented, have no effect."""
+    """Join the parts that the body names into an object, and end the upload; preconditions have no effect.
+
+    Respond 400 unless the body names at least one part, in ascending order, all with their entity tags. Respond 400,
+    too, if a part other than the last has less than 5 MiB.
+    """
     upload = _upload(call)
     target = upload.target
     wanted = [
@@ -107,14 +114,14 @@ def complete(call: ApiCall) -> HttpResponse:
 
 
 def abort(call: ApiCall) -> HttpResponse:
-    """Delete an upload with its parts."""
+    """Delete a multipart upload with its parts, and respond 204."""
     target = _upload(call).target
     del call.store.multiparts[call.query["uploadId"]]
     return call.deleted(f"{target.bucket}/{target.name}")
 
 
 def _part(upload: MultipartUpload, number: int, etag: str) -> Content:
-    """Return the content of a part; raise 400 unless it exists and has this entity tag."""
+    """Return the content of the part with this number; raise 400 unless it exists and has this entity tag."""
     data = upload.parts.get(number)
     if data is None or etag.strip('"') != etag_of_part(data):
         raise ApiError(400, f"Part {number} could not be found, or its ETag did not match.", "InvalidPart")
@@ -122,7 +129,10 @@ def _part(upload: MultipartUpload, number: int, etag: str) -> Content:
 
 
 def _store(call: ApiCall, data: Content) -> str:
-    """Store the part whose number is in the query, and return its entity tag."""
+    """Store `data` as the part whose number (1 to 10,000) is in the query, and return its entity tag.
+
+    Raise 400 for another number, or for another encryption key in the headers than the upload began with.
+    """
     upload = _upload(call)
     number = integer(call.query.get("partNumber"), "partNumber")
     if not 1 <= number <= _MAX_PARTS:
@@ -135,7 +145,7 @@ def _store(call: ApiCall, data: Content) -> str:
 
 
 def _upload(call: ApiCall) -> MultipartUpload:
-    """Return the upload of the query; raise 404 unless it exists and belongs to the object of the path."""
+    """Return the upload whose id is in the query; raise 404 unless it exists and belongs to the object of the path."""
     find_bucket(call)
     upload = call.store.multiparts.get(call.query["uploadId"])
     names = (call.names["bucket"], call.names["object"])

@@ -21,7 +21,10 @@ _MAX_COMPONENTS = 32
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read an object; the server leaves out the body for HEAD."""
+    """Read an object, for GET and HEAD; the server leaves out the body for HEAD.
+
+    Respond 404 if it does not exist, and 412 or 304 if a precondition in the headers fails.
+    """
     item = _item(call)
     headers.check_read(call.request.headers, item)
     response = media(item, call.request, etag_of(item))
@@ -30,7 +33,10 @@ def get(call: ApiCall) -> HttpResponse:
 
 
 def put(call: ApiCall) -> HttpResponse:
-    """Write an object in one request."""
+    """Write an object, whose data is the body, in one request.
+
+    Respond 412 if a precondition in the headers fails, and 400 if the data does not have the hashes in the headers.
+    """
     target, body = headers.target(call.request.headers, find_bucket(call), call.names["object"]), call.request.content
     md5 = call.request.headers.get("content-md5")
     if md5 is not None and md5 != body.md5:
@@ -39,7 +45,10 @@ def put(call: ApiCall) -> HttpResponse:
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Delete the live version of an object (a versioned bucket keeps it as noncurrent), or one generation for good."""
+    """Delete the live version of an object (a versioned bucket keeps it as noncurrent), or one generation for good.
+
+    Respond 404 if it does not exist, and 412 if a precondition in the headers fails.
+    """
     item = _item(call)
     headers.conditions(call.request.headers).check_write(item)
     call.store.delete_object(item, for_good="generation" in call.query)
@@ -47,7 +56,12 @@ def delete(call: ApiCall) -> HttpResponse:
 
 
 def copy(call: ApiCall) -> HttpResponse:
-    """Copy an object with its metadata, or with that in the headers if x-goog-metadata-directive is REPLACE."""
+    """Copy the object in the header x-goog-copy-source to the object of the path.
+
+    The copy gets the metadata of its source, or that in the headers if x-goog-metadata-directive is REPLACE. Respond
+    412 if a precondition on source or target fails, and 400 if the source has another encryption key than the headers
+    (or only one of them has a key).
+    """
     original, bucket = source_of(call), find_bucket(call)
     check_source_key(original, call.request.headers)
     target = headers.target(call.request.headers, bucket, call.names["object"])
@@ -61,7 +75,7 @@ def copy(call: ApiCall) -> HttpResponse:
 
 
 def compose(call: ApiCall) -> HttpResponse:
-    """Join up to 32 objects of the bucket.
+    """Join 1 to 32 objects of the bucket, which the body names, into the object of the path.
 
     The preconditions in the headers apply to the new object, those in the body to its components.
     """
@@ -80,7 +94,10 @@ def compose(call: ApiCall) -> HttpResponse:
 
 
 def source_of(call: ApiCall) -> StoredObject:
-    """Return the source of a copy; raise 412 unless it meets the preconditions in the headers."""
+    """Return the object that the copy-source headers of a copy name; raise 404 if it does not exist.
+
+    Raise 412 unless it meets the preconditions and entity tags in the copy-source headers.
+    """
     request = call.request.headers
     bucket, name = copy_source(request) or ("", "")
     generation = headers.goog(request, "copy-source-generation")
@@ -96,7 +113,10 @@ def source_of(call: ApiCall) -> StoredObject:
 
 
 def start_session(call: ApiCall) -> HttpResponse:
-    """Begin a resumable upload, and respond with the URL of its session."""
+    """Begin a resumable upload, and respond 201 with the URL of its session.
+
+    Respond 400 unless the header x-goog-resumable is "start", and 412 if a precondition in the headers fails.
+    """
     target = headers.target(call.request.headers, find_bucket(call), call.names["object"])
     if (headers.goog(call.request.headers, "resumable") or "").lower() != "start":
         raise invalid("Invalid value for x-goog-resumable: it must be start.")
@@ -106,7 +126,10 @@ def start_session(call: ApiCall) -> HttpResponse:
 
 
 def continue_session(call: ApiCall) -> HttpResponse:
-    """Handle a chunk or a status query of a resumable upload; its effect is recorded as one of `put`."""
+    """Handle a chunk or a status query of a resumable upload; its effect is recorded as one of `put`.
+
+    Respond 200 once the object is made; until then, 308 with the range of the bytes received.
+    """
     session = resumable.proceed(call, XML_PUT)
     if session.finished is None:
         return resumable.incomplete(call, session)
@@ -114,7 +137,10 @@ def continue_session(call: ApiCall) -> HttpResponse:
 
 
 def _component(call: ApiCall, component: Element) -> StoredObject:
-    """Return the object that a component of a composition names; raise 412 unless it has the stated generation."""
+    """Return the object that a component of a composition names, in the generation that it names or else the live one.
+
+    Raise 404 if it does not exist, and 412 if it does not have the generation in IfGenerationMatch.
+    """
     name, generation = component.value("Name"), component.value("Generation")
     if not name:
         raise invalid("A Component must have a Name.")
@@ -126,7 +152,7 @@ def _component(call: ApiCall, component: Element) -> StoredObject:
 
 
 def _item(call: ApiCall) -> StoredObject:
-    """Return the object of the path, in the generation of the query."""
+    """Return the object of the path, in the generation of the query or else the live one; raise 404 without one."""
     return _version(call, call.names["bucket"], call.names["object"], query_integer(call.query, "generation"))
 
 
