@@ -55,7 +55,7 @@ class Received(Protocol):
 
     @property
     def checksum(self) -> Crc32c:
-        """Return the checksum of the bytes that have arrived."""
+        """Return the CRC32C of the bytes that have arrived; that of a stream is of the bytes written to it."""
         ...
 
     def restart(self) -> None:

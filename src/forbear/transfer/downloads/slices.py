@@ -71,8 +71,8 @@ class Slices(AbstractContextManager["Slices", None]):
     not help.
 
     The progress is saved every 8 MiB and when the download fails. A saved layout never claims bytes that are not in the
-    file. After the process died, all written bytes count; after the machine crashed, only those that were synced to
-    disk. A sync can be slow, so it runs in a thread, at most once a second.
+    file. After the process died, the saved progress counts; after the machine crashed, only the part of it that was
+    synced to disk. A sync can be slow, so it runs in a thread, at most once a second.
     """
 
     decoded = False

@@ -151,7 +151,10 @@ class Storage:
             yield response
 
     async def read(self, response: Response) -> WholeResponse:
-        """Read a response of `stream` that brings no data, within the limits of `call`."""
+        """Read a response of `stream` that brings no data, and return it with its body.
+
+        Raise WrongResponse if the body has over 1 MiB, and Stalled if it takes too long.
+        """
         body = await read_whole(response, ANSWER, Deadline(self._seconds))
         return WholeResponse(response.status, response.headers, body)
 
@@ -297,7 +300,8 @@ class Expectation:
 
     An upload that guesses that its target is absent takes one request, but sends its data twice if the guess is wrong.
     The first upload guesses. Uploads that begin before its result is known look up their targets, so that a wrong guess
-    costs at most one upload. After a correct guess, all further uploads guess as well.
+    costs at most one upload. After a correct guess, all further uploads guess as well. After a target that exists, they
+    look up theirs until 16 in a row were absent.
     """
 
     __slots__ = ("_first", "_is_allowed", "_lookups")
@@ -308,7 +312,7 @@ class Expectation:
         self._lookups = 1
 
     def asks(self) -> bool:
-        """Return whether an upload that begins now looks up its target first."""
+        """Return whether an upload that begins now looks up its target first; the first upload does not."""
         first, self._first = self._first, False
         return self._is_allowed and self._lookups > 0 and not first
 

@@ -184,7 +184,7 @@ def _text(error: Exception) -> str:
 
 
 def token_session() -> Any:
-    """Return a requests session for token servers, which may be hostile, and for secrets in the requests.
+    """Return a requests session for token servers: they may be hostile, and the requests have secrets.
 
     It follows no redirect, sends requests for this machine through no proxy, and reads at most 1 MiB: a longer response
     raises RequestException.

@@ -273,7 +273,10 @@ def ends_session(storage: Storage, error: Exception) -> bool:
 
 
 async def cancel(storage: Storage, url: str) -> None:
-    """Delete the session `url` at the server; give up after 5 s, and ignore errors: the server does so after a week."""
+    """Delete the session `url` at the server, within 5 s and without an error.
+
+    If that fails, the server deletes it after a week.
+    """
     with suppress(Exception):
         async with asyncio.timeout(_CANCEL_TIMEOUT), storage.stream("DELETE", url, {"Content-Length": "0"}):
             pass

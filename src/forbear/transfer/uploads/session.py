@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from enum import Enum
 
 GRAIN = 256 * 1024
-"""The size of every chunk but the last is a multiple of this number of bytes."""
+"""Every chunk but the last ends at a multiple of this number of bytes."""
 
 LAST = 8 * 1024 * 1024
 """The last chunk has at most this number of bytes. It carries the checksum of the whole upload."""
@@ -20,7 +20,7 @@ _MAX_SETBACKS = 16
 
 
 class Step(Enum):
-    """The next thing that the client sends."""
+    """The next thing that the client sends: a request for a new session, a query or a chunk of data."""
 
     START = "a request for a new session"
     ASK = "a query: how many bytes does the server have"
@@ -69,7 +69,7 @@ class SessionState:
         self.step, self.stored, self._sent, self.refused = Step.SEND, 0, 0, False
 
     def sending(self, end: int) -> None:
-        """Record that the bytes from `stored` up to `end` are about to be sent."""
+        """Record that the bytes from `stored` up to `end` (not included) are about to be sent."""
         self._sent = max(self._sent or 0, end)
         self._sends_last = end == self.size
 
@@ -94,8 +94,8 @@ class SessionState:
         """Record the response to a chunk or query, and return the client's reaction.
 
         200 and 201 mean DONE; 308 states the stored bytes; 404 and 410 begin a new session. The first 400 or 412 leads
-        to a query, another 412 to REFUSED. Any other status leads to WAIT and a query if it is `transient` (worth
-        another attempt), else to FAIL.
+        to a query, another 412 to REFUSED. Any other status, and another 400, leads to WAIT and a query if it is
+        `transient` (worth another attempt), else to FAIL.
         """
         match status:
             case 200 | 201:

@@ -1,4 +1,4 @@
-"""Sources of uploads: a file, or a stream of unknown length whose bytes come only once. Both hash what is read."""
+"""Sources of uploads: a file, or a stream of unknown length whose bytes come only once. Both compute a checksum."""
 
 import os
 import stat
@@ -20,7 +20,7 @@ _HINTS = {
 
 
 class FileSource(AbstractContextManager["FileSource", None]):
-    """An open regular file; a context manager that closes it. Its bytes are hashed when they are read first.
+    """An open regular file; a context manager that closes it. Its bytes are hashed when `pieces` reads them first.
 
     Raise TransferError if the file cannot be opened or is not a regular one.
     """
@@ -79,7 +79,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
     def pieces(self, first: int, end: int) -> Iterator[bytes]:
         """Yield the bytes from `first` up to `end` (not included), in pieces of at most 256 KiB.
 
-        Bytes that are read for the first time are hashed. Raise SourceChanged if the file has become shorter, and
+        Those that follow the bytes hashed so far are hashed. Raise SourceChanged if the file has become shorter, and
         TransferError if it cannot be read.
         """
         crc = self._crc
@@ -95,7 +95,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
             yield piece
 
     async def crc32c(self) -> str:
-        """Return the checksum of all bytes, in base64. Bytes that were not read yet are read."""
+        """Return the CRC32C of all bytes of the file, in base64. Bytes that were not hashed yet are read."""
         rest = self.pieces(self._crc.size, self.stat.st_size)
         if self.stat.st_size - self._crc.size > _INLINE:
             await in_steps(rest)
@@ -105,7 +105,7 @@ class FileSource(AbstractContextManager["FileSource", None]):
         return self._crc.text
 
     def check(self) -> None:
-        """Raise SourceChanged if size or modification time are not those of the file when it was opened."""
+        """Raise SourceChanged if size or modification time of the file are not those it had when it was opened."""
         now = os.fstat(self._descriptor)
         if (now.st_size, now.st_mtime_ns) != (self.stat.st_size, self.stat.st_mtime_ns):
             raise self._changed()
@@ -160,7 +160,7 @@ class StreamSource:
             yield bytes(self._buffer[offset : min(offset + PIECE, end - self._start)])
 
     async def crc32c(self) -> str:
-        """Return the checksum, in base64, of all bytes that were read from the stream so far."""
+        """Return the CRC32C, in base64, of all bytes that were read from the stream so far."""
         return self._crc.text
 
     def check(self) -> None:

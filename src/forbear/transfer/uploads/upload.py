@@ -1,6 +1,7 @@
 """Upload a file or a stream, so that exactly one new version of the object results, or none.
 
-A small source goes in one request. A large one goes through a resumable session; the session of a file is kept on disk.
+A small source goes in one request. A large one goes through a resumable session; that of a file is kept on disk, so
+that another process can continue.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""Service accounts, and their keys, which the cloud never checks: create, read, change, delete and restore them."""
+"""Service accounts and their keys: create, read, change, delete and restore them. The cloud never checks these keys."""
 
 import base64
 import binascii
@@ -85,7 +85,7 @@ def delete(call: ApiCall) -> HttpResponse:
 
 
 def undelete(call: ApiCall) -> HttpResponse:
-    """Restore the deleted service account whose unique id is in the path, and respond with its resource.
+    """Restore the deleted service account whose unique id is in the path, and respond with it as restoredAccount.
 
     Respond 404 for an unknown id, 400 if the account is not deleted, and 409 if another account has its email by now.
     """
@@ -174,7 +174,10 @@ def upload_key(call: ApiCall) -> HttpResponse:
 
 
 def list_keys(call: ApiCall) -> HttpResponse:
-    """List all keys of a service account; none if keyTypes in the query names other types than USER_MANAGED only."""
+    """List all keys of a service account: each one is user-managed.
+
+    If the query has keyTypes, but USER_MANAGED is not among them, list none.
+    """
     account = account_of(call)
     call.store.iam.check_seen(account.name)
     types = [enum_name({"keyTypes": value}, "keyTypes", _KEY_TYPES) for value in call.request.all("keyTypes")]

@@ -195,7 +195,7 @@ def role_resource(role: Role, *, full: bool = True) -> JsonObject:
 
 
 def _role(call: ApiCall) -> Role:
-    """Return the role of the path, deleted or not; raise 404 if it does not exist."""
+    """Return the custom role that the path names, deleted or not; raise 404 if it does not exist."""
     return call.store.iam.role(call.names["project"], call.names["role"])
 
 

@@ -58,8 +58,9 @@ class ResourceKind:
     """The differences between instances and clusters.
 
     `collection` is their name in paths, `id_parameter` the query parameter with the id of a new resource, and `ready`
-    the state without a job. `has_request_ids` says whether the API accepts request ids. `writable` are the fields that
-    a patch can change. `checked` returns the fields to store for those of a request, or raises 400.
+    the state while no job (a long-running operation) changes it. `has_request_ids` says whether the API accepts request
+    ids. `writable` are the fields that a patch can change. `checked` returns the fields to store for those of a
+    request, or raises 400.
     """
 
     collection: str
@@ -106,7 +107,10 @@ CLUSTERS = ResourceKind(
 
 
 def handlers(kind: ResourceKind) -> Handlers:
-    """Return the handlers create, get, list, patch and delete of one kind of resource, by these names."""
+    """Return the handlers create, get, list, patch and delete of one kind of resource, by these names.
+
+    Those of create, patch and delete start a job (a long-running operation) and respond with it.
+    """
 
     def create(call: ApiCall) -> HttpResponse:
         resource_id = text(call.query, kind.id_parameter)
@@ -156,9 +160,10 @@ def handlers(kind: ResourceKind) -> Handlers:
 
 
 def failover(call: ApiCall) -> HttpResponse:
-    """Start a failover job, which changes the state of an instance until it ends, and no field; respond with the job.
+    """Start a job (a long-running operation) that fails an instance over, and respond with the job.
 
-    Respond 400 for the basic tier, which has no replica, and while another job of the instance is running.
+    It changes the state of the instance until it ends, and no field. Respond 400 for the basic tier, which has no
+    replica, and while another job of the instance is running.
     """
     resource = _find(call, INSTANCES)
     enum_name(call.body(), "dataProtectionMode", _DATA_PROTECTION_MODES)
@@ -168,7 +173,8 @@ def failover(call: ApiCall) -> HttpResponse:
 
 
 def upgrade(call: ApiCall) -> HttpResponse:
-    """Start a job that upgrades an instance to the redisVersion in the body; respond with the job.
+    """Start a job (a long-running operation) that sets an instance to the redisVersion in the body; respond with the
+    job.
 
     Respond 400 unless that has the form of REDIS_7_2 or REDIS_7_X, and while another job of the instance is running.
     """

@@ -12,14 +12,14 @@ _TYPES = "type.googleapis.com/google.cloud.redis"
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """Read a job, which counts as a poll: it may end the job, so that the response shows it as done."""
+    """Read a job (a long-running operation), which counts as a poll: the last poll ends the job before the response."""
     job = _job(call)
     call.store.memorystore.poll(job)
     return json_response(job_resource(job))
 
 
 def list_(call: ApiCall) -> HttpResponse:
-    """List one page of the jobs of a location, without deleted ones; this does not count as a poll."""
+    """List one page of the jobs (long-running operations) of a location, without deleted ones; this is no poll."""
     parent = _parent(call)
     jobs = call.store.memorystore.jobs
     shown = {name: job for name, job in jobs.items() if name.startswith(parent) and not job.forgotten}
@@ -27,7 +27,10 @@ def list_(call: ApiCall) -> HttpResponse:
 
 
 def cancel(call: ApiCall) -> HttpResponse:
-    """Cancel a job, whose change then never takes effect; one that has ended stays as it is."""
+    """Cancel a job (a long-running operation), whose change then never takes effect.
+
+    Respond with an empty object. A job that has ended stays as it is.
+    """
     job = _job(call)
     if job.ended is None:
         job.cancelled, job.error = True, CANCELLED
@@ -37,7 +40,10 @@ def cancel(call: ApiCall) -> HttpResponse:
 
 
 def delete(call: ApiCall) -> HttpResponse:
-    """Forget a job, so that it can no longer be read or listed; a running job continues."""
+    """Forget a job (a long-running operation), so that it can no longer be read or listed.
+
+    Respond with an empty object. A running job continues.
+    """
     job = _job(call)
     job.forgotten = True
     return call.done(job.name)
@@ -48,14 +54,15 @@ def _parent(call: ApiCall) -> str:
 
 
 def _job(call: ApiCall) -> Job:
-    """Return the job that the path names; raise 404 if it does not exist or was deleted."""
+    """Return the job (a long-running operation) that the path names; raise 404 if it does not exist or was deleted."""
     return call.store.memorystore.job(_parent(call) + call.names["operation"])
 
 
 def job_resource(job: Job) -> JsonObject:
-    """Return the JSON resource of a job; once it has ended, with its error, or else the resource that it changed.
+    """Return the JSON resource of a job, a long-running operation.
 
-    In place of a resource that it deleted, the response is empty.
+    Once the job has ended, it has the job's error or else, as the response, the resource that the job changed. That is
+    empty if the job deleted the resource.
     """
     cluster = job.resource.name.split("/")[4] == "clusters"
     package = f"{_TYPES}.cluster.v1" if cluster else f"{_TYPES}.v1"

@@ -28,9 +28,9 @@ def list_buckets(call: ApiCall) -> HttpResponse:
 
 
 def get(call: ApiCall) -> HttpResponse:
-    """List one page of the live objects of a bucket by name, grouped at a delimiter; with `versions` all versions.
+    """List one page of the live objects of a bucket by name, with names that have a delimiter grouped to prefixes.
 
-    In the query, `list-type=2` selects version 2 of the format.
+    In the query, `versions` lists noncurrent versions, too, and `list-type=2` selects version 2 of the format.
     """
     query, bucket = call.query, find_bucket(call)
     second = query.get("list-type") == "2"

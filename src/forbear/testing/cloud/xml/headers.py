@@ -46,7 +46,7 @@ def copy_source(headers: Mapping[str, str]) -> tuple[str, str] | None:
 
 
 def decoded(text: str) -> str:
-    """Decode a percent-encoded name.
+    """Decode the percent-encoded `text`, a name.
 
     Invalid UTF-8 becomes lone surrogates, which no stored name contains.
     """
@@ -107,7 +107,7 @@ def fields(headers: Mapping[str, str]) -> JsonObject:
 def acl(headers: Mapping[str, str], project: str) -> dict[str, str] | None:
     """Return the predefined access control list that the header x-goog-acl (or x-amz-acl) names; None without it.
 
-    Its entries are for the owners and members of `project`. Raise 400 for an unknown list.
+    The owners of `project` are among its entries. Raise 400 for an unknown list.
     """
     value = goog(headers, "acl")
     if value is None:
@@ -118,7 +118,10 @@ def acl(headers: Mapping[str, str], project: str) -> dict[str, str] | None:
 
 
 def custom_metadata(item: StoredObject) -> Headers:
-    """Return the custom metadata of an object as response headers; leave out keys that cannot be header names."""
+    """Return the custom metadata of an object as response headers, such as x-goog-meta-mtime.
+
+    Keys that cannot be header names are left out.
+    """
     custom = nested(item.fields, "metadata").items()
     return tuple((f"x-goog-meta-{name}", str(value)) for name, value in custom if _NAME.fullmatch(name))
 

@@ -80,8 +80,8 @@ def list_uploads(call: ApiCall) -> HttpResponse:
 def complete(call: ApiCall) -> HttpResponse:
     """Join the parts that the body names into an object, and end the upload; preconditions have no effect.
 
-    Respond 400 unless the body names at least one part, in ascending order, all with their entity tags. Respond 400,
-    too, if a part other than the last has less than 5 MiB.
+    Respond 400 unless the body names at least one stored part, in ascending order, each with its entity tag. Respond
+    400, too, if a part other than the last has less than 5 MiB.
     """
     upload = _upload(call)
     target = upload.target

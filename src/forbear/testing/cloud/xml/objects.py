@@ -157,7 +157,7 @@ def _item(call: ApiCall) -> StoredObject:
 
 
 def _version(call: ApiCall, bucket: str, name: str, generation: int | None) -> StoredObject:
-    """Return a version of an object, the live one for None; raise 404 if it does not exist."""
+    """Return a version of an object, the live one for None; raise 404 if it or the bucket does not exist."""
     item = find_bucket(call, bucket).find(name, generation)
     if item is None:
         raise ApiError(404, "The specified key does not exist.")
