@@ -192,8 +192,8 @@ class Fetch:
         """Restart a sink for a whole object if `body` is decoded or does not continue at the sink's position.
 
         If the sink is a slice, raise Unsliceable where the body is decoded. Where it does not continue, raise
-        WrongResponse the first two times, then Unsliceable. Raise TransferError for a decoded body if `decode` is
-        False.
+        WrongResponse the first two times (of all slices), then Unsliceable. Raise TransferError for a decoded body if
+        `decode` is False.
         """
         whole = sink.start == 0 and sink.end == self.version.size
         if body.decoded:

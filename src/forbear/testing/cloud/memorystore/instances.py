@@ -173,10 +173,10 @@ def failover(call: ApiCall) -> HttpResponse:
 
 
 def upgrade(call: ApiCall) -> HttpResponse:
-    """Start a job (a long-running operation) that sets an instance to the redisVersion in the body; respond with the
-    job.
+    """Start a job (a long-running operation) that sets an instance to the redisVersion in the body.
 
-    Respond 400 unless that has the form of REDIS_7_2 or REDIS_7_X, and while another job of the instance is running.
+    Respond with the job. Respond 400 unless the version has the form of REDIS_7_2 or REDIS_7_X, and while another job
+    of the instance is running.
     """
     resource, version = _find(call, INSTANCES), text(call.body(), "redisVersion")
     if not _VERSION.fullmatch(version):
