@@ -1,1 +1,1 @@
-"""Adapters: retries inside the clients people already use, each on the library's own seam and in a file of its own."""
+"""Adapters that add retries to client libraries at each library's own extension point, a module or package for each."""

@@ -24,7 +24,7 @@ _SENDERS = frozenset({"urllib3.connection", "http.client"})
 
 
 class Urllib3Errors:
-    """The verdicts on urllib3's errors; `exceptions` is its module of them."""
+    """The verdicts on urllib3's errors, bare or wrapped by requests; `exceptions` is the module urllib3.exceptions."""
 
     def __init__(self, exceptions: Any) -> None:
         self._tls: type[Exception] = exceptions.SSLError
@@ -40,7 +40,13 @@ class Urllib3Errors:
         )
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on an error: NOT_EXECUTED if it was raised before anything was sent."""
+        """Return the verdict on an error, by its causes and by the functions that raised them.
+
+        NOT_EXECUTED: a connection error that was raised while the connection was being opened. TRANSIENT (outcome
+        unknown): any later connection error. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses, a
+        tunnel that the proxy refuses with a status not worth a retry, and every error that is not one of the
+        connection.
+        """
         import ssl
 
         causes = list(_causes(error))
@@ -55,7 +61,7 @@ class Urllib3Errors:
 
 
 def _causes(error: object) -> Iterator[BaseException]:
-    """Yield an error and its causes, which both libraries keep as the reason, as an argument or as the cause."""
+    """Yield `error`, then its causes: each time the `reason`, else the first argument that is one, else `__cause__`."""
     while isinstance(error, BaseException):
         yield error
         inner: object = getattr(error, "reason", None)
@@ -69,7 +75,10 @@ def _has(causes: list[BaseException], *kinds: type[BaseException]) -> bool:
 
 
 def _refusal(cause: BaseException) -> int | None:
-    """Return the status by which a proxy refused a tunnel; a server's own text may look the same."""
+    """Return the status by which a proxy refused a tunnel, 0 if it cannot be read; None for any other cause.
+
+    Only a plain OSError with http.client's text counts, because a server's own text may look the same.
+    """
     text = str(cause)
     if type(cause) is not OSError or not text.startswith(_TUNNEL):
         return None
@@ -78,15 +87,15 @@ def _refusal(cause: BaseException) -> int | None:
 
 
 def _was_opening(causes: list[BaseException]) -> bool:
-    """Return whether the connection was still being opened; the outermost error that shows it decides."""
+    """Return whether the connection was still being opened; the first cause whose traceback shows it decides."""
     stages = (_stage(cause.__traceback__) for cause in causes)
     return next((stage for stage in stages if stage is not None), False)
 
 
 def _stage(trace: TracebackType | None) -> bool | None:
-    """Return True for an error of opening, False for one of sending, None if the traceback shows neither.
+    """Return True if a traceback shows the connection being opened, False if a request being sent, None for neither.
 
-    An error of the caller's own stream passes through the sending, even if it comes from opening another connection.
+    An error of the caller's own body stream counts as sending, even if it comes from opening another connection.
     """
     sending = False
     caller = ""

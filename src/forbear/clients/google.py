@@ -36,13 +36,13 @@ def retry_for(method: str, policy: Policy | None = None) -> "Retry":
     - The original error is raised, with a note and a report.
     - Of a stream of responses only the opening is retried.
 
-    Raises ValueError for an RPC that no table knows.
+    Raises ValueError for an RPC that no table knows, and TypeError if `method` is no string.
     """
     return Retry(_known(method, policy))
 
 
 def async_retry_for(method: str, policy: Policy | None = None) -> "AsyncRetry":
-    """Return the object for async clients; see `retry_for`."""
+    """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`."""
     return AsyncRetry(_known(method, policy))
 
 
@@ -68,7 +68,7 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         return self.with_timeout(deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries the errors that `predicate` accepts.
+        """Return a copy that retries only the errors that `predicate` accepts.
 
         It does not change which requests may be repeated.
         """
@@ -77,7 +77,10 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
     def with_delay(
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None
     ) -> Self:
-        """Return a copy with full jitter under other delays, in seconds; None keeps a value."""
+        """Return a copy whose waits have full jitter under these delays, in seconds; None keeps a value.
+
+        The wait before retry n (from 0) is random, at most `initial * multiplier**n` and at most `maximum`.
+        """
         backoff = Exponential(
             self._initial if initial is None else initial,
             self._multiplier if multiplier is None else multiplier,
@@ -97,7 +100,10 @@ class Retry(_ForRpc, api_retry.Retry):
     """A `google.api_core.retry.Retry` for one RPC; `retry_for` makes it."""
 
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
-        """Decorate the function that sends the request message, which is its first argument."""
+        """Return `func` with retries. `func` sends the request message, which is its first argument.
+
+        `on_error` is called with each error after which another attempt follows.
+        """
         rpc = self._rpc
 
         @functools.wraps(func)
@@ -128,7 +134,10 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
     def __call__(
         self, func: Callable[..., Awaitable[T]], on_error: Callable[[Exception], Any] | None = None
     ) -> Callable[P, Awaitable[T]]:
-        """Decorate the function that sends the request message, which is its first argument."""
+        """Return the async function `func` with retries. `func` sends the request message, which is its first argument.
+
+        `on_error` is called with each error after which another attempt follows.
+        """
         rpc = self._rpc
 
         @functools.wraps(func)

@@ -1,4 +1,4 @@
-"""The names of httpx or httpx2 that the adapters need, and the meaning of the library's errors."""
+"""The classes of httpx or httpx2 that the adapters need, and the verdict on each of the library's errors."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -12,11 +12,17 @@ _REFUSED_STREAM = 7
 """The HTTP/2 error code by which a server says that it has not processed a request."""
 
 _BROKEN_OFF = "ConnectionNotAvailable"
-"""The error of httpcore for a response that had begun when HTTP/2's GOAWAY ended its stream; httpx passes it on."""
+"""The class name of httpcore's error for a response that had begun when an HTTP/2 GOAWAY ended its stream.
+
+httpx raises it unchanged.
+"""
 
 
 class HttpxLibrary:
-    """The classes of one library, its types of streams, and the verdicts on its errors."""
+    """The classes of httpx or httpx2 (`module`) that the adapters need, and the verdicts on the library's errors.
+
+    The classes of bodies are forbear's own, derived from the library's stream classes.
+    """
 
     def __init__(self, module: Any) -> None:
         self.module = module
@@ -43,10 +49,12 @@ class HttpxLibrary:
         self.AsyncResponseBody: Any = type("AsyncResponseBody", (AsyncReader, module.AsyncByteStream), slots)
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on an error: NOT_EXECUTED without a connection, unknown if one broke, else permanent.
+        """Return the verdict on an error raised before a response began; `exchange.begun` corrects a later one.
 
-        It applies while no response has begun (see `exchange.begun`). The library raises the errors of `unsent` only
-        while it opens a connection or waits for one.
+        NOT_EXECUTED: there was no connection in time, a proxy did not open its tunnel for a passing reason, or the
+        server refused the HTTP/2 stream. TRANSIENT (outcome unknown): the connection broke or timed out otherwise.
+        PERMANENT: every other error, an untrusted certificate and a tunnel that the proxy refuses for good included.
+        The library raises the errors of `unsent` only while it opens a connection or waits for one.
         """
         if isinstance(error, self.unsent):
             return PERMANENT if _is_untrusted(error) else NOT_EXECUTED
@@ -59,7 +67,10 @@ class HttpxLibrary:
 
 
 class _RequestBody:
-    """The stream of a request that is sent again; an HTTP/2 connection pool may iterate it a second time by itself."""
+    """The stream of a request's body without its first `skip` bytes, which can be iterated again.
+
+    Each iteration calls `chunks(skip)`. An HTTP/2 connection pool may iterate a stream a second time by itself.
+    """
 
     def __init__(self, chunks: Callable[[int], Any], skip: int) -> None:
         self._chunks = chunks
@@ -72,7 +83,10 @@ class _RequestBody:
 
 
 def _causes(error: object) -> Iterator[BaseException]:
-    """Yield an error and its causes; httpcore keeps a cause as an argument."""
+    """Yield `error` and then its causes: each time the first argument if that is an exception, else `__cause__`.
+
+    httpcore keeps a cause as an argument.
+    """
     while isinstance(error, BaseException):
         yield error
         argument = error.args[0] if error.args else None
@@ -80,16 +94,16 @@ def _causes(error: object) -> Iterator[BaseException]:
 
 
 def _is_untrusted(error: Exception) -> bool:
-    """Return whether the server's certificate was refused, which another attempt does not change."""
+    """Return whether an error was caused by a server's certificate that failed verification; no retry changes that."""
     import ssl
 
     return any(isinstance(cause, ssl.SSLCertVerificationError) for cause in _causes(error))
 
 
 def _is_before_tunnel(error: Exception) -> bool:
-    """Return whether a proxy closed the connection before its tunnel was open, so before the request was sent.
+    """Return whether an error was raised while a proxy's tunnel was not yet open, so before the request was sent.
 
-    The tunnel itself shows it: httpcore keeps that state in the object whose method raised the error.
+    The traceback shows it: httpcore keeps that state in the object whose method raised the error.
     """
     for cause in _causes(error):
         trace = cause.__traceback__
@@ -102,7 +116,10 @@ def _is_before_tunnel(error: Exception) -> bool:
 
 
 def _is_refused_stream(error: Exception) -> bool:
-    """Return whether the server said that it has not processed the request's HTTP/2 stream (RFC 9113 §8.7)."""
+    """Return whether the server said that it did not process the request's HTTP/2 stream (RFC 9113 §8.7).
+
+    It says so by resetting the stream with REFUSED_STREAM, or by a GOAWAY whose last processed stream is 0.
+    """
     for cause in _causes(error):
         event: object = cause.args[0] if cause.args else None
         kind = type(event).__name__

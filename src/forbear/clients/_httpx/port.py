@@ -1,4 +1,4 @@
-"""The ports of httpx and httpx2, sync and async: how one request is sent, varied and sent again."""
+"""The ports of httpx and httpx2, sync and async: objects by which forbear's retry loop sends one request."""
 
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from functools import partial
@@ -14,7 +14,7 @@ from forbear.http.bodies import position
 
 
 class _Port(HttpCall):
-    """The base of the sync and the async port."""
+    """The base of both ports, for one request; `send` is the method of the wrapped transport that makes an attempt."""
 
     __slots__ = ("outcome", "_library", "_request", "_send", "_stream", "_url")
 
@@ -43,16 +43,21 @@ class _Port(HttpCall):
         return body
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on one of the client's errors."""
+        """Return the verdict of `HttpxLibrary.verdict` on an error that an attempt raised."""
         return self._library.verdict(error)
 
     def broken(self, text: str) -> Exception:
-        """Return the client's own error for a body of the wrong length."""
+        """Return the library's RemoteProtocolError with `text`, for a body of the wrong length."""
         error: Exception = self._library.broken(text)
         return error
 
     def _next(self, send: Send, limit: float | None) -> Any:
-        """Return the request to send: a variation, or the caller's own if nothing is varied."""
+        """Return the request to send: the caller's own if nothing is changed, otherwise a changed copy.
+
+        The copy has the headers and the added query of `send`, and the token if there is one. It leaves out the first
+        `send.skip` bytes of the body, with None the whole body. Its timeouts are at most `limit` seconds (None:
+        unchanged). A body that can be read only once needs a copy, too.
+        """
         request, body = self._request, self._body
         if send.is_original and self._token is None and limit is None and not body.once:
             return request
@@ -75,26 +80,32 @@ class _Port(HttpCall):
 
 
 class HttpxPort(_Port):
-    """The port of a sync client."""
+    """The port for a sync client: it sends one request, and reads and closes its responses."""
 
     __slots__ = ()
 
     def first(self) -> Any:
-        """Send the caller's request unchanged, or return the result if it was sent already."""
+        """Send the caller's request unchanged and return the response.
+
+        If that was done already (`outcome`), return its response or raise its error instead, without sending.
+        """
         return self._send(self._request) if self.outcome is None else self.outcome.taken()
 
     def send(self, send: Send, limit: float | None) -> Any:
-        """Send a variation of the request, or the request itself if nothing is varied."""
+        """Send the request as `send` describes it, with timeouts of at most `limit` seconds (None: unchanged).
+
+        Returns the response; its `request` is the caller's own.
+        """
         response = self._send(self._next(send, limit))
         response.request = self._request  # the client does the same, but too late for `on_result`
         return response
 
     def chunks(self, response: Any) -> Iterator[bytes]:
-        """Return the body of a response as it arrives, without decoding it."""
+        """Return an iterator over the body of a response as it arrives, not decoded."""
         return iter(response.stream)
 
     def settle(self, response: Any) -> None:
-        """Read the whole body of a response into memory."""
+        """Read the whole body of a response into memory, close its connection, and let its stream yield that body."""
         try:
             content = b"".join(response.stream)
         finally:
@@ -102,33 +113,39 @@ class HttpxPort(_Port):
         response.stream = self._library.ByteStream(content)
 
     def close(self, response: Any) -> None:
-        """Close a response at once."""
+        """Close a response at once, without reading the rest of its body."""
         response.stream.close()
 
 
 class AsyncHttpxPort(_Port):
-    """The port of an async client."""
+    """The port for an async client: it sends one request, and reads and closes its responses."""
 
     __slots__ = ()
 
     awaits = True
 
     async def first(self) -> Any:
-        """Send the caller's request unchanged, or return the result if it was sent already."""
+        """Send the caller's request unchanged and return the response.
+
+        If that was done already (`outcome`), return its response or raise its error instead, without sending.
+        """
         return await self._send(self._request) if self.outcome is None else self.outcome.taken()
 
     async def send(self, send: Send, limit: float | None) -> Any:
-        """Send a variation of the request, or the request itself if nothing is varied."""
+        """Send the request as `send` describes it, with timeouts of at most `limit` seconds (None: unchanged).
+
+        Returns the response; its `request` is the caller's own.
+        """
         response = await self._send(self._next(send, limit))
         response.request = self._request  # the client does the same, but too late for `on_result`
         return response
 
     def chunks(self, response: Any) -> AsyncIterator[bytes]:
-        """Return the body of a response as it arrives, without decoding it."""
+        """Return an async iterator over the body of a response as it arrives, not decoded."""
         return aiter(response.stream)
 
     async def settle(self, response: Any) -> None:
-        """Read the whole body of a response into memory."""
+        """Read the whole body of a response into memory, close its connection, and let its stream yield that body."""
         try:
             content = b"".join([chunk async for chunk in response.stream])
         finally:
@@ -136,7 +153,7 @@ class AsyncHttpxPort(_Port):
         response.stream = self._library.ByteStream(content)
 
     async def close(self, response: Any) -> None:
-        """Close a response at once."""
+        """Close a response at once, without reading the rest of its body."""
         await response.stream.aclose()
 
 
@@ -163,7 +180,7 @@ def _async_body_of(library: HttpxLibrary, request: Any, limit: int) -> tuple[Bod
 
 
 def _form(library: HttpxLibrary, stream: Any) -> Rendered | None:
-    """Return the form that a stream renders, None for other streams and if a file of it cannot be rewound."""
+    """Return the body for a form with files; None if `stream` is no such form or a file of it cannot be rewound."""
     if type(stream) is not library.Form:
         return None
     contents = [getattr(field, "file", b"") for field in stream.fields]

@@ -13,7 +13,7 @@ from forbear.policy import Policy
 from forbear.run.switch import is_off
 
 OVERRIDE = "forbear"
-"""The request extension that sets the policy of one request; None sends it once."""
+"""The name of the request extension whose value is the policy of that request; the value None sends it once."""
 
 DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport=RetryTransport())`.
 
@@ -63,7 +63,11 @@ class _Retrying(Generic[Transport, Req, Resp]):
         self._transport: Any = getattr(module, plain)() if transport is None else transport
 
     def _options_for(self, request: Any) -> HttpOptions | None:
-        """Return the options for one request, None to send it once and unchanged."""
+        """Return the options for a request, None to send it once and unchanged.
+
+        It is None while retries are off, and if the request's extension "forbear" is None. A policy in that extension
+        replaces the transport's policy.
+        """
         if is_off():
             return None
         if OVERRIDE not in request.extensions:
@@ -78,7 +82,7 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
     _names = ("BaseTransport", "HTTPTransport")
 
     def handle_request(self, request: Req) -> Resp:
-        """Send a request as often as its policy allows, and return the last response."""
+        """Send a request as often as its policy allows; return the last response or raise the last error."""
         response: Resp = self._handle(request)
         return response
 
@@ -103,7 +107,11 @@ class SyncRetrying(_Retrying[Transport, Req, Resp]):
         return self._readable(port, response) if port.needs_reader(response) else response
 
     def _readable(self, port: HttpxPort, response: Any) -> Any:
-        """Return the response with a body that is continued where it breaks."""
+        """Replace the stream of `response` by a reader, and return `response`.
+
+        The reader continues a GET body that breaks in further responses. Where that is impossible, the error gets a
+        report.
+        """
         raw = response.stream
         response.stream = self._library.ResponseBody(port, response.status_code, response.headers, iter(raw), raw.close)
         return response
@@ -131,7 +139,7 @@ class AsyncRetrying(_Retrying[Transport, Req, Resp]):
     _names = ("AsyncBaseTransport", "AsyncHTTPTransport")
 
     async def handle_async_request(self, request: Req) -> Resp:
-        """Send a request as often as its policy allows, and return the last response."""
+        """Send a request as often as its policy allows; return the last response or raise the last error."""
         response: Resp = await self._handle(request)
         return response
 
@@ -156,7 +164,11 @@ class AsyncRetrying(_Retrying[Transport, Req, Resp]):
         return self._readable(port, response) if port.needs_reader(response) else response
 
     def _readable(self, port: AsyncHttpxPort, response: Any) -> Any:
-        """Return the response with a body that is continued where it breaks."""
+        """Replace the stream of `response` by a reader, and return `response`.
+
+        The reader continues a GET body that breaks in further responses. Where that is impossible, the error gets a
+        report.
+        """
         raw, headers = response.stream, response.headers
         response.stream = self._library.AsyncResponseBody(port, response.status_code, headers, aiter(raw), raw.aclose)
         return response

@@ -1,1 +1,1 @@
-"""The retrying parts of redis-py's and valkey-py's clients: mixins that stand before the library's class."""
+"""The retrying parts of redis-py's and valkey-py's clients: mixins that are bases before the library's class."""

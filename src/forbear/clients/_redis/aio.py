@@ -22,13 +22,19 @@ class AsyncTransactionsMixin(TransactionsBase):
 
 
 class AsyncCommandsMixin(LibraryClient):
-    """Sends commands to one server. It is the last of the mixins, since each class that `super()` passes costs time."""
+    """The part of an asyncio client that sends single commands to one server, with retries.
+
+    It is the last of the mixins, since each class that `super()` passes costs time.
+    """
 
     settings: RedisSettings
 
     # A plain function: another coroutine around that of the loop would cost time.
     def execute_command(self, *args: Any, **options: Any) -> Coroutine[Any, Any, Any]:
-        """Send a command as often as its policy allows; await the response."""
+        """Return a coroutine that sends the command `args` as often as the policy allows, and returns the response.
+
+        An attempt may take the policy's attempt timeout plus the time for which a blocking command may block.
+        """
         send = super().execute_command
         return loops.asend(self.settings, single, args, send, args, options, blocked_for=blocking.blocked_for)
 
@@ -54,19 +60,26 @@ class AsyncPipelineMixin(PipelineBase):
     """An asyncio pipeline for one server."""
 
     async def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Send the queued commands as often as the policy allows and return the responses."""
+        """Send the queued commands together as often as the policy allows, and return their responses.
+
+        They are sent again if all may be repeated or none was executed, but under WATCH never. With `raise_on_error`
+        the first error response is raised, otherwise errors stay among the responses.
+        """
         request = pipelines.queued(
             self, partial(super().execute, raise_on_error), atomic=cast(Any, self).is_transaction
         )
         return cast(list[Any], await request.asend())
 
     async def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send a command at once: WATCH, or a command under WATCH."""
+        """Send a command at once and return the response: WATCH, a command under WATCH, or the loading of scripts.
+
+        Under WATCH it is sent once. Otherwise, as for the WATCH itself, the policy decides.
+        """
         attempt = partial(super().immediate_execute_command, *args, **options)
         return await pipelines.at_once(self, attempt, args).asend()
 
     async def reset(self) -> Any:  # the name of a command, too
-        """Drop the queue and the WATCH, and give the connection back, even if the server fails."""
+        """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
         try:
             if self.watching:
                 await pipelines.aunwatch(self.connection)
@@ -84,19 +97,26 @@ class AsyncPipelineMixin(PipelineBase):
 
 
 class AsyncPubSubMixin(PubSubBase):
-    """Asyncio subscriptions to one server."""
+    """Asyncio subscriptions to one server, with retries."""
 
     async def execute_command(self, *args: Any) -> Any:
-        """Subscribe or unsubscribe."""
+        """Send a command such as SUBSCRIBE or UNSUBSCRIBE as often as the policy allows.
+
+        While a new connection is subscribed again (`on_connect`), the command is sent once.
+        """
         attempt = partial(super().execute_command, *args)
         return await attempt() if self._resubscribing else await loops.alisten(self.settings, attempt)
 
     async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
-        """Wait for a message."""
+        """Return the next message or response as the library parses it; after a failure wait again as the policy
+        allows.
+
+        With `block` it waits without limit. Otherwise it waits `timeout` seconds and returns None if nothing arrives.
+        """
         return await loops.alisten(self.settings, partial(super().parse_response, block, timeout))
 
     async def on_connect(self, connection: Any) -> None:
-        """Subscribe again on a new connection, as a part of connecting."""
+        """Subscribe again to the same channels, as a part of opening `connection`; these commands are not retried."""
         self._resubscribing = True
         try:
             await super().on_connect(connection)

@@ -56,10 +56,10 @@ else:
 
 
 class PipelineBase(LibraryPipeline):
-    """A pipeline for one server.
+    """The base of pipelines for one server, sync and asyncio; `settings` is the retry policy of the client.
 
-    `_conflict` is the library's WatchError. `_sent` calls a function of the library, and disconnects if the server is
-    a primary no longer; for asyncio it returns an awaitable.
+    `_conflict` is the library's WatchError. `_sent` calls a function of the library that sends. If the server answers
+    that it is a primary no longer, `_sent` disconnects and raises the error. For asyncio it returns an awaitable.
     """
 
     _conflict: ClassVar[type[Exception]]
@@ -77,14 +77,14 @@ class PipelineBase(LibraryPipeline):
 
 
 class PubSubBase(LibraryPubSub):
-    """Subscriptions to one server; `_resubscribing` is true while the library connects again."""
+    """The base of subscriptions to one server; `_resubscribing` is true while a new connection is subscribed again."""
 
     settings: RedisSettings = ONCE
     _resubscribing = False
 
 
 class TransactionsBase(LibraryTransactions):
-    """`transaction()` of all clients; `_transact` runs it under a policy, and returns an awaitable for asyncio."""
+    """The method `transaction()` of all clients; `_transact` runs it under a policy (for asyncio as an awaitable)."""
 
     settings: RedisSettings
     _pipeline: Callable[..., Any]
@@ -99,11 +99,13 @@ class TransactionsBase(LibraryTransactions):
         watch_delay: float | None = None,
         **options: Any,
     ) -> Any:
-        """Run `func(pipeline)` and EXEC under WATCH, and the whole cycle again after a conflict.
+        """WATCH the keys `watches`, run `func(pipeline)` and EXEC, and run the whole cycle again after a conflict.
 
-        The policy limits the cycles and sets the waits between them. `watch_delay` (seconds) replaces its backoff, and
-        `max_tries` of valkey-py its attempts. If it is unknown whether EXEC was executed, the error is raised. Without
-        a policy the library's own loop runs the cycles.
+        Another failure runs it again only if what was sent was not executed or may be repeated; an EXEC under WATCH may
+        not. The policy limits the cycles and sets the waits between them. `watch_delay` (seconds) replaces its backoff
+        after a conflict, and `max_tries` of valkey-py its attempts. Returns the responses of EXEC, with
+        `value_from_callable` the value of `func`. Without a policy, or with retries off, the library's own loop runs
+        the cycles.
         """
         options |= {"value_from_callable": value_from_callable, "watch_delay": watch_delay}
         policy = self.settings.policy
@@ -119,8 +121,8 @@ S = TypeVar("S", bound=PubSubBase)
 class Setup:
     """The settings of a client for one server or a cluster.
 
-    `_once` returns the options by which the library sends everything once. `_interrupts` is true if the client
-    interrupts an attempt at the attempt timeout; otherwise its sockets time out by then.
+    `_once` returns the options of the constructor by which the library sends everything once. `_interrupts` is true if
+    the client interrupts an attempt at the attempt timeout; otherwise its sockets time out by then.
     """
 
     settings: RedisSettings
@@ -128,7 +130,12 @@ class Setup:
     _once: Callable[[], dict[str, Any]]
 
     def _set_up(self, policy: Policy | None, options: dict[str, Any]) -> None:
-        """Adopt the policy, and switch off the library's own retries in the options of the constructor."""
+        """Adopt the policy (None: no retries), and switch off the library's own retries in the constructor's `options`.
+
+        The socket timeouts in `options` get at most as long as the attempt timeout, unless the client interrupts
+        attempts. A given `connection_pool` leaves `options` as they are. Raises TypeError for options of the library's
+        own retries.
+        """
         self.settings = RedisSettings(policy)
         refuse_retries(options)
         if options.get("connection_pool") is None:
@@ -153,14 +160,21 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
 
     @classmethod
     def from_url(cls, url: str, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> Self:
-        """Return a client for a URL, as the library's own `from_url` makes it."""
+        """Return a client for `url` under `policy` (None: no retries); other arguments are those of the library.
+
+        Raises TypeError for arguments that turn on the library's own retries, and ValueError for a URL that does.
+        """
         refuse_retries(kwargs)
         limit_sockets(kwargs, cls._socket_limit(RedisSettings(policy)))
         return cast(Self, super().from_url(url, *args, **kwargs))._under(policy)
 
     @classmethod
     def from_pool(cls, connection_pool: Any, *, policy: Policy | None = RECOMMENDED) -> Self:
-        """Return a client that owns its pool, as the library's own `from_pool` and Sentinel make it."""
+        """Return a client under `policy` that owns its pool and closes it, as the library's own `from_pool` makes it.
+
+        Raises ValueError if the pool retries by itself, or if its sockets of a sync client wait longer than the attempt
+        timeout.
+        """
         return cast(Self, super().from_pool(connection_pool))._under(policy)
 
     def _under(self, policy: Policy | None) -> Self:
@@ -172,7 +186,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         check_pool(cast(Any, self).connection_pool.connection_kwargs, self._socket_limit(self.settings))
 
     def client(self) -> Self:
-        """Return a client with one connection of its own from the same pool."""
+        """Return another client with the same policy, and with one connection of its own from the same pool."""
         return type(self)(
             connection_pool=cast(Any, self).connection_pool,
             single_connection_client=True,
@@ -180,7 +194,10 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         )
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> P:
-        """Return a pipeline. A failure sends all its commands again together, if all of them may be repeated."""
+        """Return a pipeline, which sends its commands between MULTI and EXEC if `transaction` is true (the default).
+
+        After a failure all its commands are sent again together, if all of them may be repeated or none was executed.
+        """
         return self._pipeline(self.settings, transaction, shard_hint)
 
     def _pipeline(self, settings: RedisSettings, transaction: bool, shard_hint: Any) -> P:
@@ -190,7 +207,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         )
 
     def pubsub(self, **kwargs: Any) -> S:
-        """Return subscriptions that are restored when their connection breaks."""
+        """Return an object for subscriptions, made with the library's `kwargs`; it subscribes again after a disconnect."""
         dispatcher = getattr(self, "_event_dispatcher", None)  # valkey-py has none
         if dispatcher is not None:
             kwargs.setdefault("event_dispatcher", dispatcher)

@@ -22,12 +22,15 @@ class TransactionsMixin(TransactionsBase):
 
 
 class CommandsMixin(LibraryClient):
-    """Sends commands to one server. It is the last of the mixins, since each class that `super()` passes costs time."""
+    """The part of a sync client that sends single commands to one server, with retries.
+
+    It is the last of the mixins, since each class that `super()` passes costs time.
+    """
 
     settings: RedisSettings
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send a command as often as its policy allows and return the response."""
+        """Send the command `args` as often as the policy allows and return the response."""
         return loops.send(self.settings, single, args, super().execute_command, args, options)
 
     def _send_command_parse_response(self, conn: Any, command_name: Any, *args: Any, **options: Any) -> Any:
@@ -52,17 +55,24 @@ class PipelineMixin(PipelineBase):
     """A sync pipeline for one server."""
 
     def execute(self, raise_on_error: bool = True) -> list[Any]:
-        """Send the queued commands as often as the policy allows and return the responses."""
+        """Send the queued commands together as often as the policy allows, and return their responses.
+
+        They are sent again if all may be repeated or none was executed, but under WATCH never. With `raise_on_error`
+        the first error response is raised, otherwise errors stay among the responses.
+        """
         # To type checkers `transaction` is a method of clients.
         request = pipelines.queued(self, partial(super().execute, raise_on_error), atomic=cast(Any, self).transaction)
         return cast(list[Any], request.send())
 
     def immediate_execute_command(self, *args: Any, **options: Any) -> Any:
-        """Send a command at once: WATCH, or a command under WATCH."""
+        """Send a command at once and return the response: WATCH, a command under WATCH, or the loading of scripts.
+
+        Under WATCH it is sent once. Otherwise, as for the WATCH itself, the policy decides.
+        """
         return pipelines.at_once(self, partial(super().immediate_execute_command, *args, **options), args).send()
 
     def reset(self) -> Any:  # the name of a command, too
-        """Drop the queue and the WATCH, and give the connection back, even if the server fails."""
+        """Drop the queue, lift the WATCH, and give the connection back to the pool, even if UNWATCH fails."""
         try:
             if self.watching:
                 pipelines.unwatch(self.connection)
@@ -80,19 +90,26 @@ class PipelineMixin(PipelineBase):
 
 
 class PubSubMixin(PubSubBase):
-    """Sync subscriptions to one server."""
+    """Sync subscriptions to one server, with retries."""
 
     def execute_command(self, *args: Any) -> Any:
-        """Subscribe or unsubscribe."""
+        """Send a command such as SUBSCRIBE or UNSUBSCRIBE as often as the policy allows.
+
+        While a new connection is subscribed again (`on_connect`), the command is sent once.
+        """
         attempt = partial(super().execute_command, *args)
         return attempt() if self._resubscribing else loops.listen(self.settings, attempt)
 
     def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
-        """Wait for a message."""
+        """Return the next message or response as the library parses it; after a failure wait again as the policy
+        allows.
+
+        With `block` it waits without limit. Otherwise it waits `timeout` seconds and returns None if nothing arrives.
+        """
         return loops.listen(self.settings, partial(super().parse_response, block, timeout))
 
     def on_connect(self, connection: Any) -> None:
-        """Subscribe again on a new connection, as a part of connecting."""
+        """Subscribe again to the same channels, as a part of opening `connection`; these commands are not retried."""
         self._resubscribing = True
         try:
             super().on_connect(connection)

@@ -9,7 +9,7 @@ from forbear.policy import Policy
 
 
 class ClusterBase(Setup, LibraryCluster):
-    """A client for a cluster; `_lost` are the library's errors of a connection that failed."""
+    """The base of clients for a cluster; `_lost` are the library's classes of errors for a connection that failed."""
 
     _lost: ClassVar[tuple[type[Exception], ...]]
 
@@ -24,7 +24,10 @@ class ClusterMixin(ClusterBase):
     _interrupts = False
 
     def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a command as often as its policy allows and return the response."""
+        """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
+
+        After each lost connection another node becomes the default node, because this very node may be down.
+        """
         send = super().execute_command
 
         def attempt() -> Any:
@@ -47,7 +50,10 @@ class AsyncClusterMixin(ClusterBase):
     _interrupts = True
 
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
-        """Send a command as often as its policy allows and return the response."""
+        """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
+
+        After each lost connection another node becomes the default node, because this very node may be down.
+        """
         send = super().execute_command
 
         async def attempt() -> Any:

@@ -14,7 +14,10 @@ from google.api_core.exceptions import RetryError
 
 
 def _variable(module: str, function: str, name: str) -> tuple[CodeType, str]:
-    """Return the code of a function of the client, and the name of the variable to read."""
+    """Return the code object of `function` (a dotted name in `module`), and `name`, a variable of that function.
+
+    Raises ImportError if this version of the client has no such function or variable.
+    """
     defined: Any = import_module(module)  # by name: some of these modules have types, some have none
     for part in function.split("."):
         defined = getattr(defined, part, None)
@@ -37,10 +40,12 @@ _LOOP, _LOOP_ERRORS = _variable("google.api_core.retry.retry_unary", "retry_targ
 
 
 class Caller:
-    """The call that the current request belongs to.
+    """The call of google-cloud-storage that sends the current request, found on the stack when this object is made.
 
-    `sends_once` is True if its retries are off. `ended` is the RetryError that ended an earlier attempt of Google's
-    loop around it: the predicate of that loop accepts every error, this one, too.
+    `sends_once` is True if the call's retries are off: its `retry=` is None, or a condition that does not hold. `ended`
+    is the RetryError by which the previous attempt of Google's loop around the call ended, if it ended so, else None.
+    Such a loop goes on only if its predicate accepts every error. Without such a call on the stack they are False and
+    None.
     """
 
     __slots__ = ("ended", "sends_once")

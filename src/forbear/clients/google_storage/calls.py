@@ -31,14 +31,21 @@ _CHUNK = "a chunk may have arrived and must not be sent again before a query of 
 
 
 def verdict_of(error: Exception) -> Verdict:
-    """Return the verdict on an error of the client, each of whose calls is one request."""
+    """Return the verdict on an error of a call of the client, which is always a single request.
+
+    An error with an HTTP status or a gRPC code is judged by the rules of Cloud Storage. Any other is NOT_EXECUTED if no
+    connection was made, TRANSIENT if one broke, and otherwise PERMANENT; see `verdict_of_one_request`.
+    """
     if errors.status_of(error) is None and errors.code_of(error) is None:
         return verdict_of_one_request(error)
     return VERDICTS(error)
 
 
 def judgement_of(request: Request | None, *, read: bool) -> Judgement:
-    """Return the judgement on a call that made `request`; if that is None, only a `read` is safe."""
+    """Return the judgement on a call that sent `request`; if that is None (unknown), only a `read` counts as safe.
+
+    A chunk of a resumable upload gets the reason why it must not be sent again before a query of its session.
+    """
     if request is None:
         return _READ if read else _UNKNOWN
     judgement = RECOMMENDED.classify(request)
@@ -46,7 +53,7 @@ def judgement_of(request: Request | None, *, read: bool) -> Judgement:
 
 
 def request_of_call(arguments: Mapping[str, Any]) -> Request:
-    """Return the request that the client makes from the arguments of its `api_request`."""
+    """Return the request that the client makes from `arguments`, those of its `api_request` by name."""
     query: Any = arguments.get("query_params") or ()
     headers: Mapping[str, str] = arguments.get("headers") or {}
     data = arguments.get("data")
@@ -57,7 +64,7 @@ def request_of_call(arguments: Mapping[str, Any]) -> Request:
 
 
 def request_of_error(error: Exception) -> Request | None:
-    """Return the request that a failed attempt sent, None if its error does not have it."""
+    """Return the request that a failed attempt sent, read from `error` or its causes; None if they do not have it."""
     for cause in errors.causes(error):
         for place in (cause, getattr(cause, "response", None)):
             request: Any = getattr(place, "request", None)
@@ -67,7 +74,7 @@ def request_of_error(error: Exception) -> Request | None:
 
 
 def request_of_upload(method: str, address: str, headers: Mapping[str, Any], content: bytes | None) -> Request:
-    """Return the request that a function of the client sends; `content` is None if it is not available."""
+    """Return the request with this method, URL (`address`), headers and body; `content` None is an unknown body."""
     url = urlsplit(address)
     lowered = {name.lower(): str(value) for name, value in headers.items()}
     target = url._replace(scheme="", netloc="", fragment="").geturl()
@@ -84,7 +91,10 @@ _HASH = "x-goog-hash"  # the hash of the whole object, which a status query does
 
 
 def sending_of(function: Callable[..., Any]) -> "Sending | None":
-    """Return the request that a function of the client's uploads sends, None if it does not show it."""
+    """Return the request that `function` of the client's uploads sends, read from the variables that it encloses.
+
+    None if it is no such function, or if its payload is not bytes (or None, for an empty body).
+    """
     if not isfunction(function):
         return None
     names: Mapping[str, Any] = getclosurevars(function).nonlocals
@@ -95,7 +105,7 @@ def sending_of(function: Callable[..., Any]) -> "Sending | None":
 
 
 class Sending:
-    """One request of an upload, read from the variables of the function that sends it."""
+    """One request of an upload, read from the variables of the function that sends it (`names`, by name)."""
 
     __slots__ = ("_names", "_session", "request")
 
@@ -107,20 +117,25 @@ class Sending:
         )
 
     def can_resume(self) -> bool:
-        """Return whether the request is a chunk that can be continued after a query of its session."""
+        """Return whether the request is a chunk of a resumable upload whose headers say which bytes it has.
+
+        Such a chunk can be continued after a query of its session (`resume`).
+        """
         if self._session is None:
             chunk = Chunk.of(self.request) if hasattr(self._names["self"], "_process_resumable_response") else None
             self._session = None if chunk is None else ChunkSession(chunk)
         return self._session is not None
 
     def has_progressed(self) -> bool:
-        """Return whether the session has received more bytes since the last call."""
+        """Return whether the session received more bytes since this method was last called; False before any query."""
         return self._session is not None and self._session.has_progressed()
 
     def resume(self) -> Any:
-        """Query the session for the bytes it has, send the rest of the chunk, and return the final response.
+        """Query the session for the bytes it has, send the rest of the chunk if any is missing; return the last
+        response.
 
-        The response has the client's own type.
+        The response has the client's own type; the client's upload object has processed it, and may raise for its
+        status.
         """
         session: Any = self._session
         response = self._send(session.ask(RECOMMENDED, self.request))

@@ -105,7 +105,12 @@ class _Adapter(RetryAdapter):
         cert: Any = None,
         proxies: Any = None,
     ) -> requests.Response:
-        """Send a request as often as its call and the policy allow, and return the last response."""
+        """Send a request as often as its call and the policy allow, and return the last response.
+
+        A call whose retries are off is sent once, with the plain errors. For any other call, giving up on a transient
+        status or a broken connection raises RetryError, whose `cause` is the error. If Google's loop repeats a call
+        that ended so, its RetryError is raised again and nothing is sent.
+        """
         caller = self._caller()
         if caller.sends_once:
             return RetryAdapter.send(self._once(), request, stream, timeout, verify, cert, proxies)
@@ -120,7 +125,10 @@ class _Adapter(RetryAdapter):
         return _EndingResponse.of(response)
 
     def _once(self) -> "_Adapter":
-        """Return the adapter for a call whose retries are off: it makes one attempt and still annotates the failure."""
+        """Return an adapter for a call whose retries are off: it makes one attempt and still annotates a failure.
+
+        The copy shares the connections.
+        """
         once = self.__new__(type(self))
         vars(once).update(vars(self))  # the connections, too
         once._options = self._options.replace(policy=self._policy.with_attempts(1))
@@ -128,17 +136,17 @@ class _Adapter(RetryAdapter):
 
 
 class _EndingResponse(requests.Response):
-    """A response whose body ends Google's loops if it stays broken."""
+    """A response whose `iter_content` raises the RetryError that ends Google's loops, if its body stays broken."""
 
     @classmethod
     def of(cls, response: requests.Response) -> "_EndingResponse":
-        """Return a copy of a response of requests in this class."""
+        """Return a copy of `response`, a response of requests, that has this class."""
         copy = cls.__new__(cls)  # everything that its constructor would set is replaced
         vars(copy).update(vars(response))
         return copy
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
-        """Iterate over the body."""
+        """Iterate over the body; if it stays broken, raise a RetryError with the error as its `cause`, and a report."""
         return _read(super().iter_content(chunk_size, decode_unicode))
 
 

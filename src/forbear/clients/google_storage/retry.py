@@ -51,12 +51,12 @@ class Retry(api_retry.Retry):
     """A `google.api_core.retry.Retry` that repeats only what Cloud Storage's table says may be repeated.
 
     - Waits have full jitter under `initial`, multiplied by `multiplier` each time, at most `maximum`, all in seconds.
-    - `timeout` (or `deadline`, the older name, which wins) is for the whole run, None for no limit.
+    - `timeout` (or `deadline`, the older name, which wins) is in seconds for the whole run, None for no limit.
     - `predicate` decides which errors are worth a retry, and `on_error` is called with each of them.
     - `Retry-After` is obeyed.
 
-    Giving up raises the original error with a note and a report, not a `RetryError`. Both are a
-    `google.api_core.exceptions.GoogleAPIError` if the server had answered.
+    Giving up raises the original error with a note and a report, not a `RetryError`. Like a RetryError, the original
+    error is a `google.api_core.exceptions.GoogleAPIError` if the server had answered.
     """
 
     def __init__(
@@ -79,11 +79,18 @@ class Retry(api_retry.Retry):
         self._repeatable = False  # unless the caller vouches for the operation
 
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
-        """Decorate a function of the client that sends one request."""
+        """Return `func`, a function of the client that sends one request, with retries.
+
+        `on_error` is called with each error worth a retry, unless this object has an `on_error` of its own.
+        """
         return self._decorate(func, None, on_error)
 
     def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Callable[[Callable[P, T]], Callable[P, T]]:
-        """Return the decorator for a call with these arguments; the client shows them here."""
+        """Return the decorator that adds retries to a function which makes the call with these arguments.
+
+        The client passes the arguments of its `api_request`, by which the operation is known. Without a `path` among
+        them the operation is sought in the function and in its error.
+        """
         return functools.partial(self._decorate, known=request_of_call(kwargs) if "path" in kwargs else None)
 
     def with_timeout(self, timeout: float | None) -> Self:
@@ -95,7 +102,7 @@ class Retry(api_retry.Retry):
         return self._with(timeout=deadline)
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries the errors that `predicate` accepts.
+        """Return a copy that retries only the errors that `predicate` accepts.
 
         It does not change which operations may be repeated.
         """
@@ -109,9 +116,10 @@ class Retry(api_retry.Retry):
         return self._with(**{name: value for name, value in delays.items() if value is not None})
 
     def with_repeatable(self, repeatable: bool) -> Self:
-        """Return a copy for which every call may be repeated, whatever the table says: you know that it does no harm.
+        """Return a copy that may repeat every call, whatever the table says; with False the table decides again.
 
-        Chunks of a resumable upload are continued in any case, after a query for the bytes that the session has.
+        Pass True only if you know that repeats do no harm. Chunks of a resumable upload are continued in any case,
+        after a query for the bytes that the session has.
         """
         check.flag("repeatable", repeatable)
         changed = self._with()
@@ -177,7 +185,11 @@ class Retry(api_retry.Retry):
         return verdict if verdict.kind in _WORTH_IT else TRANSIENT
 
     def _judgement(self, error: Exception, known: Request | None, func: Callable[..., Any]) -> Judgement:
-        """Return the judgement on a failed call, by its arguments, by its error, or by the function that made it."""
+        """Return the judgement on a failed call, by the request `known`, else by that of `error`.
+
+        Without a request, a call is safe only if `func` is one of the client's downloads. After `with_repeatable(True)`
+        it is repeatable in any case, except for a chunk of a resumable upload.
+        """
         judgement = judgement_of(known or request_of_error(error), read=func.__module__ == _DOWNLOADS)
         return judgement.replace(repeatable=True) if self._repeatable and not judgement.session else judgement
 
@@ -194,7 +206,10 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
     required_kwargs: list[str]
 
     def get_retry_policy_if_conditions_met(self, **kwargs: Any) -> Any:
-        """Return the retry object for a call with these arguments, None to send it once."""
+        """Return the retry object or decorator for a call with these arguments, None to send it once.
+
+        None if one of `required_kwargs` is missing, or if the condition does not hold for their values.
+        """
         if any(name not in kwargs for name in self.required_kwargs):
             return None
         if not self.conditional_predicate(*[kwargs[name] for name in self.required_kwargs]):
@@ -213,7 +228,7 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
         return self._with(self.retry_policy.with_timeout(deadline))
 
     def with_predicate(self, predicate: Callable[[Exception], bool]) -> Self:
-        """Return a copy that retries the errors that `predicate` accepts."""
+        """Return a copy that retries only the errors that `predicate` accepts; the condition on arguments stays."""
         return self._with(self.retry_policy.with_predicate(predicate))
 
     def with_delay(
@@ -227,37 +242,37 @@ class ConditionalRetryPolicy(storage_retry.ConditionalRetryPolicy):  # type: ign
 
 
 def _annotate(error: Exception, report: Report | None) -> None:
-    """Attach the report to the error's response, too: the client raises a new error with it for uploads."""
+    """Set the report on the response of `error`, if both exist: for uploads the client raises a new error with it."""
     response = getattr(error, "response", None)
     if report is not None and response is not None:
         setattr(response, ATTRIBUTE, report)
 
 
 def is_generation_specified(query_params: Mapping[str, Any]) -> bool:
-    """Return whether a call names the generation that it is about, or the one that it replaces; 0 counts."""
+    """Return whether `generation` or `ifGenerationMatch` is among the parameters of a call and not None; 0 counts."""
     return any(query_params.get(name) is not None for name in ("generation", "ifGenerationMatch"))
 
 
 def is_metageneration_specified(query_params: Mapping[str, Any]) -> bool:
-    """Return whether a call names the metageneration that it changes."""
+    """Return whether `ifMetagenerationMatch` is among the parameters of a call and not None."""
     return query_params.get("ifMetagenerationMatch") is not None
 
 
 def is_etag_in_json(data: Mapping[str, Any] | None) -> bool:
-    """Return whether the body of a call has an etag."""
+    """Return whether `data`, the body of a call as a mapping, has an "etag" that is not None; None has none."""
     return data is not None and data.get("etag") is not None
 
 
 DEFAULT_RETRY = Retry()
-"""Retries operations that may be repeated: waits of 1, 2, 4 … 60 s, for 120 s in all."""
+"""Retries operations that may be repeated, after random waits of at most 1, 2, 4 … 60 s, for 120 s in all."""
 
 DEFAULT_RETRY_IF_GENERATION_SPECIFIED = ConditionalRetryPolicy(DEFAULT_RETRY, is_generation_specified, ["query_params"])
-"""`DEFAULT_RETRY` for calls with `generation` or `if_generation_match` only."""
+"""`DEFAULT_RETRY` for calls with `generation` or `ifGenerationMatch` in their query; any other call is sent once."""
 
 DEFAULT_RETRY_IF_METAGENERATION_SPECIFIED = ConditionalRetryPolicy(
     DEFAULT_RETRY, is_metageneration_specified, ["query_params"]
 )
-"""`DEFAULT_RETRY` for calls with `if_metageneration_match` only."""
+"""`DEFAULT_RETRY` for calls with `ifMetagenerationMatch` in their query; any other call is sent once."""
 
 DEFAULT_RETRY_IF_ETAG_IN_JSON = ConditionalRetryPolicy(DEFAULT_RETRY, is_etag_in_json, ["data"])
-"""`DEFAULT_RETRY` for calls with an etag in their body only."""
+"""`DEFAULT_RETRY` for calls with an etag in their body; any other call is sent once."""
