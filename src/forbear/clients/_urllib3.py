@@ -43,9 +43,9 @@ class Urllib3Errors:
         """Return the verdict on an error, by its causes and by the functions that raised them.
 
         NOT_EXECUTED: a connection error that was raised while the connection was being opened. TRANSIENT (outcome
-        unknown): any later connection error. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses, a
-        tunnel that the proxy refuses with a status not worth a retry, and every error that is not one of the
-        connection.
+        unknown): any later connection error. PERMANENT: an untrusted certificate, a TLS setting that urllib3 refuses,
+        and every error that is not one of the connection. A tunnel that the proxy refuses is PERMANENT unless its
+        status is worth a retry.
         """
         import ssl
 

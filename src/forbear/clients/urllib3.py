@@ -1,7 +1,7 @@
 """Retries for urllib3, as its own Retry object, for code that accepts nothing else.
 
-urllib3 does not show it the headers or the body of a request, so it assumes the worst: no precondition in them counts,
-and no body can be sent again.
+urllib3 does not show it the headers or the body of a request, so it assumes the worst. No precondition in them counts,
+and a write that may have sent a part of its body is not repeated, unless the caller promises that bodies are reusable.
 """
 
 import copy
@@ -34,7 +34,7 @@ from forbear.run.switch import is_off
 _LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 _SHORT = 64 * 1024
-"""The bytes of a body up to which it is read to keep the connection. Reading more costs more than a new connection."""
+"""The most bytes of a failed response's body that are read to keep its connection; more costs more than a new one."""
 
 _UNSEEN = {"content-range": "unseen"}
 """Headers for every request, whose own are invisible: with them, no chunk of an upload session can be continued."""
@@ -72,13 +72,16 @@ class Retry(urllib3.Retry):
         super().__init__(total=None, redirect=redirect, raise_on_status=False)
 
     def new(self, **changes: Any) -> Self:
-        """Return a copy with some counts changed; urllib3 calls it."""
+        """Return a copy with the attributes `changes`; urllib3 calls it to change its counts."""
         following = copy.copy(self)
         vars(following).update(changes)
         return following
 
     def is_retry(self, method: str, status_code: int, has_retry_after: bool = False) -> bool:
-        """Return whether urllib3 is to call `increment` for a response: for every failed one."""
+        """Return whether urllib3 is to call `increment` for a response: for each status of 400 or more.
+
+        False while retries are off. A lower status is recorded as a success.
+        """
         if is_off():
             return False
         if status_code >= 400:
@@ -99,7 +102,10 @@ class Retry(urllib3.Retry):
         _pool: ConnectionPool | None = None,
         _stacktrace: TracebackType | None = None,
     ) -> Self:
-        """Return the object for the next attempt. Raises MaxRetryError, or `error`, if there is none."""
+        """Return the object for the next attempt. Raises MaxRetryError, or `error`, if there is none.
+
+        A redirect is counted by urllib3's own rule, and the request after it is another request.
+        """
         if response is not None and response.get_redirect_location():
             following = super().increment(method, url, response, error, _pool, _stacktrace)
             following._exchange = None  # a redirected request is another request
@@ -118,7 +124,7 @@ class Retry(urllib3.Retry):
         return self._delay
 
     def sleep(self, response: urllib3.BaseHTTPResponse | None = None) -> None:
-        """Wait before the next attempt."""
+        """Wait the seconds of `get_backoff_time`; `response` does not matter."""
         if self._exchange is not None:
             self._exchange.runtime.sleep(self._delay)
 
@@ -159,7 +165,10 @@ class Retry(urllib3.Retry):
         error: Exception | None,
         pool: Any,
     ) -> None:
-        """Stop retrying: raise the error that makes urllib3 return the response or raise the last error."""
+        """Stop retrying: raise a MaxRetryError, by which urllib3 returns the response or raises the last error.
+
+        A ReadTimeoutError or ProtocolError is raised itself. The response or the error gets the report.
+        """
         report = None if self._exchange is None else self._exchange.report
         if error is None:
             if report is not None:
@@ -178,7 +187,10 @@ class Retry(urllib3.Retry):
 
 
 class _Body:
-    """A stand-in for the body of a request, which urllib3 does not show."""
+    """A stand-in for the body of a request, which urllib3 does not show.
+
+    It only knows whether a part of the body may have been sent; then only a reusable one can be sent again.
+    """
 
     once = False
     failed = False
@@ -188,20 +200,27 @@ class _Body:
         self._is_spent = False
 
     def note(self, method: str, verdict: Verdict | None = None) -> None:
-        """Record a failed attempt, which may have sent a part of the body unless `verdict` excludes it."""
+        """Record a failed attempt: it may have sent a part of the body, so that this cannot be sent again.
+
+        It has not if `verdict` says that nothing was executed; None stands for a response. Reads and DELETE count as
+        without a body, and reusable bodies can always be sent again.
+        """
         bare = method in READS or method == "DELETE"
         sent = verdict is None or verdict.effect is Effect.UNKNOWN
         self._is_spent = self._is_spent or (sent and not bare and not self._is_reusable)
 
     def why_not_again(self) -> str | None:
-        """Return why the body cannot be sent again: it may come from a source that can be read only once."""
+        """Return why the body cannot be sent again, None if it can; it may be readable only once."""
         if not self._is_spent:
             return None
         return "urllib3 does not show the body; promise with bodies_are_reusable=True that all are bytes or files"
 
 
 def _release(response: urllib3.BaseHTTPResponse) -> None:
-    """Close a failed response, unless it is short: urllib3 reads it to its end before the next attempt."""
+    """Close a failed response, unless its Content-Length is at most 64 KiB.
+
+    urllib3 reads such a body to its end before the next attempt.
+    """
     length = number(response.headers.get("content-length", ""))
     if length is None or length > _SHORT:
         response.close()

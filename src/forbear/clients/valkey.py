@@ -44,7 +44,10 @@ __all__ = [
 
 
 class Pipeline(PipelineMixin, _sync.Pipeline):
-    """A pipeline of a `Valkey`. A loss under WATCH that may hide an EXEC is raised as it is, not as WatchError."""
+    """A pipeline of a `Valkey`, with its retries.
+
+    If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+    """
 
     _conflict = WatchError
 
@@ -71,7 +74,10 @@ class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[r
 
 
 class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
-    """A pipeline of an `AsyncValkey`. A loss under WATCH that may hide an EXEC is raised as it is, no WatchError."""
+    """A pipeline of an `AsyncValkey`, with its retries.
+
+    If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+    """
 
     _conflict = WatchError
 
@@ -97,14 +103,18 @@ class AsyncValkey(  # type: ignore[misc]  # pyright: ignore[reportIncompatibleMe
 
 
 class ClusterPipeline(_sync_cluster.ClusterPipeline):
-    """A pipeline whose commands go to their nodes together, and each by itself where that fails."""
+    """A pipeline that sends commands to their nodes together, then failed ones that may be repeated each by itself."""
 
     settings: RedisSettings = ONCE
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
     ) -> list[Any]:
-        """Send the queued commands as often as the policy allows and return the responses."""
+        """Send the commands in `stack` as often as the policy allows and return the responses.
+
+        With `raise_on_error` the first error is raised, otherwise errors stay among the responses. `allow_redirections`
+        does not matter.
+        """
         send_all: Callable[..., Any] = super()._send_cluster_commands
         send_one: Callable[..., Any] = partial(_sync_cluster.ValkeyCluster.execute_command, self)
         return cluster.execute(self.settings, stack, send_all, send_one, raise_on_error=raise_on_error)
@@ -124,9 +134,9 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
         return {"cluster_error_retry_attempts": 0}
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> ClusterPipeline:
-        """Return a pipeline of which only commands that may be repeated are sent again.
+        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
 
-        The library has no transactions on clusters and raises its own error for them.
+        The library has no transactions on clusters: a true `transaction` or `shard_hint` raises its own error.
         """
         if transaction or shard_hint:
             refuse: Callable[..., Any] = super().pipeline
@@ -149,10 +159,14 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
 
 
 class AsyncClusterPipeline(_async_cluster.ClusterPipeline):
-    """A pipeline whose commands go to their nodes together, and each by itself where that fails."""
+    """A pipeline that sends commands to their nodes together, then failed ones that may be repeated each by itself."""
 
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
-        """Send the queued commands as often as the policy allows and return the responses."""
+        """Send the queued commands as often as the policy allows, empty the queue, and return the responses.
+
+        With `raise_on_error` the first error is raised, otherwise errors stay among the responses. `allow_redirections`
+        does not matter.
+        """
         queue, self._command_stack = self._command_stack, []
         client: Any = self._client  # an AsyncValkeyCluster
         return await cluster.aexecute(client.settings, queue, client, self._execute, raise_on_error=raise_on_error)
@@ -168,9 +182,9 @@ class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # ty
         return {"cluster_error_retry_attempts": 0, "connection_error_retry_attempts": 0}
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> AsyncClusterPipeline:
-        """Return a pipeline of which only commands that may be repeated are sent again.
+        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
 
-        The library has no transactions on clusters and raises its own error for them.
+        The library has no transactions on clusters: a true `transaction` or `shard_hint` raises its own error.
         """
         if transaction or shard_hint:
             refuse: Callable[..., Any] = super().pipeline

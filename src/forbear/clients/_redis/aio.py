@@ -108,8 +108,7 @@ class AsyncPubSubMixin(PubSubBase):
         return await attempt() if self._resubscribing else await loops.alisten(self.settings, attempt)
 
     async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
-        """Return the next message or response as the library parses it; after a failure wait again as the policy
-        allows.
+        """Return the next message or response as the library parses it; after a failure, retry as the policy allows.
 
         With `block` it waits without limit. Otherwise it waits `timeout` seconds and returns None if nothing arrives.
         """

@@ -101,8 +101,7 @@ class PubSubMixin(PubSubBase):
         return attempt() if self._resubscribing else loops.listen(self.settings, attempt)
 
     def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
-        """Return the next message or response as the library parses it; after a failure wait again as the policy
-        allows.
+        """Return the next message or response as the library parses it; after a failure, retry as the policy allows.
 
         With `block` it waits without limit. Otherwise it waits `timeout` seconds and returns None if nothing arrives.
         """

@@ -19,7 +19,7 @@ from forbear.policy import Policy
 from forbear.run.switch import is_off
 
 _let_out: ContextVar[tuple[ClientRequest, Exception] | None] = ContextVar("forbear_aiohttp_let_out", default=None)
-"""A failed request and its error, from the moment when forbear gives up on it: aiohttp may send it again by itself."""
+"""The last failed request and its error, if aiohttp may send it again by itself after forbear gave up; else None."""
 
 
 class RetryMiddleware:
@@ -52,7 +52,7 @@ class RetryMiddleware:
         self._is_plain = self._options.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:
-        """Send a request as often as its policy allows, and return the last response."""
+        """Send `request` by `handler` as often as its policy allows; return the last response or raise the error."""
         if is_off():
             return await handler(request)
         if _let_out.get() is not None:
@@ -82,9 +82,10 @@ class RetryMiddleware:
 
 
 def _stop_second(request: ClientRequest) -> None:
-    """Raise the previous request's error if `request` is aiohttp's own repeat of that request.
+    """Raise the error of the last request that forbear gave up on if `request` is aiohttp's own repeat of it.
 
-    No public attribute shows such a repeat. But both requests of one call share a timer, and a timer serves one call.
+    Otherwise only forget that request. No public attribute shows such a repeat. But both requests of one call share a
+    timer, and a timer serves one call.
     """
     last = _let_out.get()
     if last is None:

@@ -17,7 +17,7 @@ from forbear.http.bodies import position
 
 
 class Reusable:
-    """A payload that can be written again: a form, or a file, which is rewound to its first position."""
+    """The body of a request, made of an aiohttp payload that may be written again, such as a form or a file."""
 
     once = False
     failed = False
@@ -29,7 +29,8 @@ class Reusable:
     def why_not_again(self) -> str | None:
         """Return the reason why the payload cannot be sent again, None if it can.
 
-        A file may have been closed or be a pipe, and a part of a form may be readable only once.
+        A file may have been closed or be a pipe, and a part of a form may be readable only once. None also before the
+        first attempt writes it, and once `content` has read it.
         """
         if self._content is not None or not self.in_turn.is_begun:
             return None
@@ -38,14 +39,17 @@ class Reusable:
         return None
 
     async def content(self) -> bytes:
-        """Return the whole body as bytes; an upload session gets the part of them that it lacks."""
+        """Return the whole body as bytes, read once and then kept; an upload session gets the part that it lacks."""
         if self._content is None:
             self._content = await self.in_turn.as_bytes()
         return self._content
 
 
 class InTurn(Payload):
-    """A payload that an attempt writes only after the previous one has stopped reading it, in any thread."""
+    """A payload around another one: an attempt writes it only after the previous one has stopped reading it.
+
+    That holds even if the previous attempt reads it in a thread.
+    """
 
     def __init__(self, payload: Payload) -> None:
         super().__init__(payload)
@@ -72,9 +76,10 @@ class InTurn(Payload):
             await asyncio.wait({reading})
 
     async def write_with_length(self, writer: Any, content_length: int | None) -> None:
-        """Write the payload for one attempt.
+        """Write at most `content_length` bytes of the payload (None: all) for one attempt, once no other reads it.
 
-        If the attempt is cancelled, its thread ends by itself and sends nothing.
+        If the attempt is cancelled, nothing more is sent. The reading is cancelled, too, except of files that can be
+        rewound: their thread ends by itself, and the next attempt waits for that.
         """
         await self._free()
         self.is_begun = True
@@ -95,48 +100,48 @@ class InTurn(Payload):
             del reading  # otherwise the error's traceback would refer to the attempt
 
     async def write(self, writer: Any) -> None:
-        """Write the payload for one attempt, without a limit of length."""
+        """Write the whole payload for one attempt, without a limit of length."""
         await self.write_with_length(writer, None)
 
     def decode(self, encoding: str = "utf-8", errors: str = "strict") -> str:
-        """Return the payload as text."""
+        """Return the wrapped payload as text."""
         return self._payload.decode(encoding, errors)
 
     async def as_bytes(self, encoding: str = "utf-8", errors: str = "strict") -> bytes:
-        """Return the payload as bytes."""
+        """Return the wrapped payload as bytes, once no attempt reads it."""
         await self._free()
         return await self._payload.as_bytes(encoding, errors)
 
     @property
     def headers(self) -> Any:
-        """The headers of the payload."""
+        """The headers of the wrapped payload."""
         return self._payload.headers
 
     @property
     def size(self) -> int | None:
-        """The length of the payload, None if it is unknown."""
+        """The length of the wrapped payload in bytes, None if it is unknown."""
         return self._payload.size
 
     @property
     def consumed(self) -> bool:
-        """True if the payload cannot be written again."""
+        """True if the wrapped payload cannot be written again, as aiohttp sees it."""
         return self._payload.consumed
 
     @property
     def autoclose(self) -> bool:
-        """True if the payload needs no closing."""
+        """True if the wrapped payload needs no closing."""
         return self._payload.autoclose
 
     def _close(self) -> None:
         self._payload._close()
 
     async def close(self) -> None:
-        """Close the payload."""
+        """Close the wrapped payload."""
         await self._payload.close()
 
 
 class _Gate:
-    """The writer of one attempt; after the attempt it sends nothing more."""
+    """A writer around that of one attempt: once `is_shut` is true (the attempt is over), it sends nothing more."""
 
     def __init__(self, writer: Any) -> None:
         self.is_shut = False
@@ -146,14 +151,17 @@ class _Gate:
         return getattr(self._writer, name)
 
     async def write(self, chunk: Any, **options: Any) -> None:
-        """Send a chunk."""
+        """Send a chunk; ClientConnectionResetError if the gate is shut."""
         if self.is_shut:
             raise ClientConnectionResetError("the attempt is over")
         await self._writer.write(chunk, **options)
 
 
 def body_of(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
-    """Return the body of a request, keeping up to `limit` bytes if it can be read only once."""
+    """Return forbear's form of a request's body: Fixed for bytes, AsyncOnce for an async iterable, else Reusable.
+
+    AsyncOnce keeps up to `limit` bytes to send them again. An async iterable whose chunks aiohttp has kept is Reusable.
+    """
     if isinstance(body, bytes):
         return Fixed(body)
     if isinstance(body, BytesPayload):
@@ -164,7 +172,7 @@ def body_of(body: Any, limit: int) -> Fixed | AsyncOnce | Reusable:
 
 
 def _parts(payload: Payload) -> Iterator[Payload]:
-    """Yield the parts of a form, nested forms included, or the payload itself."""
+    """Yield the parts of a form, those of nested forms included, or the payload itself if it is no form."""
     if isinstance(payload, MultipartWriter):
         for part, _, _ in payload:
             yield from _parts(part)
@@ -173,7 +181,11 @@ def _parts(payload: Payload) -> Iterator[Payload]:
 
 
 def _rewinds(part: Payload) -> bool:
-    """Return whether a payload that was partly read can be read from its start."""
+    """Return whether a payload that was partly read can be read from its start again.
+
+    A file must be open and seekable, an async iterable must be kept by aiohttp, and a part of a received form never
+    can.
+    """
     if isinstance(part, IOBasePayload):
         return position(part._value) is not None
     if isinstance(part, AsyncIterablePayload):
@@ -182,6 +194,6 @@ def _rewinds(part: Payload) -> bool:
 
 
 def _observe(reading: "asyncio.Task[None]") -> None:
-    """Retrieve the error of an abandoned attempt, because asyncio would log it otherwise."""
+    """Retrieve the error of a finished `reading` task, because asyncio would log it if the attempt was abandoned."""
     if not reading.cancelled():
         reading.exception()

@@ -35,7 +35,12 @@ _LOST = (aiohttp.ClientConnectionError, aiohttp.ClientPayloadError, ConnectionEr
 
 
 def verdict_of(error: Exception) -> Verdict:
-    """Return the verdict on an error: NOT_EXECUTED without a connection, unknown if one broke, else permanent."""
+    """Return the verdict on an error, by its class, its cause and the function that raised it.
+
+    NOT_EXECUTED: no connection was opened, or a proxy refused the tunnel with a status worth a retry. TRANSIENT
+    (outcome unknown): the connection or the body broke, or the response cannot be parsed. PERMANENT: an untrusted
+    certificate, the end of the session's `total` timeout, a body that cannot be decoded, and every other error.
+    """
     if isinstance(error, _UNTRUSTED) or type(error) is TimeoutError:
         return PERMANENT  # a certificate stays what it is, and the session's `total` timeout is over for good
     if isinstance(error, _UNSENT):
@@ -50,12 +55,15 @@ def verdict_of(error: Exception) -> Verdict:
 
 
 def is_of_another_request(error: Exception) -> bool:
-    """Return whether an error that a middleware sees belongs to a request that another middleware made."""
+    """Return whether an error seen by a middleware belongs to another request, which an inner middleware made.
+
+    Then its traceback passes through `ClientSession._request`.
+    """
     return _passed(error, "aiohttp.client", "_request")
 
 
 def _passed(error: Exception, module: str, function: str) -> bool:
-    """Return whether an error was raised within a function of a module."""
+    """Return whether the traceback of an error has a frame of the function named `function` in the module `module`."""
     trace: TracebackType | None = error.__traceback__
     while trace is not None:
         frame = trace.tb_frame
@@ -66,7 +74,11 @@ def _passed(error: Exception, module: str, function: str) -> bool:
 
 
 def is_sent_again(request: aiohttp.ClientRequest, error: Exception) -> bool:
-    """Return whether aiohttp itself repeats the request after this error, as if a stale connection caused it."""
+    """Return whether aiohttp itself repeats the request after this error, as if a stale connection caused it.
+
+    It does so for GET, HEAD, OPTIONS, TRACE, PUT and DELETE if the body can be written again. The error must be one of
+    a connection that broke, not of one that could not be opened.
+    """
     if isinstance(error, _UNSENT) or not isinstance(error, aiohttp.ClientOSError | aiohttp.ServerDisconnectedError):
         return False
     body = request.body
@@ -77,9 +89,10 @@ _IN_MEMORY = (bytes, BytesPayload)
 
 
 class AiohttpPort(HttpCall):
-    """The port of aiohttp: it sends one request, varies it and sends it again.
+    """The port of aiohttp: the object by which forbear's retry loop sends one request, varied or not.
 
-    It changes the session's own request in place.
+    It changes the session's own request in place. `outcome` is the result of the first attempt if that was made
+    already.
     """
 
     __slots__ = ("_caller_headers", "_chunked", "_handler", "_last", "_outcome", "_replaced", "_request", "_url")
@@ -118,11 +131,17 @@ class AiohttpPort(HttpCall):
         return body_of(self._request.body, self._options.buffer)
 
     async def first(self) -> ClientResponse:
-        """Send the caller's request unchanged, or return the result if it was sent already."""
+        """Send the caller's request unchanged and return the response.
+
+        If that was done already (`outcome`), return its response or raise its error instead, without sending.
+        """
         return await self._handler(self._request) if self._outcome is None else self._outcome.taken()
 
     async def send(self, send: Send, limit: float | None) -> ClientResponse:
-        """Send a variation of the request; `limit` (seconds) applies until its response begins."""
+        """Send the request as `send` describes it and return the response.
+
+        It must begin within `limit` seconds (None: no limit).
+        """
         await self._vary(send)
         if limit is None:
             self._last = await self._handler(self._request)
@@ -132,7 +151,10 @@ class AiohttpPort(HttpCall):
         return self._last
 
     def continued(self, response: ClientResponse) -> None:
-        """Give a response a body that is continued where it breaks; the body must not refer to the response."""
+        """Replace `response.content` by a stream that continues the body in further responses where it breaks.
+
+        The stream must not refer to the response.
+        """
         self._last = None
         first = Pieces(response)
         hang_up = partial(_hang_up, response.connection)
@@ -140,18 +162,19 @@ class AiohttpPort(HttpCall):
         response.content = Continued(first, reader, self._leave)
 
     def _leave(self) -> None:
-        """Close the last response that continued a body."""
+        """Close the last further response that continued the body, if there is one."""
         if self._last is not None:
             self._last.close()
 
     def status(self, response: ClientResponse) -> int:
-        """Return the status of a response."""
+        """Return the HTTP status of a response."""
         return response.status
 
     def headers(self, response: ClientResponse) -> Mapping[str, str]:
-        """Return the headers of a response; names are found in any case.
+        """Return the headers of a response, or a copy with lower-case names if they must be changed.
 
-        If aiohttp decodes the body, the headers about ranges and length are left out.
+        If the body is compressed, which aiohttp decodes, `accept-ranges` becomes "none" and `content-length` is left
+        out. Repeated Retry-After headers are joined by commas.
         """
         original = response.headers
         waits = original.getall("retry-after", [])
@@ -167,19 +190,23 @@ class AiohttpPort(HttpCall):
         return headers
 
     def chunks(self, response: ClientResponse) -> AsyncIterator[bytes]:
-        """Return the body of a response as it arrives."""
+        """Return an async iterator over the body of a response as it arrives, decoded if it was compressed."""
         return Pieces(response)
 
     async def settle(self, response: ClientResponse) -> None:
-        """Read the whole body of a response into memory."""
+        """Read the whole body of a response into memory, from which it can be read again."""
         await settled(response)
 
     async def close(self, response: ClientResponse) -> None:
-        """Close a response at once."""
+        """Close a response and its connection at once, without reading the rest of the body."""
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on one of the client's errors; a closed session makes every error permanent."""
+        """Return the verdict of `verdict_of` on an error, but PERMANENT if the session is closed.
+
+        TRANSIENT replaces NOT_EXECUTED if another request failed that an inner middleware made: it may have sent this
+        one before.
+        """
         if self._request.session.closed:
             return PERMANENT
         verdict = verdict_of(error)
@@ -188,11 +215,15 @@ class AiohttpPort(HttpCall):
         return verdict
 
     def broken(self, text: str) -> Exception:
-        """Return the client's own error for a body of the wrong length."""
+        """Return a ClientPayloadError of aiohttp with `text`, for a body of the wrong length."""
         return ClientPayloadError(text)
 
     async def _vary(self, send: Send) -> None:
-        """Change the request into the one to send. If the body is whole, headers and framing are the caller's."""
+        """Change the session's request in place into the one that `send` describes: body, headers and query.
+
+        The headers are the caller's, changed by `send` and with the token if there is one. The whole body is framed
+        (chunked or not) as the caller's was; a part of it gets new framing.
+        """
         request, body = self._request, self._body
         if isinstance(body, AsyncOnce):
             await request.update_body(None if send.skip is None else AsyncIterablePayload(body.achunks(send.skip)))
@@ -216,6 +247,6 @@ class AiohttpPort(HttpCall):
 
 
 async def _hang_up(connection: Connection | None) -> None:
-    """Close the connection of a response, but leave the response open, because the caller continues to read it."""
+    """Close a connection but not its response, because the caller continues to read that; None does nothing."""
     if connection is not None:
         connection.close()

@@ -20,14 +20,14 @@ _LIMIT = 64 * 1024
 
 
 class Pieces(AsyncIterator[bytes]):
-    """The body of a response as it arrives, decoded if it was compressed; it ends at an error."""
+    """The body of a response as it arrives, decoded if it was compressed; after an error it yields nothing more."""
 
     def __init__(self, response: ClientResponse) -> None:
         self._content: StreamReader | None = response.content
 
     @property
     def is_open(self) -> bool:
-        """True while more may arrive."""
+        """True until the body has ended or its reading has failed."""
         return self._content is not None
 
     async def __anext__(self) -> bytes:
@@ -43,7 +43,7 @@ class Pieces(AsyncIterator[bytes]):
 
 
 async def settled(response: ClientResponse) -> None:
-    """Read the whole body of a response, so that it can be read again from memory."""
+    """Read the whole body of a response, so that it can be read again from memory; close the response if that fails."""
     try:
         content = await response.content.read()
     except BaseException:
@@ -75,7 +75,10 @@ def _raise_for_status(weak: "ref[ClientResponse]", report: Report) -> None:
 
 
 class Continued(StreamReader):
-    """The body of a response, continued by further responses: `reader` yields it, beginning with that of `first`."""
+    """The body of a response, continued by further responses: `reader` yields all of it.
+
+    `first` is the part in the first response. `close` is called once the body ends with an error.
+    """
 
     __slots__ = ("_close", "_first", "_reader")
 
@@ -87,7 +90,7 @@ class Continued(StreamReader):
         self._close = close
 
     def set_exception(self, exc: BaseException, *args: Any, **kwargs: Any) -> None:
-        """End the body with an error and close the response that is being read.
+        """End the body with the error `exc` and call `close`, which closes the response that is being read.
 
         aiohttp calls it when a response is released.
         """

@@ -131,8 +131,7 @@ class Sending:
         return self._session is not None and self._session.has_progressed()
 
     def resume(self) -> Any:
-        """Query the session for the bytes it has, send the rest of the chunk if any is missing; return the last
-        response.
+        """Query the session for the bytes it has, send the missing rest of the chunk, and return the last response.
 
         The response has the client's own type; the client's upload object has processed it, and may raise for its
         status.

@@ -20,8 +20,9 @@ _AIO: Any = grpc.aio  # more than its types declare
 def aio_interceptors(policy: Policy | None = None, *, safe: Collection[str] = ()) -> list[grpc.aio.ClientInterceptor]:
     """Return the interceptors for asyncio: `grpc.aio.insecure_channel(target, interceptors=aio_interceptors())`.
 
-    There are four of them, one for each kind of call. Everything is as for RetryInterceptor. A stream of requests is
-    repeated if it is a list or tuple; one that is written with `write()` is sent once.
+    There are four of them, one for each kind of call. `policy`, `safe` and the rules are those of RetryInterceptor. A
+    stream of requests is repeated if it is a list or tuple; an iterator, or one that is written with `write()`, is sent
+    once.
     """
     rpcs = Rpcs(policy, safe)
     four = [_UnaryUnary(rpcs), _UnaryStream(rpcs), _StreamUnary(rpcs), _StreamStream(rpcs)]
@@ -84,9 +85,9 @@ class _StreamStream(_Interceptor, grpc.aio.StreamStreamClientInterceptor):  # ty
 
 
 class _AsyncResponses:
-    """A stream of responses that is opened again until its first response arrives.
+    """A call with a stream of responses, which is made again until its first response arrives.
 
-    Later responses come from the call unchanged.
+    Later responses come from the call unchanged. The other methods apply to the current attempt.
     """
 
     def __init__(self, rpc: Rpc, continuation: Continuation, details: Any, message: Any, requests: Any) -> None:
@@ -102,7 +103,7 @@ class _AsyncResponses:
         self._cancelled = False
 
     async def opened(self) -> Any:
-        """Return this stream after making the first call."""
+        """Make the call of the next attempt, with the time left of the caller's timeout, and return this object."""
         self._call = await self._continuation(timed(self._details, self._retried), self._requests)
         return self
 
@@ -136,50 +137,50 @@ class _AsyncResponses:
             await self.opened()
 
     async def read(self) -> Any:
-        """Return the next response, or EOF."""
+        """Return the next response, or `grpc.aio.EOF` after the last one."""
         return await anext(aiter(self), _AIO.EOF)
 
     def cancel(self) -> bool:
-        """Cancel the call, or the wait before the next one."""
+        """Cancel the call, or the wait before the next one; return whether that was still possible."""
         if self._wait is None:
             return self._call.cancel()
         self._cancelled = self._wait.cancel()
         return self._cancelled
 
     def cancelled(self) -> bool:
-        """Return whether the call was cancelled."""
+        """Return whether the call, or the wait before the next one, was cancelled."""
         return self._cancelled or self._call.cancelled()
 
     def done(self) -> bool:
-        """Return whether the call has ended."""
+        """Return whether the current attempt's call has ended; False during the wait before the next one."""
         return self._wait is None and self._call.done()
 
     def time_remaining(self) -> float | None:
-        """Return the seconds left of its timeout."""
+        """Return the seconds left of the current attempt's timeout, None without one."""
         return self._call.time_remaining()
 
     def add_done_callback(self, callback: Any) -> None:
-        """Register `callback` to be called when the call ends."""
+        """Register `callback` to be called when the current attempt's call ends."""
         self._call.add_done_callback(callback)
 
     async def initial_metadata(self) -> Any:
-        """Return the initial metadata."""
+        """Return the initial metadata of the current attempt's call."""
         return await self._call.initial_metadata()
 
     async def trailing_metadata(self) -> Any:
-        """Return the trailing metadata."""
+        """Return the trailing metadata of the current attempt's call."""
         return await self._call.trailing_metadata()
 
     async def code(self) -> grpc.StatusCode:
-        """Return the status code."""
+        """Return the status code of the current attempt's call, once it has ended."""
         return await self._call.code()
 
     async def details(self) -> str:
-        """Return the server's text for the status."""
+        """Return the server's text for the status of the current attempt's call, once it has ended."""
         return await self._call.details()
 
     async def wait_for_connection(self) -> None:
-        """Wait for the initial metadata."""
+        """Wait for the initial metadata of the current attempt's call."""
         await self._call.wait_for_connection()
 
 

@@ -16,7 +16,7 @@ from forbear.policy import Policy
 
 
 class Details(grpc.ClientCallDetails):
-    """The details of a call with another timeout."""
+    """A copy of a call's details with another timeout, in seconds."""
 
     def __init__(self, details: Any, timeout: float) -> None:
         self.method = details.method
@@ -28,24 +28,24 @@ class Details(grpc.ClientCallDetails):
 
 
 def name_of(details: Any) -> str:
-    """Return the full name of the RPC, which the asyncio stack has as bytes."""
+    """Return the full name of a call's RPC as text, such as "/helloworld.Greeter/SayHello"; asyncio has bytes."""
     method: str | bytes = details.method
     return method.decode() if isinstance(method, bytes) else method
 
 
 def timed(details: Any, retried: RetriedCall) -> Any:
-    """Return the details of the next attempt, with the seconds left of the caller's timeout."""
+    """Return the details for the next attempt, with the seconds left of the caller's timeout; unchanged without one."""
     left = retried.left(details.timeout)
     return details if left is None else Details(details, left)
 
 
 def comes_again(requests: object) -> bool:
-    """Return whether a stream of requests can surely be sent again from its start: a list or tuple."""
+    """Return whether `requests` is a list or tuple: only such a stream can surely be sent again from its start."""
     return isinstance(requests, list | tuple)
 
 
 def first_of(requests: Iterable[Any]) -> Any:
-    """Return the first message of a stream, None if it is empty."""
+    """Return the first message of a stream, None if it is empty. An iterator would lose that message."""
     return next(iter(requests), None)
 
 
@@ -61,9 +61,9 @@ class RetryInterceptor(
     """An interceptor that retries calls: `grpc.intercept_channel(channel, RetryInterceptor())`.
 
     The request message decides, by the tables of Cloud Storage, IAM and Memorystore. An RPC that they do not know is
-    repeated only if `safe` lists its full name ("helloworld.Greeter/SayHello"). Without a `policy`, each service has
-    its recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The caller's `timeout` is for all attempts
-    together.
+    repeated only if it was certainly not executed, or if `safe` lists its full name ("helloworld.Greeter/SayHello").
+    Without a `policy`, each service has its recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The
+    caller's `timeout` is for all attempts together.
 
     A stream of responses is opened again until its first response arrives; if it breaks later, its error is raised with
     a note. A stream of requests is repeated if it is a list or tuple; an iterator is sent once. A call by `.future()`
@@ -76,20 +76,23 @@ class RetryInterceptor(
     def intercept_unary_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:
-        """Send one request message and return one response message, with retries."""
+        """Send one request message, with retries; return the last attempt's call, which has the response or error."""
         return self._send(continuation, client_call_details, request, lambda: request)
 
     def intercept_unary_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
     ) -> Any:
-        """Send one request message and return a stream of responses, with retries until the first response arrives."""
+        """Send one request message and return the stream of responses, opened again until its first one arrives."""
         rpc = self._rpcs[name_of(client_call_details)]
         return _Responses(rpc, continuation, client_call_details, request, lambda: request)
 
     def intercept_stream_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
-        """Send a stream of requests and return one response message, with retries if the stream is a list or tuple."""
+        """Send a stream of requests and return the last attempt's call, which has the response or the error.
+
+        It is repeated only if the stream is a list or tuple.
+        """
         if not comes_again(request_iterator):
             return self._send_once(continuation, client_call_details, request_iterator)
         return self._send(continuation, client_call_details, first_of(request_iterator), lambda: iter(request_iterator))
@@ -97,7 +100,10 @@ class RetryInterceptor(
     def intercept_stream_stream(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request_iterator: Iterable[Any]
     ) -> Any:
-        """Send a stream of requests and return a stream of responses; the rules of both streams apply to retries."""
+        """Send a stream of requests and return the stream of responses, opened again until its first response arrives.
+
+        It is opened again only if the stream of requests is a list or tuple.
+        """
         rpc = self._rpcs[name_of(client_call_details)]
         if not comes_again(request_iterator):
             return _Responses(rpc, continuation, client_call_details, None, lambda: iter(request_iterator), ONCE)
@@ -135,7 +141,8 @@ class RetryInterceptor(
 class _Responses(Iterator[Any]):
     """A stream of responses that is opened again until its first response arrives.
 
-    Later responses come from the call unchanged. `stuck` says why it cannot be opened again.
+    Later responses come from the call unchanged. `stuck` is the reason why it cannot be opened again, None if it can.
+    Other attributes are those of the current attempt's call.
     """
 
     def __init__(
@@ -178,7 +185,7 @@ class _Responses(Iterator[Any]):
                 return response
 
     def cancel(self) -> Any:
-        """Cancel the call, and prevent further attempts."""
+        """Cancel the current attempt's call, and prevent further attempts."""
         self._cancelled.set()
         return self._call.cancel()
 

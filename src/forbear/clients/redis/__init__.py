@@ -30,7 +30,10 @@ __all__ = [
 
 
 class Pipeline(PipelineMixin, _sync.Pipeline):
-    """A pipeline of a `Redis`. A loss under WATCH that may hide an EXEC is raised as it is, not as WatchError."""
+    """A pipeline of a `Redis`, with its retries.
+
+    If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+    """
 
     _conflict = redis.WatchError
 
@@ -61,7 +64,10 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
 
 
 class AsyncPipeline(AsyncPipelineMixin, _async.Pipeline):  # type: ignore[misc]
-    """A pipeline of an `AsyncRedis`. A loss under WATCH that may hide an EXEC is raised as it is, not as WatchError."""
+    """A pipeline of an `AsyncRedis`, with its retries.
+
+    If a connection is lost under WATCH and EXEC may have been executed, that error is raised, not a WatchError.
+    """
 
     _conflict = redis.WatchError
 

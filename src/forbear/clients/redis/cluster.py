@@ -26,12 +26,12 @@ P = TypeVar("P")
 
 
 def once() -> dict[str, Any]:
-    """Return the options by which a sync client sends everything once."""
+    """Return the constructor's options by which a sync client of redis-py sends everything once."""
     return {"retry": Retry(NoBackoff(), 0)}
 
 
 def async_once() -> dict[str, Any]:
-    """Return the options by which an asyncio client sends everything once."""
+    """Return the constructor's options by which an asyncio client of redis-py sends everything once."""
     return {"retry": AsyncRetry(NoBackoff(), 0)}
 
 
@@ -46,7 +46,10 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
     _lost = (ConnectionError, TimeoutError)
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.cluster.ClusterPipeline:
-        """Return a pipeline of which only commands that may be repeated are sent again."""
+        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
+
+        If `transaction` is true, it sends its commands between MULTI and EXEC on one node.
+        """
         return self._pipeline(self.settings, transaction, shard_hint)
 
     def _pipeline(self, settings: RedisSettings, transaction: Any, shard_hint: Any) -> redis.cluster.ClusterPipeline:
@@ -63,7 +66,10 @@ class AsyncRedisCluster(  # type: ignore[misc]
     _lost = (ConnectionError, TimeoutError)
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.asyncio.cluster.ClusterPipeline:
-        """Return a pipeline of which only commands that may be repeated are sent again."""
+        """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
+
+        If `transaction` is true, it sends its commands between MULTI and EXEC on one node.
+        """
         return self._pipeline(self.settings, transaction, shard_hint)
 
     def _pipeline(
@@ -74,7 +80,7 @@ class AsyncRedisCluster(  # type: ignore[misc]
 
 
 def _with_strategy(pipe: P, settings: RedisSettings, strategy: Callable[[Any], object]) -> P:
-    """Set `strategy` as the way in which the pipeline executes, and return the pipeline."""
+    """Give the pipeline a new state, and make `strategy(pipe)` the object by which it executes; return the pipeline."""
     changed: Any = pipe
     changed.state = PipelineState(settings, WatchError)
     changed._execution_strategy = strategy(pipe)
@@ -90,7 +96,7 @@ class _Strategy:
 
 
 class _Pipeline(_Strategy, redis.cluster.PipelineStrategy):
-    """Sends commands to their nodes together, and each by itself where that fails."""
+    """Sends commands of a pipeline to their nodes together, then failed ones that may be repeated each by itself."""
 
     def send_cluster_commands(
         self, stack: Sequence[Any], raise_on_error: bool = True, allow_redirections: bool = True
@@ -102,7 +108,7 @@ class _Pipeline(_Strategy, redis.cluster.PipelineStrategy):
 
 
 class _AsyncPipeline(_Strategy, redis.asyncio.cluster.PipelineStrategy):
-    """Sends commands of an asyncio pipeline to their nodes together, and each by itself where that fails."""
+    """The asyncio form of `_Pipeline`: commands go to their nodes together, then failed ones each by itself."""
 
     async def execute(self, raise_on_error: bool = True, allow_redirections: bool = True) -> list[Any]:
         queue, self._command_queue = self._command_queue, []
@@ -111,7 +117,7 @@ class _AsyncPipeline(_Strategy, redis.asyncio.cluster.PipelineStrategy):
 
 
 class _TransactionBase(_Strategy):
-    """Sends commands between MULTI and EXEC on one node, and those before them under WATCH.
+    """Sends commands between MULTI and EXEC on one node, and before them WATCH and commands under it at once.
 
     `_attempt_at_once` and `_attempt` make one attempt by a function of the library; for asyncio they return awaitables.
     """
@@ -130,7 +136,7 @@ class _TransactionBase(_Strategy):
 
 
 class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
-    """A transaction of a sync client."""
+    """A transaction of a sync client: the queued commands are sent as `_TransactionBase` says."""
 
     def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         return self._at_once(super()._immediate_execute_command, args, options).send()
@@ -166,7 +172,7 @@ class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
 
 
 class _AsyncTransaction(_TransactionBase, redis.asyncio.cluster.TransactionStrategy):
-    """A transaction of an asyncio client."""
+    """A transaction of an asyncio client: the queued commands are sent as `_TransactionBase` says."""
 
     async def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         return await self._at_once(super()._immediate_execute_command, args, options).asend()

@@ -67,7 +67,7 @@ class RetryAdapter(HTTPAdapter):
         cert: Any = None,
         proxies: Any = None,
     ) -> requests.Response:
-        """Send a request as often as its policy allows, and return the last response."""
+        """Send a request as often as its policy allows; return the last response or raise the last error."""
         send = partial(super().send, stream=stream, verify=verify, cert=cert, proxies=proxies)
         if is_off():
             return send(request, timeout=timeout)

@@ -1,4 +1,4 @@
-"""The port of requests: the timeouts and bodies that it accepts, and how one request is sent, varied and sent again."""
+"""The port of requests: the object by which forbear's retry loop sends one request, with its timeouts and its body."""
 
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
@@ -20,7 +20,10 @@ Timeout = float | tuple[float | None, float | None] | urllib3.Timeout | None
 
 
 def bounded(timeout: Timeout, limit: float | None) -> Timeout:
-    """Return the timeouts of an attempt that may take `limit` seconds."""
+    """Return the timeouts of an attempt: the caller's `timeout`, but at most `limit` seconds for each part.
+
+    Of a urllib3.Timeout only the total is limited. A missing timeout becomes `limit`; `limit` None changes nothing.
+    """
     if limit is None:
         return timeout
     if isinstance(timeout, urllib3.Timeout):
@@ -39,7 +42,7 @@ _PIECE = 64 * 1024
 
 
 class _Pieces:
-    """The chunks of a file or an iterable, as bytes; a file can be read again after it was rewound."""
+    """The chunks of a file or an iterable, as bytes (text in UTF-8); a file can be read again after it was rewound."""
 
     def __init__(self, source: Any) -> None:
         self._source = source
@@ -52,7 +55,10 @@ class _Pieces:
 
 
 def body_of(body: Any, limit: int) -> Fixed | Once | Seekable:
-    """Return the body of a request, keeping up to `limit` bytes if it can be read only once."""
+    """Return forbear's form of a request's body: Fixed for text, bytes and None, Seekable for a file, else Once.
+
+    Once keeps up to `limit` bytes to send them again. A file that cannot seek is Once, too.
+    """
     if body is None or isinstance(body, str):
         return Fixed((body or "").encode())
     if isinstance(body, bytes | bytearray | memoryview):
@@ -64,7 +70,7 @@ _LIBRARY = Urllib3Errors(urllib3.exceptions)
 
 
 class RequestsPort(HttpCall):
-    """The port of requests: it sends one request, varies it and sends it again."""
+    """The port of requests: it sends one request, varied or not, by `send` (the adapter's own method)."""
 
     __slots__ = ("_request", "_send", "_timeout")
 
@@ -95,33 +101,36 @@ class RequestsPort(HttpCall):
         return body_of(self._request.body, self._options.buffer)
 
     def first(self) -> requests.Response:
-        """Send the caller's request unchanged."""
+        """Send the caller's request unchanged and return the response."""
         return self._send(self._request, timeout=self._timeout)
 
     def send(self, send: Send, limit: float | None) -> requests.Response:
-        """Send a variation of the request, or the request itself if nothing is varied."""
+        """Send the request as `send` describes it, with timeouts of at most `limit` seconds (None: unchanged).
+
+        Returns the response; its `request` is the caller's own.
+        """
         response = self._send(self._next(send), timeout=bounded(self._timeout, limit))
         response.request = self._request
         return response
 
     def chunks(self, response: requests.Response) -> Iterator[bytes]:
-        """Return the body of a response as it arrives, without decoding it."""
+        """Return an iterator over the body of a response as it arrives, not decoded."""
         return pieces(response)
 
     def settle(self, response: requests.Response) -> None:
-        """Read the whole body of a response into memory."""
+        """Read the whole body of a response into memory, from which it can be read again, and close its connection."""
         settled(response)
 
     def close(self, response: requests.Response) -> None:
-        """Close a response at once."""
+        """Close a response at once, without reading the rest of its body."""
         response.close()
 
     def verdict(self, error: Exception) -> Verdict:
-        """Return the verdict on one of the client's errors."""
+        """Return the verdict of `Urllib3Errors` on an error that an attempt raised."""
         return _LIBRARY.verdict(error)
 
     def broken(self, text: str) -> Exception:
-        """Return the client's own error for a body of the wrong length."""
+        """Return a ChunkedEncodingError of requests with `text`, for a body of the wrong length."""
         return requests.exceptions.ChunkedEncodingError(urllib3.exceptions.ProtocolError(text))
 
     def _next(self, send: Send) -> requests.PreparedRequest:

@@ -15,7 +15,7 @@ _PIECE = 64 * 1024
 
 
 def pieces(response: requests.Response) -> Iterator[bytes]:
-    """Yield the body of a response as it arrives, with the errors that requests makes of urllib3's."""
+    """Yield the body of a response as it arrives, not decoded; urllib3's errors become those of requests."""
     raw: Any = response.raw
     try:
         while piece := raw.read1(_PIECE, decode_content=False):
@@ -31,7 +31,7 @@ def pieces(response: requests.Response) -> Iterator[bytes]:
 
 
 def settled(response: requests.Response) -> None:
-    """Read the whole body of a response, so that it can be read again from memory."""
+    """Read the whole body of a response and close it; its `raw` then yields the body from memory, still coded."""
     try:
         content = b"".join(pieces(response))
     finally:
@@ -40,7 +40,10 @@ def settled(response: requests.Response) -> None:
 
 
 def read(port: Port[requests.Response], response: requests.Response) -> None:
-    """Read the whole body of a response that needs no decoding, and continue it where it breaks."""
+    """Read the whole body of a response into its `content`, and continue it by further requests where it breaks.
+
+    The body must need no decoding. A body that was read before is left alone.
+    """
     known: Any = response
     if known._content_consumed:  # read by the caller's own `on_result`
         return
@@ -54,7 +57,7 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
 
 
 def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
-    """Return the response with a body that is continued where it breaks."""
+    """Return a copy of the response whose body is continued by further requests where it breaks."""
     copy = _Response.__new__(_Response)  # every attribute of a new one is overwritten
     vars(copy).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
@@ -64,10 +67,10 @@ def continued(port: Port[requests.Response], response: requests.Response) -> req
 
 
 class _Response(requests.Response):
-    """A response whose body may have been given up on; requests wraps the errors of `raw` in errors of its own."""
+    """A response whose `iter_content` copies the report of a broken body to the error that requests makes of it."""
 
     def iter_content(self, chunk_size: int | None = 1, decode_unicode: bool = False) -> Iterator[Any]:
-        """Iterate over the body; the error of a body that stays broken has the report."""
+        """Iterate over the body; if forbear gave up on a broken body, the error has the report."""
         return _with_report(super().iter_content(chunk_size, decode_unicode))
 
 
@@ -99,7 +102,7 @@ class _Raw(urllib3.HTTPResponse):
         )
 
     def stream(self, amt: int | None = _PIECE, decode_content: bool | None = None) -> Iterator[bytes]:  # type: ignore[override]
-        """Iterate over the body, in chunks of `amt` bytes; those of a chunked response come as they arrive."""
+        """Iterate over the body in chunks of `amt` bytes; those of a chunked response come as they arrive."""
         if not self.chunked:
             yield from super().stream(amt, decode_content)
             return
@@ -124,17 +127,20 @@ class _File:
 
     @property
     def closed(self) -> bool:
-        """True if nothing more will come."""
+        """True if no more bytes and no error will come."""
         return self._ended and not self._buffer and self._broken is None
 
     def close(self) -> None:
-        """Close the response that the body comes from."""
+        """Drop what is left of the body and close the response that it comes from."""
         self._ended, self._broken = True, None
         self._buffer.clear()
         self._close()
 
     def read(self, amt: int | None = None) -> bytes:
-        """Return `amt` bytes, fewer only at the end, or all for None."""
+        """Return `amt` bytes, or all for None; fewer only at the end or before an error.
+
+        The error is raised by the next read, but at once for None, and for a chunked response that lacks bytes.
+        """
         while not self._ended and (amt is None or len(self._buffer) < amt):
             self._pull()
         if self._broken is not None and (amt is None or (self._is_chunked and len(self._buffer) < amt)):
@@ -142,7 +148,7 @@ class _File:
         return self._take(amt)
 
     def read1(self, amt: int | None = None) -> bytes:
-        """Return at most `amt` bytes, as soon as there are any."""
+        """Return at most `amt` bytes (None: all) of those that are there, once there are any; b"" at the end."""
         if not self._buffer and not self._ended:
             self._pull()
         return self._take(amt)
