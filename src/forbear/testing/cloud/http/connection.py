@@ -28,7 +28,7 @@ class Application(Protocol):
         ...
 
     def interrupted(self, request: HttpRequest) -> None:
-        """Log a request whose body broke off, and keep what arrived of it."""
+        """Log a request whose body broke off; keep the part that arrived (`request.content`) if it is of use."""
         ...
 
 
@@ -49,16 +49,22 @@ class ServerConnection:
 
     @property
     def waiting_since(self) -> float | None:
-        """Return when the wait for the next request began, on the loop's clock; None while a request is served."""
+        """Return when the wait for the next request began, on the loop's clock.
+
+        None while a request is served, and after `abort`.
+        """
         return self._incoming.waiting_since
 
     def abort(self) -> None:
-        """Close the connection at once."""
+        """Close the connection at once, and discard what is not sent yet."""
         self._incoming.waiting_since = None
         self.stream.abort()
 
     async def run(self) -> None:
-        """Serve until either side closes the connection; an error ends this connection only."""
+        """Serve requests until the connection ends. An error ends only this connection, and is logged if no OSError.
+
+        A cancellation closes the connection at once and is raised.
+        """
         try:
             while await self._serve_one():
                 pass
@@ -75,7 +81,7 @@ class ServerConnection:
             await self.stream.close()
 
     async def _serve_one(self) -> bool:
-        """Serve one request; return whether the connection can serve another."""
+        """Serve one request; return whether the connection can serve another. An ApiError is sent as the last response."""
         try:
             with self._memory.transit() as transit:
                 request = await self._incoming.next(transit)
@@ -93,7 +99,7 @@ class ServerConnection:
             return False
 
     async def _deliver(self, delivery: Delivery) -> bool:
-        """Send the response as `delivery` says; return whether the connection can serve another request."""
+        """Wait, send and end the response as `delivery` says; return whether the connection can serve another."""
         if delivery.delay:
             await pause(delivery.delay)
         if delivery.response is not None:
@@ -110,7 +116,11 @@ class ServerConnection:
         return False
 
     async def _send(self, response: HttpResponse, delivery: Delivery) -> None:
-        """Send the head and the body: a small response in one write, a large one piece by piece, with back pressure."""
+        """Send the head and the body up to `delivery.cut`, a body of at most 64 KiB with the head in one write.
+
+        A larger body is sent piece by piece, with back pressure. What follows the body is sent only if the connection
+        is kept.
+        """
         # A response that is going to break off looks like any other until then.
         whole = delivery.ending is ResponseEnd.KEEP
         lasting, chunked = self._incoming.lasting or not whole, not response.measured and self._incoming.takes_chunks
@@ -129,7 +139,7 @@ class ServerConnection:
             await self.stream.write(after)
 
     async def _refuse(self, error: ApiError) -> None:
-        """Send an error for a request that cannot be read, and close once the client had time to read the error."""
+        """Send an error for a request that cannot be served, then FIN; wait at most 2 s until the client has left."""
         self.stream.allow(None)
         self._incoming.lasting = False
         response = storage_error(error)

@@ -19,9 +19,9 @@ _extend = cast("Callable[[int, bytes], int]", google_crc32c.extend)  # pyright: 
 
 
 class Content:
-    """An immutable byte string in pieces; `bytes(content)` joins them.
+    """An immutable byte string in pieces; `bytes(content)` joins them, and `len(content)` is the number of bytes.
 
-    `crc32c` and `md5` are its hashes if they are known already; otherwise they are computed on first use.
+    `crc32c` and `md5` are its hashes in base64 if they are known already; otherwise they are computed on first use.
     """
 
     __slots__ = ("_crc32c", "_ends", "_md5", "pieces")
@@ -46,7 +46,7 @@ class Content:
         return b"".join(self.pieces)
 
     def cut(self, start: int = 0, end: int | None = None) -> "Content":
-        """Return the bytes from `start` up to `end` (by default to the end), without copying them."""
+        """Return the bytes from `start` up to `end`, which is not included (None: to the end), without copying them."""
         end = len(self) if end is None else min(end, len(self))
         if start <= 0 and end == len(self):
             return self
@@ -86,7 +86,7 @@ NOTHING = Content()
 
 
 def content_of(data: bytes | Content) -> Content:
-    """Return `data` as content."""
+    """Return `data` as Content, unchanged if it is one."""
     if isinstance(data, Content):
         return data
     return Content((data,)) if data else NOTHING
@@ -98,7 +98,10 @@ def joined(contents: Iterable[Content]) -> Content:
 
 
 class Growing:
-    """Content that is still arriving; it is hashed on arrival, so that the response to the last piece is quick."""
+    """Content that is still arriving; `len` is the bytes so far.
+
+    It is hashed on arrival, so that the response to the last piece is quick.
+    """
 
     def __init__(self) -> None:
         self._pieces: list[Piece] = []

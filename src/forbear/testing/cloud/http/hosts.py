@@ -1,4 +1,4 @@
-"""Check the host that a request names.
+"""Check the host that a request names against those that are allowed.
 
 This keeps out web pages that reach this machine by DNS rebinding, under a name of their own.
 """
@@ -19,8 +19,9 @@ _LOOPBACK, _GOOGLE = "localhost", "googleapis.com"
 class Hosts:
     """The hosts that requests may name: loopback, Google's APIs, and the `allowed` names.
 
-    An attacker cannot choose the addresses of the first two. Every port is allowed, because a forwarder on this
-    machine, which breaks connections or passes them into a container, has a port of its own.
+    These are loopback addresses, "localhost", "googleapis.com" and the subdomains of both; an attacker cannot choose
+    their addresses. Every port is allowed, because a forwarder on this machine, which breaks connections or passes them
+    into a container, has a port of its own. An `allowed` name may state its port, and then only that port is allowed.
     """
 
     def __init__(self, allowed: Sequence[str] = ()) -> None:
@@ -28,7 +29,10 @@ class Hosts:
         self._allows = lru_cache(256)(self._is_allowed)  # nearly all requests name the same host
 
     def check(self, host: str | None, target: str) -> None:
-        """Raise ApiError 403 if the Host header, or a `target` that is a whole URL, names a host not allowed."""
+        """Raise ApiError 403 if the Host header, or a `target` that is a whole URL, names a host not allowed.
+
+        A missing Host header (None) is allowed.
+        """
         for authority in (host, _authority(target)):
             if authority is not None and not (len(authority) < _LONGEST and self._allows(authority)):
                 raise ApiError(
@@ -50,7 +54,7 @@ class Hosts:
 
 
 def is_loopback(host: str) -> bool:
-    """Return whether `host` is a loopback address or the name localhost."""
+    """Return whether `host` is a loopback address (without brackets) or the name localhost, in upper or lower case."""
     if host.lower() == _LOOPBACK:
         return True
     try:

@@ -30,21 +30,22 @@ SECONDS_IDLE = 300.0
 """Seconds that a connection may wait for its next request."""
 
 SECONDS_FOR_A_HEAD = 5.0
-"""Seconds that the head of a request may take from its first byte; clients send it in one go."""
+"""Seconds that the head of a request may take from its first bytes; clients send it in one go."""
 
 SECONDS_OF_SILENCE = 30.0
-"""Seconds that a body may pause."""
+"""Seconds for which the body of a request may pause."""
 
 _SLOWEST = 65_536
-"""Bytes per second that a body must have on average."""
+"""Bytes per second that the body of a request must have on average, after the first 30 s."""
 
 
 class Incoming:
-    """The requests of one connection; `interrupted` is called with each request whose body breaks off.
+    """The requests of one connection; `interrupted` is called with each request whose body breaks off or is too slow.
 
-    Three attributes describe the latest request. `head_only` is true if its response has no body, and `takes_chunks` if
-    the client understands a chunked response. `lasting` is true if the connection may serve another request.
-    `waiting_since` is when the wait for the next request began.
+    Three attributes describe the latest request. `head_only` is true if its response has no body (HEAD), and
+    `takes_chunks` if the client understands a chunked response (HTTP/1.1). `lasting` is true if the connection may
+    serve another request. `waiting_since` is when the wait for the next request began, on the loop's clock; None while
+    one is read or served.
     """
 
     def __init__(
@@ -60,9 +61,11 @@ class Incoming:
         self.waiting_since: float | None = None
 
     async def next(self, transit: Transit) -> HttpRequest | None:
-        """Return the next request with its whole body, or None at the end; `transit` counts the body.
+        """Return the next request with its whole body; `transit` counts the bytes of the body.
 
-        ApiError if it cannot be parsed, is too large, takes too long, or names a host that is not allowed.
+        None at the end of the connection, and if no head arrives in time. Raises ApiError if the request cannot be
+        parsed, is too large, names a host that is not allowed, or if its body is too slow. Raises OSError if the
+        connection breaks.
         """
         self.head_only = self.takes_chunks = self.lasting = False
         http = h11.Connection(h11.SERVER, max_incomplete_event_size=_LONGEST_HEAD)
@@ -115,7 +118,10 @@ class Incoming:
         return event
 
     async def _exactly(self, http: h11.Connection, size: int, pieces: list[bytes]) -> None:
-        """Read a body of `size` bytes."""
+        """Append a body of `size` bytes to `pieces`; RemoteProtocolError if the connection ends before.
+
+        What arrived until an error is appended, too.
+        """
         self._stream.put_back(http.trailing_data[0])
         await self._stream.read_into(pieces, size)
         have = sum(map(len, pieces))
@@ -123,7 +129,10 @@ class Incoming:
             raise h11.RemoteProtocolError(f"the connection ended after {have} of {size} bytes of the body")
 
     async def _chunks(self, http: h11.Connection, pieces: list[bytes], transit: Transit) -> None:
-        """Read a body in chunks, the last of which is empty."""
+        """Append a chunked body to `pieces`, small chunks joined, also the part before an error.
+
+        Raises ApiError if the body is larger than the limit, or has more than 10 000 chunks that are tiny on average.
+        """
         size, count, tiny = 0, 0, bytearray()
         try:
             while isinstance(event := await self._event(http), h11.Data):
@@ -152,7 +161,10 @@ class Incoming:
 
 
 def _headers(head: h11.Request) -> dict[str, str]:
-    """Return the headers by name, repeated ones joined by commas; ApiError 431 if they are too many or too large."""
+    """Return the headers by lower-case name, repeated ones joined by ", ".
+
+    Raises ApiError 431 if they are more than 200, or with the target more than 64 KiB.
+    """
     headers: dict[str, list[str]] = defaultdict(list)
     count, size = 0, len(head.target)
     for name, value in head.headers:

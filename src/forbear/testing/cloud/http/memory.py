@@ -10,14 +10,14 @@ from forbear.testing.cloud.http.content import Content, Growing
 from forbear.testing.cloud.http.messages import ApiError
 
 _PER_REQUEST = 4096
-"""Bytes that a stored request is assumed to take in addition to its body."""
+"""Bytes that a request or response which may be stored is assumed to take in addition to its body."""
 
 
 class MemoryLimit:
     """Count the bytes that are stored, received and sent, and refuse more than `limit` of them.
 
-    The count is an upper bound, which is cheap to keep. Only when it reaches the limit, `weigh` is called to get the
-    exact size of what is stored.
+    The count is an upper bound, which is cheap to keep. When it would pass the limit, `weigh` is called to get the
+    exact size of what is stored, but only if stored data may have changed since its last call.
     """
 
     def __init__(self, limit: int, weigh: Callable[[], int]) -> None:
@@ -29,7 +29,10 @@ class MemoryLimit:
 
     @contextmanager
     def transit(self) -> Generator["Transit"]:
-        """Count the bytes of one request or response, from the call of its `add` until the end of the block."""
+        """Give a Transit, which counts the bytes of one request or response from its `add` until the end of the block.
+
+        If it is `stored` by then, its bytes stay counted, and 4096 more.
+        """
         transit = Transit(self)
         try:
             yield transit
@@ -42,7 +45,7 @@ class MemoryLimit:
                 self._used -= transit.size
 
     def claim(self, size: int) -> None:
-        """Count `size` more bytes to be stored; ApiError 413 if they exceed the limit."""
+        """Count `size` more bytes as used; ApiError 413, and nothing counted, if they exceed the limit."""
         if self._used + size > self.limit and self._changed:
             self._used = self._weigh() + self.in_transit
             self._changed = False
@@ -61,14 +64,17 @@ class MemoryLimit:
 
 @dataclass(slots=True)
 class Transit:
-    """The bytes of one request or response in progress; set `stored` if they may stay in memory after the response."""
+    """The bytes of one request or response in progress, counted against `limit`.
+
+    Set `stored` if they may stay in memory after the response.
+    """
 
     limit: MemoryLimit
     size: int = 0
     stored: bool = False
 
     def add(self, size: int) -> None:
-        """Count `size` more bytes; ApiError 413 if they exceed the limit."""
+        """Count `size` more bytes of this request or response; ApiError 413 if they exceed the limit."""
         self.limit.claim(size)
         self.limit.in_transit += size
         self.size += size
@@ -78,10 +84,11 @@ _FLAT = 64
 
 
 def weigh(value: object) -> int:
-    """Return an estimate, in bytes, of the memory that plain values, content, mappings and dataclasses take.
+    """Return an estimate, in bytes, of the memory that a value takes, with everything in it.
 
-    Every value counts with a flat rate, plus the length of its text or content. Content counts in full even if it
-    shares its bytes with a copy, as in the real service's bill.
+    Every value counts as 64 bytes, plus the length of its text or content, 64 for each piece of content, and the values
+    in a mapping, list, tuple or dataclass. Content counts in full even if it shares its bytes with a copy, as in the
+    real service's bill.
     """
     if isinstance(value, str):
         return _FLAT + len(value)

@@ -15,10 +15,11 @@ Headers: TypeAlias = "tuple[tuple[str, str], ...]"
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request as the client sent it.
+    """A request as the client sent it, except that a header may have replaced its method (see `read_request`).
 
-    `path` is still percent-encoded, and header names are in lower case. `query` has the first value of each parameter;
-    `query_text` is the whole query as sent. `host` is the Host header, or the server's own address without one.
+    `path` is still percent-encoded, and header names are in lower case. `query` has the first value of each parameter,
+    decoded; `query_text` is the whole query as sent. `host` is the Host header, or the server's own address without
+    one.
     """
 
     method: str
@@ -31,24 +32,25 @@ class HttpRequest:
 
     @property
     def body(self) -> bytes:
-        """Return the content as one bytes object, which copies it if it came in several pieces."""
+        """Return the content (the body of the request) as one bytes object, copied if it came in several pieces."""
         return bytes(self.content)
 
     @property
     def target(self) -> str:
-        """Return the path with its query, as in the request line."""
+        """Return the path with "?" and the query as sent, the path alone if there is no query."""
         return f"{self.path}?{self.query_text}" if self.query_text else self.path
 
     def all(self, name: str) -> list[str]:
-        """Return every value of a query parameter that may be repeated."""
+        """Return all values of the query parameter `name`, decoded and in their order; an empty list without it."""
         return [value for key, value in parse_qsl(self.query_text, keep_blank_values=True) if key == name]
 
 
 @dataclass(frozen=True, slots=True)
 class HttpResponse:
-    """A response without the headers that frame it (Content-Length, Date), which are added when it is sent.
+    """A response without the headers that are added when it is sent (Content-Length, Date and others).
 
-    With `measured=False` the response does not state the length of its body, and is sent in chunks.
+    With `measured=False` the response does not state the length of its body, and is sent in chunks, if the client
+    understands them.
     """
 
     status: int
@@ -60,7 +62,8 @@ class HttpResponse:
 def read_request(method: str, target: str, headers: Mapping[str, str], content: Content, host: str) -> HttpRequest:
     """Return the request that these parts describe; `host` is the default for a missing Host header.
 
-    The header `X-HTTP-Method-Override` of a POST replaces its method.
+    `target` is a path with a query, or a whole URL, of which only these are kept. The header `X-HTTP-Method-Override`
+    of a POST replaces its method.
     """
     path, _, query_text = target.partition("?")
     if "://" in path and not path.startswith("/"):
@@ -73,7 +76,7 @@ def read_request(method: str, target: str, headers: Mapping[str, str], content: 
 
 
 def json_response(value: Json, status: int = 200, headers: Headers = ()) -> HttpResponse:
-    """Return a response whose body is `value` as JSON."""
+    """Return a response whose body is `value` as JSON; `headers` follow the Content-Type."""
     return HttpResponse(
         status, (("Content-Type", "application/json; charset=UTF-8"), *headers), json.dumps(value).encode()
     )
@@ -124,7 +127,7 @@ _STATUSES = {
 
 
 class ApiError(Exception):
-    """An error response: an HTTP status, a message for people, and a `reason` for programs.
+    """An error response as an exception: an HTTP status, a message for people, a `reason` for programs, and headers.
 
     `reason` is a word that the API in question defines, such as "conditionNotMet". With None the API uses its usual
     word for the status.
@@ -139,11 +142,11 @@ class ApiError(Exception):
 
 
 ErrorForm: TypeAlias = Callable[[ApiError], HttpResponse]
-"""A function that writes an error as a response, in the form of one API."""
+"""A function that turns an ApiError into a response, in the form of one API."""
 
 
 def storage_error(error: ApiError) -> HttpResponse:
-    """Write an error as the JSON API of Cloud Storage does; a 304 has no body."""
+    """Return an error as a response in the form of Cloud Storage's JSON API; a 304 has no body."""
     if error.status == 304:
         return HttpResponse(304, error.headers)
     reason = error.reason or _REASONS.get(error.status, "error")
@@ -153,9 +156,10 @@ def storage_error(error: ApiError) -> HttpResponse:
 
 
 def google_error(error: ApiError) -> HttpResponse:
-    """Write an error as Google's newer APIs do, with the name of a gRPC code as its `status`.
+    """Return an error as a response in the form of Google's newer APIs, with the name of a gRPC code as its `status`.
 
-    The name is the error's `reason` if that is in capitals, otherwise the usual one for the HTTP status.
+    The name is the error's `reason` if that is in capitals, otherwise the usual one for the HTTP status ("UNKNOWN" if
+    there is none).
     """
     is_code = error.reason is not None and error.reason.isupper()
     status = error.reason if is_code else _STATUSES.get(error.status, "UNKNOWN")
@@ -164,17 +168,17 @@ def google_error(error: ApiError) -> HttpResponse:
 
 
 def invalid(message: str) -> ApiError:
-    """Return a 400 error: a value is wrong."""
+    """Return a 400 error without a reason of its own: a value is wrong, as `message` says."""
     return ApiError(400, message)
 
 
 def required(name: str) -> ApiError:
-    """Return a 400 error: the parameter `name` is missing."""
+    """Return a 400 error with the reason "required": the parameter `name` is missing."""
     return ApiError(400, f"Required parameter: {name}", "required")
 
 
 def not_found(what: str) -> ApiError:
-    """Return a 404 error: `what` does not exist."""
+    """Return a 404 error: the resource that `what` names does not exist."""
     return ApiError(404, f"{what} does not exist.")
 
 
@@ -184,15 +188,15 @@ def conflict(message: str) -> ApiError:
 
 
 def condition_not_met(what: str) -> ApiError:
-    """Return a 412 error: the precondition `what` does not hold."""
+    """Return a 412 error: the precondition that `what` names does not hold."""
     return ApiError(412, f"At least one of the pre-conditions you specified did not hold: {what}.")
 
 
 def already_exists(message: str) -> ApiError:
-    """Return a 409 ALREADY_EXISTS error: the resource to create exists."""
+    """Return a 409 error with the reason ALREADY_EXISTS: the resource to create exists."""
     return ApiError(409, message, "ALREADY_EXISTS")
 
 
 def failed_precondition(message: str) -> ApiError:
-    """Return a 400 FAILED_PRECONDITION error: the state of the resource forbids the request."""
+    """Return a 400 error with the reason FAILED_PRECONDITION: the state of the resource forbids the request."""
     return ApiError(400, message, "FAILED_PRECONDITION")

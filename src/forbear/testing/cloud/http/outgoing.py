@@ -11,7 +11,7 @@ from forbear.testing.cloud.http.messages import Headers, HttpResponse
 
 
 class ResponseEnd(enum.Enum):
-    """An action of the server after the last byte of a response."""
+    """The action of the server after it has sent a response, or the part of it that is to be sent."""
 
     KEEP = "keep the connection open"
     CLOSE = "send FIN"
@@ -23,8 +23,8 @@ class ResponseEnd(enum.Enum):
 class Delivery:
     """A response and how to send it.
 
-    `response` None sends not one byte. `cut` is how many bytes of the body to send (None: all), and `ending` what to do
-    then. `delay` is how many seconds to wait before, and `limit` how many seconds a STALL lasts at most.
+    `response` None sends not one byte. `cut` is how many bytes of the body to send (None: all), and `ending` is the
+    action after that. `delay` is how many seconds to wait before, and `limit` how many seconds a STALL lasts at most.
     """
 
     response: HttpResponse | None
@@ -44,7 +44,8 @@ def framed(
     """Return the bytes before the body, the body, and the bytes after it.
 
     `now` is the time for the Date header, in seconds since the epoch. Without `lasting` the response announces that the
-    connection closes. With `head_only` the head announces the body, which is left out.
+    connection closes. With `chunked` the body is sent as one chunk, otherwise with its length. With `head_only` the
+    head announces the body, which is left out. A 204 or 304 never has a body.
     """
     body = content_of(response.body) if response.status not in _BODILESS else NOTHING
     head = _head(response, len(body), now, lasting=lasting, chunked=chunked)
@@ -67,7 +68,7 @@ def _head(response: HttpResponse, size: int, now: float, *, lasting: bool, chunk
 
 
 def headers_of(headers: Headers) -> list[str]:
-    """Return the header lines, without their line ends; characters that HTTP cannot carry become "?"."""
+    """Return the lines of these headers, without line ends; characters that HTTP cannot carry become "?"."""
     return [f"{name}: {_sendable(value)}" for name, value in headers]
 
 
@@ -78,7 +79,10 @@ def http_date(seconds: int) -> str:
 
 
 def _sendable(value: str) -> str:
-    """Return a header value that HTTP can carry; stored metadata may contain any character."""
+    """Return a header value with "?" for each character that HTTP cannot carry, and without spaces around it.
+
+    Stored metadata may contain any character; control characters and those outside ASCII are replaced.
+    """
     if value.isascii() and value.isprintable():
         return value.strip()
     return _UNSENDABLE.sub("?", value.encode("ascii", "replace").decode()).strip()

@@ -26,7 +26,8 @@ class SocketStream(asyncio.BufferedProtocol):
     """The server's end of a TCP connection.
 
     It keeps the pieces as they arrive; asyncio's own streams would copy every byte three times to join them. The event
-    loop calls `connected` with the stream once the connection is open. `buffer` is where the system puts what it reads.
+    loop calls `connected` with the stream once the connection is open. `buffer` is where the event loop puts what it
+    reads.
     """
 
     def __init__(self, connected: "Callable[[SocketStream], None]", buffer: memoryview) -> None:
@@ -46,17 +47,17 @@ class SocketStream(asyncio.BufferedProtocol):
         self._silence: float | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Start; every write waits until the system has accepted all of it."""
+        """Keep the transport, have every write wait until the system has accepted all of it, and call `connected`."""
         self._transport = cast("asyncio.Transport", transport)
         self._transport.set_write_buffer_limits(0)
         self._connected(self)
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer for the next read."""
+        """Return the buffer for the next read, always the same one; `sizehint` does not matter."""
         return self._buffer
 
     def buffer_updated(self, nbytes: int) -> None:
-        """Keep the `nbytes` that arrived, and wake the reader if it has enough."""
+        """Keep the `nbytes` that arrived, and wake the reader if it has enough; stop reading while too much is held."""
         piece = bytes(self._buffer[:nbytes])
         # Every piece takes some memory of its own, so tiny ones are joined.
         if nbytes < _SMALL_PIECE and self._pieces and len(self._pieces[-1]) < _SMALL_PIECE:
@@ -70,13 +71,13 @@ class SocketStream(asyncio.BufferedProtocol):
             self._transport.pause_reading()
 
     def eof_received(self) -> bool:
-        """Record that the client sends no more, and keep the connection open for the response."""
+        """Record that the client sends no more; return True, which keeps the connection open for the response."""
         self._ended = True
         _wake(self._reader)
         return True
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Record that the connection is closed, and wake all tasks that wait for it."""
+        """Record that the connection is closed, perhaps with the error `exc`, and wake all tasks that wait for it."""
         self._ended = True
         self._error = exc or ConnectionResetError("the connection is closed")
         for waiting in (self._reader, self._writer, self._lost):
@@ -87,7 +88,7 @@ class SocketStream(asyncio.BufferedProtocol):
         self._writer = self._loop.create_future()
 
     def resume_writing(self) -> None:
-        """Let writers continue."""
+        """Let the waiting writers continue."""
         waiting, self._writer = self._writer, None
         _wake(waiting)
 
@@ -98,12 +99,14 @@ class SocketStream(asyncio.BufferedProtocol):
         return host, port
 
     def allow(self, seconds: float | None, silence: float | None = None) -> None:
-        """Limit reading to so many `seconds` from now, and to so many seconds of `silence`; None is no limit."""
+        """Limit reading from now on to `seconds` in all, and each wait for bytes to `silence` seconds; None is no
+        limit.
+        """
         self._deadline = None if seconds is None else self._loop.time() + seconds
         self._silence = silence
 
     async def read(self) -> bytes:
-        """Return the next piece, or b"" at the end; OSError if the connection broke, TimeoutError at a limit."""
+        """Return the next piece, b"" at the end; OSError if the connection broke, TimeoutError at a limit."""
         await self._until(1)
         if not self._pieces:
             return b""
@@ -112,9 +115,9 @@ class SocketStream(asyncio.BufferedProtocol):
         return piece
 
     async def read_into(self, pieces: list[bytes], size: int) -> None:
-        """Append the next `size` bytes to `pieces` without copying them; fewer if the client ends before.
+        """Append the next `size` bytes to `pieces`, fewer only if the client ends before.
 
-        If reading fails, append the bytes that did arrive, then raise OSError as `read` does.
+        If reading fails, append the bytes that did arrive, then raise OSError or TimeoutError as `read` does.
         """
         error: OSError | None = None
         try:
@@ -139,7 +142,10 @@ class SocketStream(asyncio.BufferedProtocol):
             self._held += len(data)
 
     async def write(self, data: Piece) -> None:
-        """Send `data`: wait at most 300 s until the system has accepted all of it; OSError if the connection broke."""
+        """Send `data`, and wait at most 300 s until the system has accepted all of it.
+
+        Raises OSError if the connection broke, and TimeoutError after 300 s.
+        """
         if self._error is not None:
             raise self._error
         self._transport.write(data)
@@ -151,13 +157,16 @@ class SocketStream(asyncio.BufferedProtocol):
                 raise self._error
 
     async def drop(self) -> None:
-        """Read and discard until the client leaves."""
+        """Read and discard until the client ends or the connection breaks; a limit of reading ends it, too."""
         with suppress(OSError):
             while await self.read():
                 pass
 
     async def reset(self) -> None:
-        """Send RST once the client has acknowledged everything, because an RST discards what is still queued."""
+        """Send RST once the client has acknowledged everything, or after about 5 s, and close the connection.
+
+        The wait is there because an RST discards what is still queued.
+        """
         sock: socket.socket = self._transport.get_extra_info("socket")
         for _ in range(_MILLISECONDS_TO_ARRIVE):
             if not _unacknowledged(sock):
@@ -167,7 +176,7 @@ class SocketStream(asyncio.BufferedProtocol):
         self.abort()
 
     def write_end(self) -> None:
-        """Send FIN; reading is still possible."""
+        """Send FIN, where the transport can; reading is still possible."""
         if self._transport.can_write_eof():
             self._transport.write_eof()
 
@@ -176,12 +185,12 @@ class SocketStream(asyncio.BufferedProtocol):
         self._transport.abort()
 
     async def close(self) -> None:
-        """Close, and wait until the connection is closed."""
+        """Close after what is queued has been sent, and wait until the connection is closed."""
         self._transport.close()
         await asyncio.shield(self._lost)
 
     async def _until(self, size: int) -> None:
-        """Wait until `size` bytes have arrived, or no more can."""
+        """Wait until `size` bytes are held, or no more can come; raise the connection's error if it broke before."""
         while self._held < size and not self._ended:
             self._wanted = size
             self._transport.resume_reading()
@@ -192,7 +201,10 @@ class SocketStream(asyncio.BufferedProtocol):
             raise self._error
 
     async def _wait(self, reader: "asyncio.Future[None]") -> None:
-        """Wait until `reader` is woken; TimeoutError at the deadline, or after too much silence."""
+        """Wait until `reader` is woken; TimeoutError at the deadline, or if no byte came during the time of silence.
+
+        Returns early without an error if some bytes, but not enough, came in that time.
+        """
         came, limits = self._came, [] if self._deadline is None else [self._deadline]
         if self._silence is not None:
             limits.append(self._loop.time() + self._silence)
@@ -203,7 +215,10 @@ class SocketStream(asyncio.BufferedProtocol):
                 raise
 
     async def _before(self, limit: float | None, waiting: "asyncio.Future[None]") -> None:
-        """Wait for `waiting`; TimeoutError at `limit` on the loop's clock. Cheaper than asyncio.timeout."""
+        """Wait until `waiting` is done; TimeoutError at `limit` on the loop's clock (None: no limit).
+
+        It is cheaper than asyncio.timeout.
+        """
         timer = None if limit is None else self._loop.call_at(limit, _expire, waiting)
         try:
             await waiting
@@ -218,13 +233,13 @@ class SocketStream(asyncio.BufferedProtocol):
 
 
 async def pause(seconds: float) -> None:
-    """Wait so many seconds, or until the server stops and cancels the wait."""
+    """Wait `seconds`; a cancellation, as when the server stops, ends the wait with CancelledError."""
     with suppress(TimeoutError):
         await asyncio.wait_for(asyncio.get_running_loop().create_future(), seconds)
 
 
 async def give_way() -> None:
-    """Let the event loop serve other connections once, then continue."""
+    """Let the event loop run what is ready, such as other connections, once; then continue."""
     loop = asyncio.get_running_loop()
     turn = loop.create_future()
     loop.call_soon(turn.set_result, None)
@@ -252,7 +267,7 @@ else:
     import termios
 
     def _unacknowledged(sock: socket.socket) -> int:
-        """Return how many bytes the client has not acknowledged yet; 0 on systems that do not say so for sockets."""
+        """Return how many sent bytes the client has not acknowledged yet, 0 on systems that do not say so."""
         count = array("i", [0])
         with suppress(OSError, ValueError):  # the socket has no descriptor if the connection closed meanwhile
             fcntl.ioctl(sock.fileno(), termios.TIOCOUTQ, count)
