@@ -207,7 +207,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         )
 
     def pubsub(self, **kwargs: Any) -> S:
-        """Return an object for subscriptions, which subscribes again on a new connection; `kwargs` are the library's."""
+        """Return an object for subscriptions, which subscribes again on a new connection."""
         dispatcher = getattr(self, "_event_dispatcher", None)  # valkey-py has none
         if dispatcher is not None:
             kwargs.setdefault("event_dispatcher", dispatcher)

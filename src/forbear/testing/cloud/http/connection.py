@@ -81,7 +81,7 @@ class ServerConnection:
             await self.stream.close()
 
     async def _serve_one(self) -> bool:
-        """Serve one request; return whether the connection can serve another. An ApiError is sent as the last response."""
+        """Serve one request; return whether the connection can serve another. An ApiError is the last response."""
         try:
             with self._memory.transit() as transit:
                 request = await self._incoming.next(transit)

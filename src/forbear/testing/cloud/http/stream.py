@@ -99,9 +99,7 @@ class SocketStream(asyncio.BufferedProtocol):
         return host, port
 
     def allow(self, seconds: float | None, silence: float | None = None) -> None:
-        """Limit reading from now on to `seconds` in all, and each wait for bytes to `silence` seconds; None is no
-        limit.
-        """
+        """Limit reading from now on to `seconds` in all, and each wait for bytes to `silence` seconds (None: no limit)."""
         self._deadline = None if seconds is None else self._loop.time() + seconds
         self._silence = silence
 
