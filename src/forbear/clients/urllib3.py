@@ -124,7 +124,7 @@ class Retry(urllib3.Retry):
         return self._delay
 
     def sleep(self, response: urllib3.BaseHTTPResponse | None = None) -> None:
-        """Wait the seconds of `get_backoff_time`; `response` does not matter."""
+        """Wait the seconds of `get_backoff_time`, after a redirect none; `response` does not matter."""
         if self._exchange is not None:
             self._exchange.runtime.sleep(self._delay)
 

@@ -14,7 +14,7 @@ from forbear.policy import Policy
 
 
 class AsyncTransactionsMixin(TransactionsBase):
-    """Gives asyncio clients an async `transaction()` that retries."""
+    """Gives asyncio clients an async `transaction()` that repeats the cycle from WATCH to EXEC after a conflict."""
 
     async def _transact(self, policy: Policy, func: Any, watches: Any, shard_hint: Any, options: dict[str, Any]) -> Any:
         async with self._pipeline(ONCE, True, shard_hint) as pipe:

@@ -77,7 +77,7 @@ class PipelineBase(LibraryPipeline):
 
 
 class PubSubBase(LibraryPubSub):
-    """The base of subscriptions to one server; `_resubscribing` is true while a new connection is subscribed again."""
+    """The base of subscriptions to one server; `_resubscribing` is true while a new connection subscribes again."""
 
     settings: RedisSettings = ONCE
     _resubscribing = False
@@ -132,9 +132,9 @@ class Setup:
     def _set_up(self, policy: Policy | None, options: dict[str, Any]) -> None:
         """Adopt the policy (None: no retries), and switch off the library's own retries in the constructor's `options`.
 
-        The socket timeouts in `options` get at most as long as the attempt timeout, unless the client interrupts
-        attempts. A given `connection_pool` leaves `options` as they are. Raises TypeError for options of the library's
-        own retries.
+        The socket timeouts in `options` are cut to the attempt timeout, unless the client interrupts attempts. With a
+        `connection_pool` among them, `options` stay as they are. Raises TypeError for options of the library's own
+        retries.
         """
         self.settings = RedisSettings(policy)
         refuse_retries(options)
@@ -197,6 +197,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         """Return a pipeline, which sends its commands between MULTI and EXEC if `transaction` is true (the default).
 
         After a failure all its commands are sent again together, if all of them may be repeated or none was executed.
+        Under WATCH they are sent once.
         """
         return self._pipeline(self.settings, transaction, shard_hint)
 

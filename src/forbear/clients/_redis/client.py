@@ -14,7 +14,7 @@ from forbear.policy import Policy
 
 
 class TransactionsMixin(TransactionsBase):
-    """Gives sync clients a `transaction()` that retries."""
+    """Gives sync clients a `transaction()` that repeats the cycle from WATCH to EXEC after a conflict."""
 
     def _transact(self, policy: Policy, func: Any, watches: Any, shard_hint: Any, options: dict[str, Any]) -> Any:
         with self._pipeline(ONCE, True, shard_hint) as pipe:

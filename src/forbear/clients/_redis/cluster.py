@@ -26,7 +26,7 @@ class ClusterMixin(ClusterBase):
     def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
 
-        After each lost connection another node becomes the default node, because this very node may be down.
+        After each lost connection another node becomes the default node, because the old one may be down.
         """
         send = super().execute_command
 
@@ -52,7 +52,7 @@ class AsyncClusterMixin(ClusterBase):
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
 
-        After each lost connection another node becomes the default node, because this very node may be down.
+        After each lost connection another node becomes the default node, because the old one may be down.
         """
         send = super().execute_command
 

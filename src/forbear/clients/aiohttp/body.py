@@ -17,7 +17,10 @@ from forbear.http.bodies import position
 
 
 class Reusable:
-    """The body of a request, made of an aiohttp payload that may be written again, such as a form or a file."""
+    """The body of a request, made of an aiohttp payload that may be written again, such as a form or a file.
+
+    `in_turn` is the payload as an InTurn, which attempts write one after the other.
+    """
 
     once = False
     failed = False

@@ -153,7 +153,8 @@ class AiohttpPort(HttpCall):
     def continued(self, response: ClientResponse) -> None:
         """Replace `response.content` by a stream that continues the body in further responses where it breaks.
 
-        The stream must not refer to the response.
+        Only the body of a GET is continued. If that is impossible, the error gets a report. The stream must not refer
+        to the response.
         """
         self._last = None
         first = Pieces(response)

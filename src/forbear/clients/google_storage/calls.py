@@ -33,8 +33,9 @@ _CHUNK = "a chunk may have arrived and must not be sent again before a query of 
 def verdict_of(error: Exception) -> Verdict:
     """Return the verdict on an error of a call of the client, which is always a single request.
 
-    An error with an HTTP status or a gRPC code is judged by the rules of Cloud Storage. Any other is NOT_EXECUTED if no
-    connection was made, TRANSIENT if one broke, and otherwise PERMANENT; see `verdict_of_one_request`.
+    An error with an HTTP status or a gRPC code is judged by the rules of Cloud Storage. Any other is TRANSIENT (outcome
+    unknown) if it is one of the connection, otherwise PERMANENT. It is NOT_EXECUTED if no connection was made for a
+    write, or if the credentials could not be fetched.
     """
     if errors.status_of(error) is None and errors.code_of(error) is None:
         return verdict_of_one_request(error)
@@ -44,7 +45,7 @@ def verdict_of(error: Exception) -> Verdict:
 def judgement_of(request: Request | None, *, read: bool) -> Judgement:
     """Return the judgement on a call that sent `request`; if that is None (unknown), only a `read` counts as safe.
 
-    A chunk of a resumable upload gets the reason why it must not be sent again before a query of its session.
+    A chunk of a resumable upload that must not be repeated gets the reason: its session must be queried first.
     """
     if request is None:
         return _READ if read else _UNKNOWN
@@ -91,7 +92,7 @@ _HASH = "x-goog-hash"  # the hash of the whole object, which a status query does
 
 
 def sending_of(function: Callable[..., Any]) -> "Sending | None":
-    """Return the request that `function` of the client's uploads sends, read from the variables that it encloses.
+    """Return the request (a Sending) of `function`, one of the client's uploads, read from the variables it encloses.
 
     None if it is no such function, or if its payload is not bytes (or None, for an empty body).
     """

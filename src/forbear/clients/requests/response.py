@@ -40,9 +40,10 @@ def settled(response: requests.Response) -> None:
 
 
 def read(port: Port[requests.Response], response: requests.Response) -> None:
-    """Read the whole body of a response into its `content`, and continue it by further requests where it breaks.
+    """Read the whole body of a response into its `content`; the body must need no decoding.
 
-    The body must need no decoding. A body that was read before is left alone.
+    Where the body of a GET breaks, it is continued by further requests. If that is impossible, the error gets a report.
+    A body that was read before is left alone.
     """
     known: Any = response
     if known._content_consumed:  # read by the caller's own `on_result`
@@ -57,7 +58,10 @@ def read(port: Port[requests.Response], response: requests.Response) -> None:
 
 
 def continued(port: Port[requests.Response], response: requests.Response) -> requests.Response:
-    """Return a copy of the response whose body is continued by further requests where it breaks."""
+    """Return a copy of the response, whose body is continued by further requests where it breaks.
+
+    Only the body of a GET is continued. If that is impossible, the error gets a report.
+    """
     copy = _Response.__new__(_Response)  # every attribute of a new one is overwritten
     vars(copy).update(vars(response))
     reader = Reader(port, response.status_code, response.headers, pieces(response), response.close)
@@ -139,7 +143,8 @@ class _File:
     def read(self, amt: int | None = None) -> bytes:
         """Return `amt` bytes, or all for None; fewer only at the end or before an error.
 
-        The error is raised by the next read, but at once for None, and for a chunked response that lacks bytes.
+        The error is raised by the next read. For None, and for a chunked response that lacks bytes, it is raised at
+        once and the bytes are dropped.
         """
         while not self._ended and (amt is None or len(self._buffer) < amt):
             self._pull()

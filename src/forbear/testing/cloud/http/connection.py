@@ -49,9 +49,9 @@ class ServerConnection:
 
     @property
     def waiting_since(self) -> float | None:
-        """Return when the wait for the next request began, on the loop's clock.
+        """Return when the wait for the next request began, in seconds on the event loop's clock.
 
-        None while a request is served, and after `abort`.
+        None while a request is read or served, and after `abort`.
         """
         return self._incoming.waiting_since
 
@@ -118,8 +118,8 @@ class ServerConnection:
     async def _send(self, response: HttpResponse, delivery: Delivery) -> None:
         """Send the head and the body up to `delivery.cut`, a body of at most 64 KiB with the head in one write.
 
-        A larger body is sent piece by piece, with back pressure. What follows the body is sent only if the connection
-        is kept.
+        A larger body is sent piece by piece, with back pressure. The end of a chunked body is sent only if the
+        connection is to be kept (`ResponseEnd.KEEP`).
         """
         # A response that is going to break off looks like any other until then.
         whole = delivery.ending is ResponseEnd.KEEP

@@ -1,4 +1,4 @@
-"""Byte strings in pieces, as they arrive from the network: cut, join and hash them without copying."""
+"""Byte strings in pieces, as they arrive from the network: cut and join them without copying, and hash them."""
 
 import base64
 import hashlib
@@ -118,7 +118,7 @@ class Growing:
         return len(self._pieces)
 
     def add(self, content: Content) -> None:
-        """Append `content`."""
+        """Append the bytes of `content`, and hash them."""
         self._pieces += content.pieces
         self._size += len(content)
         self._crc32c = crc32c_after(self._crc32c, content.pieces)
@@ -126,13 +126,13 @@ class Growing:
             self._md5.update(piece)
 
     def keep(self, size: int) -> None:
-        """Drop all but the first `size` bytes, and compute the hashes anew."""
+        """Drop all but the first `size` bytes (none if there are no more), and compute the hashes anew."""
         kept = Content(self._pieces).cut(0, size)
         Growing.__init__(self)
         self.add(kept)
 
     def content(self) -> Content:
-        """Return everything that has arrived so far."""
+        """Return everything that has arrived so far as Content, with its hashes."""
         return Content(self._pieces, _crc32c_text(self._crc32c), base64.b64encode(self._md5.digest()).decode())
 
 

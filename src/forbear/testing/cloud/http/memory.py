@@ -29,9 +29,10 @@ class MemoryLimit:
 
     @contextmanager
     def transit(self) -> Generator["Transit"]:
-        """Give a Transit, which counts the bytes of one request or response from its `add` until the end of the block.
+        """Return a context that gives a Transit, which counts the bytes of one request or response in the block.
 
-        If it is `stored` by then, its bytes stay counted, and 4096 more.
+        They are counted from its `add` until the end of the block. If it is `stored` by then, they stay counted, and
+        4096 more.
         """
         transit = Transit(self)
         try:

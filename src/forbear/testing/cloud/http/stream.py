@@ -99,7 +99,10 @@ class SocketStream(asyncio.BufferedProtocol):
         return host, port
 
     def allow(self, seconds: float | None, silence: float | None = None) -> None:
-        """Limit reading from now on to `seconds` in all, and each wait for bytes to `silence` seconds (None: no limit)."""
+        """Limit reading to `seconds` in all from now on, and a time without any byte to `silence` seconds.
+
+        None is no limit; each call replaces both limits.
+        """
         self._deadline = None if seconds is None else self._loop.time() + seconds
         self._silence = silence
 
