@@ -61,7 +61,9 @@ class Urllib3Errors:
 
 
 def _causes(error: object) -> Iterator[BaseException]:
-    """Yield `error`, then its causes: each time the `reason`, else the first argument that is one, else `__cause__`."""
+    """Yield `error`, then its causes: each time the `reason`, else an argument, if it is an exception, else
+    `__cause__`.
+    """
     while isinstance(error, BaseException):
         yield error
         inner: object = getattr(error, "reason", None)
@@ -87,7 +89,10 @@ def _refusal(cause: BaseException) -> int | None:
 
 
 def _was_opening(causes: list[BaseException]) -> bool:
-    """Return whether the connection was still being opened; the first cause whose traceback shows it decides."""
+    """Return whether the connection was still being opened, False if no traceback shows it.
+
+    The first cause whose traceback shows one of the two, opening or sending, decides.
+    """
     stages = (_stage(cause.__traceback__) for cause in causes)
     return next((stage for stage in stages if stage is not None), False)
 

@@ -105,7 +105,7 @@ class HttpxPort(_Port):
         return iter(response.stream)
 
     def settle(self, response: Any) -> None:
-        """Read the whole body of a response into memory, close its connection, and let its stream yield that body."""
+        """Read the whole body of a response into memory and close its stream; from then on its stream is in memory."""
         try:
             content = b"".join(response.stream)
         finally:
@@ -145,7 +145,7 @@ class AsyncHttpxPort(_Port):
         return aiter(response.stream)
 
     async def settle(self, response: Any) -> None:
-        """Read the whole body of a response into memory, close its connection, and let its stream yield that body."""
+        """Read the whole body of a response into memory and close its stream; from then on its stream is in memory."""
         try:
             content = b"".join([chunk async for chunk in response.stream])
         finally:

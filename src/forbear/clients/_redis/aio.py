@@ -110,7 +110,8 @@ class AsyncPubSubMixin(PubSubBase):
     async def parse_response(self, block: bool = True, timeout: float = 0) -> Any:
         """Return the next message or response as the library parses it; after a failure, retry as the policy allows.
 
-        With `block` it waits without limit. Otherwise it waits `timeout` seconds and returns None if nothing arrives.
+        With `block` it waits for one, whatever the `timeout`. Otherwise it waits `timeout` seconds and returns None if
+        nothing arrives.
         """
         return await loops.alisten(self.settings, partial(super().parse_response, block, timeout))
 

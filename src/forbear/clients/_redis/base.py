@@ -163,6 +163,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
         """Return a client for `url` under `policy` (None: no retries); other arguments are those of the library.
 
         Raises TypeError for arguments that turn on the library's own retries, and ValueError for a URL that does.
+        ValueError also if the URL lets the sockets of a sync client wait longer than the attempt timeout.
         """
         refuse_retries(kwargs)
         limit_sockets(kwargs, cls._socket_limit(RedisSettings(policy)))

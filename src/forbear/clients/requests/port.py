@@ -118,7 +118,7 @@ class RequestsPort(HttpCall):
         return pieces(response)
 
     def settle(self, response: requests.Response) -> None:
-        """Read the whole body of a response into memory, from which it can be read again, and close its connection."""
+        """Read the whole body of a response into memory, from which it can be read again, and close the response."""
         settled(response)
 
     def close(self, response: requests.Response) -> None:
