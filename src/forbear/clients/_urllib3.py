@@ -61,8 +61,10 @@ class Urllib3Errors:
 
 
 def _causes(error: object) -> Iterator[BaseException]:
-    """Yield `error`, then its causes: each time the `reason`, else an argument, if it is an exception, else
-    `__cause__`.
+    """Yield `error`, then its chain of causes.
+
+    The cause of an error is its `reason` if that is an exception, else the first exception among its arguments, else
+    its `__cause__`.
     """
     while isinstance(error, BaseException):
         yield error
