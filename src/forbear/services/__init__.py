@@ -1,4 +1,7 @@
-"""The services that forbear knows, the registry that finds them, and one module that reads errors of all clients."""
+"""The services that forbear knows, their registry, and a module that reads the errors of all HTTP and gRPC clients.
+
+`find` returns the service of a host and path, `find_rpc` that of an RPC.
+"""
 
 from forbear.services.registry import find, find_rpc
 

@@ -26,13 +26,16 @@ if TYPE_CHECKING:
 
 
 def status_of(error: object) -> int | None:
-    """Return the HTTP status of an error's response, None without a response and for errors of gRPC calls."""
+    """Return the HTTP error status (400 to 599) of an exception or its response, None if there is none.
+
+    Errors of gRPC calls have none, unless an attribute other than `code` names one.
+    """
     status = _plain_status(error)
     return _http(_get(error, "code")) if status is None and code_of(error) is None else status
 
 
 def headers_of(error: object) -> dict[str, str]:
-    """Return the headers of an error's response, by lower-case names."""
+    """Return the headers of the response that an exception carries, with lower-case names; an empty dict if none."""
     places = _get(_get(error, "response"), "headers"), _get(error, "headers"), _get(error, "resp")
     for place in places:
         if is_mapping(place) or _is_message(place):
@@ -41,7 +44,7 @@ def headers_of(error: object) -> dict[str, str]:
 
 
 def body_of(error: object) -> bytes:
-    """Return the body of an error's response, empty if it was not read."""
+    """Return the bytes of the response's body that an exception carries, b"" if there are none or they are unread."""
     for place in (_get(error, "response"), error):
         content = _get(place, "content")  # raises if it is a stream that was not read
         if isinstance(content, bytes):
@@ -50,7 +53,10 @@ def body_of(error: object) -> bytes:
 
 
 def method_of(error: BaseException) -> str | None:
-    """Return the HTTP method of the request that failed, None if the error does not have it."""
+    """Return the HTTP method of the request that failed, in upper case.
+
+    It is the first that the error or one that it wraps names, None if none does.
+    """
     for cause in causes(error):
         method = _get(_get(cause, "request"), "method")
         if isinstance(method, str):
@@ -59,7 +65,10 @@ def method_of(error: BaseException) -> str | None:
 
 
 def code_of(error: object) -> int | None:
-    """Return the number of the gRPC status code of an error, None if the error is not one of a gRPC call."""
+    """Return the number of the gRPC status code of an error, None if the error is not one of a gRPC call.
+
+    An error that carries an HTTP status counts as HTTP, not as gRPC.
+    """
     if _plain_status(error) is not None:
         return None
     number = _number(_get(error, "code"))
@@ -69,7 +78,7 @@ def code_of(error: object) -> int | None:
 
 
 def metadata_of(error: object) -> Metadata:
-    """Return the trailing metadata of a gRPC error, empty if there is none."""
+    """Return the trailing metadata of a gRPC error or its response, as pairs of name and value; () if there is none."""
     for place in (error, _get(error, "response")):
         with suppress(Exception):
             return tuple((str(name), value) for name, value in _get(place, "trailing_metadata")())
@@ -77,7 +86,10 @@ def metadata_of(error: object) -> Metadata:
 
 
 def causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that it wraps: its cause, its first argument or its `reason`."""
+    """Yield an error, then all errors that it wraps, however deep, each once.
+
+    An error wraps its `__cause__`, its attribute `reason` and its first argument, if these are exceptions.
+    """
     seen: set[int] = set()
     waiting: list[object] = [error]
     while waiting:
@@ -89,12 +101,15 @@ def causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def names_of(error: object) -> frozenset[str]:
-    """Return the full names of an error's class and its bases, such as "requests.exceptions.ConnectionError"."""
+    """Return the full names of an error's class and all its bases, such as "requests.exceptions.ConnectionError"."""
     return frozenset(f"{kind.__module__}.{kind.__qualname__}" for kind in type(error).__mro__)
 
 
 def _plain_status(error: object) -> int | None:
-    """Return the status from any attribute but `code`, which some libraries warn about when it is read."""
+    """Return the HTTP error status (400 to 599) of an error or its response, None without one.
+
+    The attribute `code` is not read, because some libraries warn when it is.
+    """
     response, resp = _get(error, "response"), _get(error, "resp")
     sources = (
         (response, "status_code"),
@@ -107,7 +122,11 @@ def _plain_status(error: object) -> int | None:
 
 
 def _number(status_code: Any) -> int | None:
-    """Return the number of a status code of grpc, given the code or a method that returns it."""
+    """Return the number of a status code of grpc, None for anything else.
+
+    `status_code` is a member of grpc's enum (its value is a tuple that begins with the number), or a method that
+    returns one.
+    """
     with suppress(Exception):
         value: Any = _get(status_code() if callable(status_code) else status_code, "value")
         if isinstance(value, tuple) and isinstance(value[0], int):
@@ -119,7 +138,8 @@ def _is_http(error: object) -> bool:
     """Return whether an error of google-api-core stands for an HTTP status, although its class has a gRPC code, too.
 
     Classes with a status of their own are also made from HTTP responses (ServiceUnavailable). Subclasses that only add
-    a gRPC code (ResourceExhausted) come from gRPC, and so does an error whose response is a call.
+    a gRPC code (ResourceExhausted) come from gRPC, and so does an error whose response is a call. False for any other
+    error.
     """
     if _number(_get(_get(error, "response"), "code")) is not None:
         return False
@@ -132,7 +152,7 @@ def _is_http(error: object) -> bool:
 
 
 def _get(thing: object, name: str) -> Any:
-    """Return an attribute, None if there is none or reading it fails."""
+    """Return the attribute `name` of `thing`, None if there is none or reading it raises an exception."""
     with suppress(Exception):
         return getattr(thing, name, None)
     return None
@@ -163,17 +183,17 @@ _UNREACHABLE = frozenset({errno.ENETDOWN, errno.ENETUNREACH, errno.EHOSTDOWN, er
 
 
 DOCUMENTED_WAITS = Exponential(initial=1, multiplier=2, maximum=64, jitter="documented")
-"""The waits of Google's pages: `min(2**n + up to 1 s, 64 s)`."""
+"""The waits of Google's pages in seconds: `min(2**n + up to 1 s, 64 s)` before retry n, counted from 0."""
 RECOMMENDED_WAITS = Exponential(initial=2, multiplier=2, maximum=64, jitter="equal")
-"""Waits of 2**n to 2**(n+1) s before retry n, and of 32 to 64 s at the cap."""
+"""Random waits of 2**n to 2**(n+1) s before retry n, counted from 0, and of 32 to 64 s at the cap."""
 
 
 class ErrorVerdicts(Record):
     """The verdicts on errors of functions that call one service, for the `on` of the service's policies.
 
-    The service decides what an HTTP status or a gRPC code means. A transport error leaves the outcome unknown, even a
-    refused connection: it may belong to the function's second request, or to the target of a redirect. An untrusted
-    certificate and any other error are permanent.
+    The service decides what an HTTP status or a gRPC code means; for a service without RPCs, gRPC's usual codes count.
+    A transport error leaves the outcome unknown, even a refused connection: it may belong to the function's second
+    request, or to the target of a redirect. An untrusted certificate and any other error are permanent.
     """
 
     __slots__ = ("service",)
@@ -184,7 +204,7 @@ class ErrorVerdicts(Record):
         self._set(service=service)
 
     def __call__(self, error: Exception) -> Verdict:
-        """Return the verdict on an error."""
+        """Return the verdict on an error: by its HTTP status, else by its gRPC code, else as a transport error."""
         service = self.service
         unknown = Judgement(service.name, None, Safety.NEVER)
         status = status_of(error)
@@ -200,15 +220,20 @@ class ErrorVerdicts(Record):
 
 
 def policy_of(service: "HttpService", limits: Limits, backoff: Exponential) -> Policy:
-    """Return a policy of one service, for clients and for functions that call it.
+    """Return a policy of one service, both for clients and for functions that call the service.
 
-    Around a function, an operation is repeated only after an error that proves that it was not executed.
+    A client judges each request by the service. The policy repeats no function that may have been executed.
     """
     return Policy(ErrorVerdicts(service), limits, backoff, repeatable=False, service=service)
 
 
 def transport_verdict(error: BaseException) -> Verdict:
-    """Return the verdict on an error that has no response."""
+    """Return the verdict on an error that has no response: TRANSIENT for transport errors, PERMANENT for all others.
+
+    Transport errors are lost or refused connections, timeouts, failed name lookups and broken TLS, by Python's types
+    and the class names of known clients. An untrusted certificate is PERMANENT. google-auth's errors and URLError count
+    as the error that they wrap.
+    """
     import socket  # expensive to import, and needed only after a failure
     import ssl
 
@@ -230,9 +255,10 @@ def transport_verdict(error: BaseException) -> Verdict:
 def verdict_of_one_request(error: BaseException) -> Verdict:
     """Return the verdict on an error without a response, for a call that sends a single request through a session.
 
-    It is NOT_EXECUTED if no connection was made, or if the request's credentials could not be fetched. A GET stays
-    unknown: a redirect may have made it of a write that was executed. Errors of google-auth's asyncio session stay
-    unknown, too: it wraps the errors of the request itself and repeats requests on its own.
+    It is `transport_verdict`, but a TRANSIENT becomes NOT_EXECUTED in two cases. In the first, the request's
+    credentials could not be fetched. In the second, urllib3 made no connection, unless the method is GET, HEAD, OPTIONS
+    or TRACE: a redirect may have made a GET of a write that was executed. Errors of aiohttp stay TRANSIENT:
+    google-auth's asyncio session wraps the errors of the request itself and repeats requests on its own.
     """
     verdict = transport_verdict(error)
     if verdict.kind is not Kind.TRANSIENT:

@@ -19,7 +19,11 @@ if TYPE_CHECKING:
 
 
 class _Location(NamedTuple):
-    """The requests of a service: by APIs in Google's host names, by RPC packages, or by a test of host and path."""
+    """The requests that go to one service. Any of three marks is enough, and a service may have none.
+
+    `apis` are names of APIs in Google's host names, `packages` the beginnings of RPC names, and `serves` is a test of a
+    host and a path.
+    """
 
     apis: tuple[str, ...] = ()
     packages: tuple[str, ...] = ()
@@ -42,38 +46,47 @@ _BY_TEST = [(name, home.serves) for name, home in _HOMES.items() if home.serves 
 
 
 def names() -> tuple[str, ...]:
-    """Return the names of all services."""
+    """Return the names of all services, such as "cloud_storage" and "rfc9110"."""
     return tuple(_HOMES)
 
 
 def service(name: str) -> "Service":
-    """Return a service by its name, with its recommended rules. Raises KeyError for an unknown name."""
+    """Return the service called `name`, with its recommended rules. Raises KeyError for an unknown name."""
     recommended: Service = _module(name).RECOMMENDED
     return recommended
 
 
 def policy(name: str, profile: str = "policy") -> "Policy | None":
-    """Return a profile of a service ("policy" or "documented"), None where the service has no such profile."""
+    """Return the policy called `profile` of the service `name`, None where the service has no such policy.
+
+    Every service has "policy" (recommended), most have "documented". Raises KeyError for an unknown service.
+    """
     value: Policy | None = getattr(_module(name), profile, None)
     return value
 
 
 def find(host: str, path: str) -> "HttpService | None":
-    """Return the service that answers for `path` on `host` (a port is ignored), None for an unknown host."""
+    """Return the service, with its recommended rules, that answers for `path` on `host`; None for an unknown host.
+
+    A port in `host` is ignored. The path matters only on hosts that several services share.
+    """
     name = _name(host, path)
     return None if name is None else _module(name).RECOMMENDED
 
 
 def recommended(host: str, path: str) -> "Policy":
-    """Return the recommended policy for a request to `path` on `host`; for unknown hosts that of RFC 9110."""
+    """Return the recommended policy of the service that answers for `path` on `host`; for unknown hosts that of RFC
+    9110.
+    """
     value: Policy = _module(_name(host, path) or "rfc9110").policy
     return value
 
 
 def find_rpc(method: str, host: str = "") -> "RpcService | None":
-    """Return the service that knows the RPC `method` ("/google.storage.v2.Storage/GetObject"), None if none does.
+    """Return the service for the RPC `method`, with its recommended rules, None if there is none.
 
-    `host` decides for an RPC that many services share, such as those of long-running operations.
+    `method` is a full name such as "/google.storage.v2.Storage/GetObject"; its package decides. For a package of no
+    single service, such as that of long-running operations, `host` decides.
     """
     plain = method.removeprefix("/")
     name = next((name for name, home in _HOMES.items() if plain.startswith(home.packages)), None)

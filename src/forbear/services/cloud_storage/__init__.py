@@ -1,6 +1,7 @@
-"""Cloud Storage: the safety of its operations, and policies: `policy` is recommended, the others follow documents.
+"""Cloud Storage: the safety of its operations, conflicts, and policies. `policy` is the recommended one.
 
-`profiles.py` explains how they differ. Modules are loaded when a name is first used.
+The other policies follow documents; the module `profiles` describes each. A module is loaded when one of its names is
+first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""Read gsutil's settings from the user's .boto files, as a policy."""
+"""Make a policy of the settings for retries in the user's .boto files, which gsutil reads."""
 
 import os
 from configparser import MissingSectionHeaderError, ParsingError, RawConfigParser
@@ -14,7 +14,7 @@ _DEFAULTS = ["/etc/boto.cfg", "~/.boto"]
 def gsutil_policy() -> Policy:
     """Return gsutil's policy with the user's `num_retries` and `max_retry_delay` (whole seconds) of section [Boto].
 
-    Files are found as gsutil finds them: the one that BOTO_CONFIG names, else those in the list BOTO_PATH, else
+    Files are those that gsutil reads: the one that BOTO_CONFIG names, else those in the list BOTO_PATH, else
     /etc/boto.cfg and ~/.boto. Later files override earlier ones, and missing files are skipped. Without settings this
     is the policy `gsutil`. Raises ValueError for a path, a file or a value that cannot be read. The error quotes only
     the value in question, because such files hold credentials.
@@ -64,7 +64,10 @@ def _read(path: Path) -> RawConfigParser:
 
 
 def _fault(settings: RawConfigParser, path: Path) -> str:
-    """Read a file into `settings` and return where and why that failed, "" if it did not or if there is no file."""
+    """Read the .boto file `path` into `settings`; return "", or if that fails the place and the reason as a text.
+
+    A file that does not exist is no failure. The text never quotes the file; it follows the path in an error message.
+    """
     try:
         with path.open(encoding="utf-8-sig") as lines:
             settings.read_file(lines)

@@ -1,4 +1,4 @@
-"""Read-modify-write of buckets and objects: recognize a conflict, and recognize your own write."""
+"""Help for read-modify-write of buckets and objects: recognize a conflict, and recognize your own earlier write."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -18,8 +18,8 @@ _PREFIX = "forbear-write-"
 def is_conflict(error: BaseException) -> bool:
     """Return whether a write failed because its precondition (metageneration, generation, etag) no longer held.
 
-    A 412 means that, unless its body gives reasons other than `conditionNotMet`. So do the gRPC codes
-    FAILED_PRECONDITION and ABORTED, unless ABORTED only redirects a stream.
+    True for a 412, unless its body gives reasons and `conditionNotMet` is not among them. True also for the gRPC codes
+    FAILED_PRECONDITION and ABORTED, unless ABORTED only redirects a stream. False for any other error.
     """
     code = errors.code_of(error)
     if code is not None:
@@ -38,8 +38,9 @@ class WriteToken(Record):
     `field` is the map of the resource that holds the mark: "metadata" of an object (the default) or "labels" of a
     bucket. Make one token for each change: `modify=lambda it: token.add_to(change(it))` and `mine=token.is_in`.
 
-    Each mark has its own key, so that another writer does not remove it before its writer has looked for it. Adding a
-    mark sets marks older than `keep` seconds (default 900, longer than a run should take) to None, which makes the API
+    The mark is an entry of that map: the key is made of `value` (default random), the entry's value is the time. Each
+    mark has its own key, so that another writer does not remove it before its writer has looked for it. Adding a mark
+    sets marks older than `keep` seconds (default 900, longer than a run should take) to None, which makes the API
     remove them.
     """
 
@@ -57,18 +58,22 @@ class WriteToken(Record):
 
     @property
     def key(self) -> str:
-        """The key of the mark, valid as the key of a label."""
+        """The key of the mark: "forbear-write-" and `value`. If `value` was generated, it is valid as a label's key."""
         return _PREFIX + self.value
 
     def add_to(self, resource: Mapping[str, Any]) -> dict[str, Any]:
-        """Return a copy of a resource (as in the JSON API) with this mark added and old marks set to None."""
+        """Return a copy of a resource (as in the JSON API) with this mark added to its map `field`.
+
+        The mark's value is the present time in whole epoch seconds. Marks of any token that are older than `keep`
+        seconds become None; all other entries stay.
+        """
         now = int(current.get().now())
         entries: Mapping[str, Any] = resource.get(self.field) or {}
         kept = {key: None if self._is_old(key, value, now) else value for key, value in entries.items()}
         return {**resource, self.field: {**kept, self.key: str(now)}}
 
     def is_in(self, resource: Mapping[str, Any]) -> bool:
-        """Return whether a resource has this mark."""
+        """Return whether a resource (as in the JSON API) has this mark in its map `field`, and not as None."""
         marks: Mapping[str, object] = resource.get(self.field) or {}
         return marks.get(self.key) is not None
 

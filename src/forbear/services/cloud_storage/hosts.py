@@ -1,4 +1,4 @@
-"""The hosts of Cloud Storage, and the APIs that each of them serves. Importing this loads no table."""
+"""The host names of Cloud Storage, and the APIs that each of them serves. Importing this loads no table."""
 
 import re
 from enum import Enum
@@ -17,7 +17,7 @@ _STORAGE_PATHS = tuple(f"{prefix}/storage/" for prefix in ("", "/upload", "/resu
 
 
 class HostKind(Enum):
-    """The APIs that a host of Cloud Storage serves."""
+    """A kind of host by the APIs of Cloud Storage that it serves."""
 
     JSON = "the JSON API, and the XML API on all other paths"
     XML = "the XML API only: the path names a bucket and an object, whatever it looks like"
@@ -27,7 +27,7 @@ class HostKind(Enum):
 
 @lru_cache(maxsize=256)
 def kind_of(host: str) -> HostKind | None:
-    """Return the APIs that `host` (with or without a port) serves, None for a host that is not Cloud Storage's."""
+    """Return the kind of `host`, None for a host that is not Cloud Storage's. Its port and the case do not matter."""
     name = host.lower().partition(":")[0].rstrip(".")
     if name in _SHARED:
         return HostKind.SHARED
@@ -41,6 +41,10 @@ def kind_of(host: str) -> HostKind | None:
 
 
 def serves(host: str, path: str) -> bool:
-    """Return whether a request for `path` on `host` goes to Cloud Storage."""
+    """Return whether a request for `path` on `host` goes to Cloud Storage.
+
+    The path matters only on hosts that many APIs share (www.googleapis.com): there it must begin like a path of its
+    JSON API.
+    """
     spoken = kind_of(host)
     return spoken is not None and (spoken is not HostKind.SHARED or path.startswith(_STORAGE_PATHS))

@@ -1,4 +1,7 @@
-"""The JSON API of Cloud Storage: find the operation of a request, and distinguish the requests of an upload."""
+"""The JSON API of Cloud Storage: find the operation of a request, and distinguish the requests of an upload.
+
+An upload is one request, or a resumable session: a start, chunks of data, status queries and perhaps a cancellation.
+"""
 
 from dataclasses import replace
 from functools import cache
@@ -19,10 +22,11 @@ _NEVER = Rule(Safety.NEVER)
 
 
 def choose(row: Row, *, disputed: bool, documented: bool) -> Rule:
-    """Return the rule that applies to a row.
+    """Return the rule of a row: the safety of its operation, and the conditions for it.
 
-    With `documented` it is the retry page's: an operation that the page does not name is never repeated. With
-    `disputed` it is the table's own plus the disputed conditions.
+    With `documented` it is the rule of the retry page; an operation that the page does not name is never repeated. With
+    `disputed` it is the table's own rule plus the row's disputed conditions, if it has any. Otherwise it is the table's
+    own rule. `documented` wins over `disputed`.
     """
     if documented:
         return row.documented or _NEVER
@@ -37,17 +41,23 @@ _ROOTS = frozenset({"storage", "upload", "resumable", "download", "batch"})
 
 @cache
 def operations() -> tuple[Row, ...]:
-    """Return the rows of the JSON API; their own columns are the HTTP method and the path template."""
+    """Return the rows of the JSON API's table; `where` of a row is the HTTP method and the path template."""
     return load(Path(__file__).with_name("json_api.csv"), ("method", "path"))
 
 
 def is_json_path(path: str) -> bool:
-    """Return whether a path belongs to the JSON API, on a host that serves the XML API, too."""
+    """Return whether a path is one of the JSON API's, on a host that serves the XML API on all other paths.
+
+    It is if its first segment is storage, upload, resumable, download or batch.
+    """
     return path[:1] == "/" and path[1:].partition("/")[0] in _ROOTS
 
 
 class JsonApi:
-    """The operations of the JSON API, with the rules that `disputed` and `documented` choose."""
+    """The operations of the JSON API, compiled to judge requests.
+
+    `disputed` and `documented` choose the rules, as `choose` explains.
+    """
 
     __slots__ = ("_matcher", "_uploads")
 
@@ -64,7 +74,10 @@ class JsonApi:
                 self._uploads = Uploads(NAME, operation, HttpOperation(NAME, replace(row, maybe_done=()), start))
 
     def judge(self, request: Request, path: str, query: str) -> Judgement | None:
-        """Return the judgement on a request, None for an unknown operation."""
+        """Return the judgement on a request whose target has this path and query, None for an unknown operation.
+
+        Paths of uploads, downloads and batches are known, too. A batch is judged as never repeatable.
+        """
         if path.startswith("/storage/v1/"):
             return self._operation(request.method, request, path, query)
         if path.startswith(("/upload/storage/v1/", "/resumable/upload/storage/v1/")):
@@ -76,9 +89,10 @@ class JsonApi:
         return _BATCH if path == "/batch" or path.startswith("/batch/storage/") else None
 
     def overridden(self, overrides: list[str], request: Request, path: str, query: str) -> Judgement | None:
-        """Return the judgement on a request whose headers override its method, None where that is not documented.
+        """Return the judgement on a request whose headers name other methods, `overrides`, None if it is unknown.
 
-        On its plain paths the API obeys one override header of a POST.
+        Documented is only a POST to a path below /storage/v1/ with `X-HTTP-Method-Override` and no other such header.
+        It is judged as a request with that method; all others are unknown.
         """
         if request.method != "POST" or len(overrides) > 1 or OVERRIDES[0] not in request.headers:
             return None  # not documented
@@ -97,7 +111,11 @@ _FOREIGN_PARAMETER = "upload_protocol"
 
 
 class SessionRequests:
-    """The safety of requests to a resumable session; `chunk`, `status` and `cancel` are the ids of the operations."""
+    """The safety of requests to a resumable upload session.
+
+    A chunk of data is never repeated, a status query and a cancellation always may be. `chunk`, `status` and `cancel`
+    are the ids of the operations to name in the judgements.
+    """
 
     __slots__ = ("_cancel", "_chunk", "_status")
 
@@ -110,7 +128,11 @@ class SessionRequests:
         )
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """Return the judgement on a request to a session, None for one that the upload protocol does not have."""
+        """Return the judgement on a request to a session, None for one that the upload protocol does not have.
+
+        A DELETE cancels. A PUT or POST is a status query if it is empty and has `Content-Range: bytes */…`, else a
+        chunk. None for other methods, and without one single `upload_id` in the query.
+        """
         if not preconditions.value(query, "upload_id"):
             return None
         if request.method == "DELETE":
@@ -121,7 +143,11 @@ class SessionRequests:
 
 
 class Uploads:
-    """The safety of requests to an upload path: `insert` is a whole upload, `start` the start of a session."""
+    """The safety of requests to an upload path of the JSON API.
+
+    `insert` judges an upload in one request, `start` the start of a resumable session. Requests within a session are
+    known here.
+    """
 
     __slots__ = ("_session", "_start", "insert")
 
@@ -131,7 +157,12 @@ class Uploads:
         self._session = SessionRequests(service)
 
     def judge(self, request: Request, query: str) -> Judgement | None:
-        """Return the judgement on a request to an upload path, None for one that is no known part of an upload."""
+        """Return the judgement on a request to an upload path, None for one that is no known part of an upload.
+
+        A query with `upload_id` belongs to a session. Otherwise a POST with the uploadType media or multipart is a
+        whole upload, one with resumable starts a session. None for anything else, also with the upload protocol of
+        other Google APIs.
+        """
         if any(name in request.headers for name in _FOREIGN_HEADERS) or preconditions.values(query, _FOREIGN_PARAMETER):
             return None
         if preconditions.values(query, "upload_id"):
@@ -145,12 +176,15 @@ class Uploads:
 
 
 def is_chunk(judgement: Judgement) -> bool:
-    """Return whether a judgement is about a request that sends data to a session."""
+    """Return whether a judgement is about a chunk: a request that sends data to a resumable session."""
     return judgement.session and judgement.safety is Safety.NEVER
 
 
 def is_cancelled(judgement: Judgement, status: int) -> bool:
-    """Return whether a response confirms that a session was cancelled: 499 is the only success above 399."""
+    """Return whether a response with `status` confirms that a resumable session was cancelled.
+
+    True for a 499, the only success above 399, if the judged request was to cancel a session.
+    """
     return status == 499 and judgement.session and status in judgement.maybe_done
 
 

@@ -1,4 +1,4 @@
-"""The profiles of Cloud Storage as policies: backoff and limits. The service decides what is safe."""
+"""The policies of Cloud Storage, each with its backoff and limits. The service of a policy decides what is safe."""
 
 from functools import cache
 
@@ -64,7 +64,7 @@ def gsutil() -> Policy:
 
 
 def gsutil_waits(maximum: float) -> Exponential:
-    """Return the backoff of gsutil with `maximum` seconds as its `max_retry_delay`."""
+    """Return gsutil's backoff: full jitter under steps of 1, 2, 4 … up to `maximum` seconds, its `max_retry_delay`."""
     return Exponential(initial=1, multiplier=2, maximum=maximum, jitter="full")
 
 

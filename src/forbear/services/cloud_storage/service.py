@@ -1,7 +1,7 @@
 """Cloud Storage: which operation of its JSON, XML and gRPC APIs a request is, and the meaning of its responses.
 
-A request that is none of the operations is a read or a mutation by its method. An unknown mutation is never repeated,
-not even a PUT or DELETE: the service is known, and that operation is not.
+An HTTP request that is none of the operations is a read or a mutation by its method. An unknown mutation is never
+repeated, not even a PUT or DELETE: the service is known, and that operation is not. An unknown RPC is never repeated.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,13 +38,11 @@ DOCUMENTED_STATUSES = frozenset({408, 429, *range(500, 600)})
 
 
 class CloudStorage(Record):
-    """The knowledge of Cloud Storage.
+    """The service Cloud Storage: it judges requests, RPCs and responses. By default the tables' own rules apply.
 
-    By default the tables' own rules apply.
-
-    - `documented` follows the retry page to the letter. A mutation that the page does not name is never repeated. ETags
-      count where the page says so, the start of a resumable session needs the condition of the upload, and every 5xx is
-      transient.
+    - `documented` follows the retry page to the letter. An operation of the tables that the page does not name is never
+      repeated. ETags count where the page says so, the start of a resumable session needs the condition of the upload,
+      and every 5xx is transient.
     - `disputed` adds conditions that some source accepts and others reject. The first is an If-Match header on updates,
       which the server may ignore. The others are the metageneration header for ACLs of the XML API, and an etag inside
       a bucket or object of the gRPC API.
@@ -73,16 +71,22 @@ class CloudStorage(Record):
 
     @property
     def name(self) -> str:
-        """The name in judgements and reports."""
+        """The service's name in judgements and reports, "cloud_storage"."""
         return NAME
 
     @property
     def token_header(self) -> str:
-        """The header by which the service may drop duplicates. No document says so, so it makes nothing safe."""
+        """The header by which the service may drop duplicates, "x-goog-gcs-idempotency-token".
+
+        No document says that it does, so the header makes nothing safe.
+        """
         return "x-goog-gcs-idempotency-token"
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return the operations of the JSON, the XML and the gRPC API."""
+        """Return the operations of the JSON, the XML and the gRPC API.
+
+        They are three tables, by the names "cloud_storage.json", "cloud_storage.xml" and "cloud_storage.grpc".
+        """
         return {
             "cloud_storage.json": entries(json_api.operations(), ("method", "path")),
             "cloud_storage.xml": entries(xml_api.operations(), ("method", "resource", "query", "header")),
@@ -90,7 +94,11 @@ class CloudStorage(Record):
         }
 
     def classify(self, request: Request) -> Judgement:
-        """Return the judgement on a request."""
+        """Return the judgement on a request by its operation; host and path decide between the JSON and the XML API.
+
+        An unknown request may be repeated if its method is GET, HEAD, OPTIONS or TRACE and no header overrides that.
+        Any other unknown request is never repeated. A target with `#` is always unknown.
+        """
         path, query = preconditions.split(request.target)
         overrides = method_overrides(request.headers)
         overridden = bool(overrides) and set(overrides) != {request.method}
@@ -116,7 +124,12 @@ class CloudStorage(Record):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """Return the meaning of a response, None for a success. The body is never read."""
+        """Return the verdict on a response, None for a success.
+
+        A success is a status below 400, or a 499 that confirms a cancelled session. `statuses` are transient, all
+        others permanent. With `documented`, a 429 on a chunk of a resumable session is permanent, too. The body is
+        never read.
+        """
         if json_api.is_cancelled(judgement, status):
             return None
         if self.documented and status == 429 and json_api.is_chunk(judgement):
@@ -124,17 +137,17 @@ class CloudStorage(Record):
         return responses.verdict(status, headers, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """Return the judgement on an RPC; an unknown one is never repeated."""
+        """Return the judgement on an RPC by its name and its request message; an RPC in no table is never repeated."""
         operation = _grpc(self.disputed, self.documented).get(call.name)
         return _UNKNOWN if operation is None else operation.judge(call.message)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """Return the meaning of a call's end, None for a success.
+        """Return the verdict on the end of a call by its gRPC status code, None for OK.
 
         RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503
-        and 504. UNKNOWN, DATA_LOSS and UNIMPLEMENTED never are, although HTTP maps them to statuses of 5xx: the retry
-        page is about HTTP, and a retry does not cure them. ABORTED is a conflict, except for a read, or where its
-        details only redirect a stream.
+        and 504. ABORTED is a conflict, but transient for a read, or where its details only redirect a stream. All
+        others are permanent. That includes UNKNOWN, DATA_LOSS and UNIMPLEMENTED, although HTTP maps them to statuses of
+        5xx: the retry page is about HTTP, and a retry does not cure them.
         """
         listed = list(metadata)
         if is_redirect(code, listed):
@@ -144,12 +157,19 @@ class CloudStorage(Record):
 
 @cache
 def rpc_operations() -> tuple[Row, ...]:
-    """Return the rows of the gRPC APIs. Ids are full names of RPCs; the own column says which side sends a stream."""
+    """Return the rows of the gRPC APIs' table, grpc.csv. The id of a row is the full name of its RPC.
+
+    `where` of a row is one word: the side that sends a stream (client, server or bidi), or unary.
+    """
     return load(Path(__file__).with_name("grpc.csv"), ("stream",))
 
 
 def is_redirect(code: int, metadata: Metadata) -> bool:
-    """Return whether a stream was ended only so that the client opens it again elsewhere."""
+    """Return whether a stream was ended only so that the client opens it again elsewhere.
+
+    That is the code ABORTED with a detail that redirects a stream (BidiReadObjectRedirectedError or its counterpart for
+    writes).
+    """
     return code == codes.ABORTED and any(kind in _REDIRECTS for kind, _ in grpc_status.details(metadata))
 
 

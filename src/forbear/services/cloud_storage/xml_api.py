@@ -1,7 +1,8 @@
 """The XML API of Cloud Storage: find the operation of a request.
 
 The method, the resource that the path names, the subresources in the query (in any order) and a few headers determine
-the operation. An unknown query parameter may be an unknown subresource, so it makes the operation unknown.
+the operation. An unknown query parameter may be an unknown subresource, so it makes the operation unknown. Known
+parameters that only select, order, sign, pay or label do not change it.
 """
 
 import re
@@ -42,16 +43,17 @@ Key = tuple[str, str, frozenset[str], str]
 
 @cache
 def operations() -> tuple[Row, ...]:
-    """Return the rows of the XML API.
+    """Return the rows of the XML API's table.
 
-    Their own columns: the HTTP method, the resource that the path names (service, bucket or object), the subresources
-    in the query (joined by "&"), and the header that distinguishes the operation. "|" joins alternatives.
+    `where` of a row has four texts: the HTTP method, the resource, the subresources in the query (joined by "&"), and
+    the header that distinguishes the operation. The resource that the path names is service, bucket or object. "|"
+    joins alternatives.
     """
     return load(Path(__file__).with_name("xml_api.csv"), ("method", "resource"), ("query", "header"))
 
 
 class XmlApi:
-    """The operations of the XML API, with the rules that `disputed` and `documented` choose."""
+    """The operations of the XML API, compiled to judge requests. `disputed` and `documented` choose the rules."""
 
     __slots__ = ("_operations", "_session", "_subresources")
 
@@ -74,7 +76,11 @@ class XmlApi:
         )
 
     def judge(self, request: Request, path: str, query: str, *, in_bucket: bool) -> Judgement | None:
-        """Return the judgement on a request, None for an unknown operation; `in_bucket`: the host names the bucket."""
+        """Return the judgement on a request whose target has this path and query, None for an unknown operation.
+
+        With `in_bucket` the host names the bucket, and the path an object in it. A POST to the service itself is
+        unknown if it has a body, which may name another action.
+        """
         resource = _resource(path, in_bucket=in_bucket)
         if resource is None:
             return None
@@ -89,7 +95,11 @@ class XmlApi:
         return None if operation is None else operation.judge(request, query)
 
     def _named_subresources(self, query: str) -> frozenset[str] | None:
-        """Return the subresources in a query, None if a parameter is unknown or has two values."""
+        """Return the names of the subresources in a query, without values; "Action=VALUE" for the parameter Action.
+
+        Returns None if a parameter is unknown or has two different values. Parameters that do not change the operation
+        are left out.
+        """
         values: dict[str, str] = {}
         subresources: set[str] = set()
         for pair in query.split("&"):
@@ -107,7 +117,11 @@ class XmlApi:
 
 
 def _resource(path: str, *, in_bucket: bool) -> str | None:
-    """Return the kind of resource that a path names, None where servers and proxies may read the path differently."""
+    """Return the kind of resource that a path names: "service" (the path "/"), "bucket" or "object".
+
+    With `in_bucket` the host names the bucket, so "/" is the bucket. None for a path without a leading slash, an
+    invalid bucket name, or dot segments in an object's name, which servers and proxies may read differently.
+    """
     if path[:1] != "/":
         return None
     bucket, _, name = ("", "", path[1:]) if in_bucket else path[1:].partition("/")
@@ -122,7 +136,11 @@ def _resource(path: str, *, in_bucket: bool) -> str | None:
 
 
 def _kind(request: Request) -> str:
-    """Return the header, as the table spells it, that distinguishes a write from others with the same method."""
+    """Return the header, as the table spells it, that distinguishes a PUT or POST from others with the same method.
+
+    Returns "" if there is none or for another method. An upload with an unknown `x-goog-resumable` gets a text that no
+    row has.
+    """
     headers, method = request.headers, request.method
     if method == "PUT":
         if "x-goog-resumable" in headers:

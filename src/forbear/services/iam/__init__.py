@@ -1,6 +1,7 @@
-"""IAM: the safety of its operations, policies and conflicts. `policy` is recommended, `documented` follows the page.
+"""IAM: the safety of its operations, conflicts, and two policies: `policy` (recommended) and `documented`.
 
-`service.py` explains how the two differ. Modules are loaded when a name is first used.
+`documented` follows the retry page; `service.py` explains the difference. A module is loaded when one of its names is
+first used.
 """
 
 from typing import TYPE_CHECKING

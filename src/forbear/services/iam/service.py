@@ -28,10 +28,11 @@ DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
 
 
 class Iam(TableService):
-    """The knowledge of IAM; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504).
+    """The service IAM: it judges requests, RPCs and responses. `statuses` replaces the transient statuses.
 
-    `retry_not_found` makes 404 transient, too. Reads of IAM are eventually consistent, so a new resource may not be
-    found yet. A 404 that may mean that an earlier attempt worked, as for a delete, stays permanent.
+    By default these are 408, 429, 500, 502, 503 and 504. `retry_not_found` makes 404 transient, too. Reads of IAM are
+    eventually consistent, so a new resource may not be found yet. A 404 that may mean that an earlier attempt worked,
+    as for a delete, stays permanent.
     """
 
     __slots__ = ("retry_not_found",)
@@ -54,13 +55,22 @@ class Iam(TableService):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """Return the meaning of a response, None for a success; a 409 ABORTED is a conflict, except for a read."""
+        """Return the verdict on a response, None for a success (a status below 400).
+
+        A 409 whose body says ABORTED is a conflict for a write, and transient for a read. `statuses` are transient, and
+        with `retry_not_found` a 404 that cannot mean that an earlier attempt worked. All others are permanent.
+        """
         if status == 404 and self._may_appear(judgement, 404):
             return TRANSIENT
         return super().verdict(judgement, status, headers, body)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """Return the meaning of a call's end, None for a success; ABORTED is a conflict, except for a read."""
+        """Return the verdict on the end of a call by its gRPC status code, None for OK.
+
+        ABORTED is a conflict for a write, and transient for a read. RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and
+        DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503 and 504. So is NOT_FOUND with
+        `retry_not_found`, unless it may mean that an earlier attempt worked. All others are permanent.
+        """
         if code == codes.NOT_FOUND and self._may_appear(judgement, code):
             return TRANSIENT
         return super().call_verdict(judgement, code, metadata)
@@ -112,10 +122,10 @@ _CONDITION = ("title", "description", "expression")
 def is_conflict(error: BaseException) -> bool:
     """Return whether a write failed because another client had changed the resource: read it again and start over.
 
-    A 409 with the status ABORTED means that, and so does the gRPC code ABORTED. A 409 with another status, such as
-    ALREADY_EXISTS, is permanent, and so is one whose body is not available. A 412 counts, too: it is sent only for a
-    precondition, and buckets send it when the etag of their policy is outdated. The gRPC code FAILED_PRECONDITION does
-    not count: for IAM it is a state of the system that another read does not change.
+    True for a 409 whose body has the status ABORTED, for a 412, and for the gRPC code ABORTED. A 409 with another
+    status, such as ALREADY_EXISTS, does not count, nor one whose body is not available. A 412 is sent only for a
+    precondition; buckets send it when the etag of their policy is outdated. The gRPC code FAILED_PRECONDITION does not
+    count: for IAM it is a state of the system that another read does not change.
     """
     if errors.code_of(error) == codes.ABORTED:
         return True
@@ -124,9 +134,10 @@ def is_conflict(error: BaseException) -> bool:
 
 
 def has_member(role: str, member: str, condition: Mapping[str, str] | None = None) -> Callable[[object], bool]:
-    """Return a test for `mine`: whether a policy grants `role` to `member`.
+    """Return a function that tells whether an allow policy grants `role` to `member`, for `mine` of `forbear.update`.
 
-    The grant must have exactly this condition: a title, an expression and perhaps a description (None: no condition).
+    The grant must have exactly `condition`: a title, an expression and perhaps a description; None means no condition.
+    The policy is a mapping or an object of Google's library.
     """
     wanted = role, _plain(condition)
 

@@ -1,6 +1,7 @@
 """Memorystore: the safety of its admin operations, and two policies: `policy` (recommended) and `documented`.
 
-`service.py` explains how the two differ. Modules are loaded when a name is first used.
+`documented` follows Google's page; `service.py` explains the difference. A module is loaded when one of its names is
+first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
-"""The admin APIs of Memorystore for Redis, Redis Cluster and Valkey. Data commands are in services.redis."""
+"""The admin APIs of Memorystore for Redis, Redis Cluster and Valkey. Data commands are in forbear.services.redis."""
 
 from functools import cache
 from pathlib import Path
@@ -14,7 +14,10 @@ DOCUMENTED_STATUSES = frozenset({429, *range(500, 600)})
 
 
 class Memorystore(TableService):
-    """The knowledge of the admin APIs; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504)."""
+    """The service of Memorystore's admin APIs: it judges requests, RPCs and responses.
+
+    `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504).
+    """
 
     __slots__ = ()
 

@@ -1,6 +1,6 @@
-"""The commands of Redis and Valkey: their safety, the meaning of responses and errors, and a policy for them.
+"""The commands of Redis and Valkey: their safety, the meaning of error responses and exceptions, and a policy.
 
-`policy` is for data commands. Modules are loaded when a name is first used.
+`policy` is for data commands. A module is loaded when one of its names is first used.
 """
 
 from typing import TYPE_CHECKING

@@ -1,8 +1,8 @@
-"""The conditions on arguments in the table of commands, each as a rule that reads a command.
+"""The conditions on arguments in the table of commands, each as a rule: a function that reads a command.
 
-A rule gets only commands with at least the words in `LEAST`. It may raise LookupError, TypeError or ValueError for
-arguments that the server would refuse; the condition is then not met. An unknown word is such a case, because a newer
-server may give it any meaning.
+A rule returns True if the command meets the condition. It gets only commands with at least the words in `LEAST`. It may
+raise LookupError, TypeError or ValueError for arguments that the server would refuse; the condition is then not met. An
+unknown word is such a case, because a newer server may give it any meaning.
 """
 
 from collections.abc import Callable, Mapping
@@ -68,7 +68,10 @@ def _distinct(first: Argument, others: Command) -> bool:
 
 
 def _counted(command: Command, index: int, size: int = 1) -> int:
-    """Return the index after a list of words whose count is the word at `index`; each entry has `size` words."""
+    """Return the index of the first word after a counted list of words; its count is the word at `index`.
+
+    Each entry of the list has `size` words. Raises ValueError if the count is below 1 or there are fewer words.
+    """
     count = integer(command[index])
     end = index + 1 + count * size
     if count < 1 or end > len(command):
@@ -109,7 +112,11 @@ def _sorts_elsewhere(command: Command) -> bool:
 
 
 def _trims_to_one_end(start: Argument, stop: Argument) -> bool:
-    """Return whether trimming a list to this window a second time changes nothing."""
+    """Return whether a window keeps one end of a list, so that a second trim to it changes nothing.
+
+    True if `start` is 0 and `stop` at least -1, or if `start` is negative and `stop` -1. Raises ValueError if a bound
+    is no integer.
+    """
     first, last = integer(start), integer(stop)
     return (first == 0 and last >= -1) or (first < 0 and last == -1)
 

@@ -30,10 +30,11 @@ _ALL_SAFE = "every queued command is repeatable"
 def classify_many(
     commands: Iterable[Command], *, promised: AbstractSet[Promise] = NOTHING
 ) -> tuple[CommandJudgement, ...]:
-    """Return the judgements on commands that are sent together, in their order.
+    """Return one judgement for each of the commands that are sent together, in their order.
 
     They may be repeated together if all of them are repeatable. Each is judged alone and against the others. The
-    commands from MULTI (or from the first WATCH before it) to EXEC are repeatable together or not at all.
+    commands from MULTI (or from the first WATCH before it) to EXEC are repeatable together or not at all. `promised`
+    lists the promises (see `PROMISES`) that the caller makes, by default none.
     """
     examined = [examine(command, promised) for command in commands]
     judgements = _disentangled(examined)
@@ -55,17 +56,21 @@ def classify_many(
 def classify_transaction(
     queued: Iterable[Command], *, watched: bool = False, promised: AbstractSet[Promise] = NOTHING
 ) -> CommandJudgement:
-    """Return the judgement on MULTI, the commands in `queued` and EXEC as one transaction.
+    """Return the judgement on a transaction (MULTI, the commands in `queued`, EXEC), which is a judgement on EXEC.
 
     It may be repeated if all the commands may, unless keys are `watched`: the WATCH ended with its connection, and
-    values read under it may be outdated.
+    values read under it may be outdated. With "cycle" in `promised` it may be repeated in any case. `promised` lists
+    promises of the caller (see `PROMISES`).
     """
     safe = all(judgement.repeatable for judgement in classify_many(queued, promised=promised))
     return _executed(classify(["EXEC"], promised=promised), safe=safe and not watched)
 
 
 def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
-    """Return the judgements on one transaction, from WATCH or MULTI to EXEC: all repeatable, or none."""
+    """Return the judgements on one transaction, `block`, from WATCH or MULTI to EXEC: all repeatable, or none.
+
+    They are repeatable if every queued command is and no MULTI stands within another, or if EXEC alone is by a promise.
+    """
     *inside, execute = block
     queued = [judgement for judgement in inside if judgement.operation not in ("WATCH", "MULTI")]
     nested = sum(judgement.operation == "MULTI" for judgement in inside) > 1
@@ -74,7 +79,11 @@ def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
 
 
 def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
-    """Return the judgement on EXEC; `safe` says whether every command before it is repeatable."""
+    """Return the judgement on EXEC; `safe` says whether every command before it is repeatable.
+
+    An EXEC that is repeatable by a promise stays as it is. Otherwise it gets the condition that every queued command is
+    repeatable, which is met if `safe`.
+    """
     if execute.repeatable:
         return execute
     execute = execute.replace(conditions=(_ALL_SAFE, *execute.conditions))
@@ -82,7 +91,11 @@ def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
 
 
 def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
-    """Return the judgements, and replace those of writes that are not repeatable in this batch by refusals."""
+    """Return the judgements, in order; a write that is not repeatable in this batch is marked as refused.
+
+    That is a write with other writes beside it whose outcome depends on the server, or on keys that another one may
+    name. If it depends only on whether its target exists, only later writes count.
+    """
     judgements = [judgement for judgement, _ in examined]
     writes = [index for index, one in enumerate(judgements) if one.mutation and one.operation != "EXEC"]
     depends = {index: _depends(*examined[index]) for index in writes}
@@ -103,7 +116,10 @@ def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[
 
 
 def _depends(judgement: CommandJudgement, command: Command) -> str:
-    """Return the kind of data that the outcome of a command depends on; a condition among its arguments counts, too."""
+    """Return the kind of data that the outcome of a command depends on, as in the table's column `depends`.
+
+    A command that depends on nothing counts as "keys" if a word after its first argument is a condition such as NX.
+    """
     if judgement.depends == "nothing" and any(map(_is_condition, command[2:])):
         return "keys"
     return judgement.depends
@@ -114,7 +130,10 @@ def _is_condition(word: Argument) -> bool:
 
 
 def _keys(judgement: CommandJudgement, command: Command) -> set[bytes]:
-    """Return the words of a write that may be keys."""
+    """Return the words of a write that may be keys, as bytes.
+
+    That is the first argument if only one key or its existence matters to the outcome, else every argument.
+    """
     first = 1 + (judgement.operation or "").count(" ")
     last = first + 1 if judgement.depends in ("key", "existence") else len(command)
     return {octets(word) for word in command[first:last] if is_word(word)}

@@ -1,6 +1,6 @@
 """The commands of Redis and Valkey: find a command in the table by its name, and its conditions in its arguments.
 
-A command that is not in the table is never repeated, nor is a container without a known subcommand.
+A command that is not in the table is never repeated. Nor is a container, such as CLIENT, with an unknown subcommand.
 """
 
 from collections.abc import Mapping
@@ -23,40 +23,40 @@ _SCRIPT = ((("caller", "idempotent"),),)  # the only thing that can be known of 
 
 
 def classify(command: Command, *, promised: AbstractSet[Promise] = NOTHING) -> CommandJudgement:
-    """Return the judgement on a command.
+    """Return the judgement on a command that is sent alone.
 
-    `command` is what you pass to a client: the name and the arguments. The name may be in any case and may contain the
-    subcommand ("CLIENT KILL"). `promised` lists the promises (see `PROMISES`) that the caller makes, by default none.
-    Arguments that make no sense raise nothing and make nothing safe. For commands that are sent together use
-    `classify_many`.
+    `command` is a sequence as you pass it to a client: the name and the arguments. The name may be in any case and may
+    contain the subcommand ("CLIENT KILL"). `promised` lists the promises (see `PROMISES`) that the caller makes, by
+    default none. Arguments that make no sense raise nothing and make nothing safe. For commands that are sent together
+    use `classify_many`.
     """
     return examine(command, promised)[0]
 
 
 def examine(command: Command, promised: AbstractSet[Promise]) -> tuple[CommandJudgement, Command]:
-    """Return the judgement on a command, and the command split into words."""
+    """Return the judgement on a command, as `classify` does, and the command with its name split into single words."""
     operation, words = _find(command)
     return (UNKNOWN if operation is None else operation.judge(words, promised)), words
 
 
 @cache
 def commands() -> tuple[CommandRow, ...]:
-    """Return the rows of the table of commands."""
+    """Return the rows of the table of commands, commands.csv, one for each command."""
     return load(Path(__file__).with_name("commands.csv"))
 
 
 class RedisCommands(Record):
-    """The knowledge of the commands of Redis and Valkey."""
+    """The service for the commands of Redis and Valkey: its name and its table. `classify` judges a command."""
 
     __slots__ = ()
 
     @property
     def name(self) -> str:
-        """The name in judgements and reports."""
+        """The service's name in judgements and reports, "redis"."""
         return NAME
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return all commands as one table."""
+        """Return all commands as one table, by the name "redis"."""
         return {NAME: tuple(map(_entry, commands()))}
 
 
@@ -70,7 +70,7 @@ class _Alternative(NamedTuple):
 
 
 class _Operation:
-    """One row of the table, with all possible judgements made beforehand."""
+    """One row of the table, with all judgements that are possible for its command made beforehand."""
 
     __slots__ = ("_alternatives", "_least", "_unmet")
 
@@ -99,7 +99,11 @@ class _Operation:
         )
 
     def judge(self, command: Command, promised: AbstractSet[str]) -> CommandJudgement:
-        """Return the judgement on a command with this name."""
+        """Return the judgement on a command with this name, split into words.
+
+        It is repeatable if the command always is, or if one alternative of conditions holds: its rules and its
+        promises.
+        """
         for rules, promises, judgement in self._alternatives:
             if promises <= promised and len(command) >= self._least and _hold(rules, command):
                 return judgement
@@ -119,7 +123,7 @@ def _hold(rules: tuple[Rule, ...], command: Command) -> bool:
 
 
 class _Entry:
-    """The entry of a first word: a command, a container of subcommands, or both."""
+    """The operations whose names begin with one word: the command `alone`, and those of its `subcommands`."""
 
     __slots__ = ("alone", "subcommands")
 
@@ -142,7 +146,10 @@ def _entries() -> dict[bytes, _Entry]:
 
 
 def _find(command: Command) -> tuple[_Operation | None, Command]:
-    """Return the row of a command, None if it is unknown, and the command split into words."""
+    """Return the operation of a command, None if it is unknown, and the command with its name split into words.
+
+    A container with an unknown subcommand is unknown. A name that is one known word is not split.
+    """
     try:
         entry = _entries().get(keyword(command[0]))
         if entry is None:
@@ -158,7 +165,7 @@ def _find(command: Command) -> tuple[_Operation | None, Command]:
 
 
 def _split(command: Command) -> Command:
-    """Split the first string of a command, which may hold several words, as the clients do."""
+    """Return a command as a list, with its first string split at white space, as the clients do."""
     first: list[Argument] = [*octets(command[0]).split()]
     return [*first, *command[1:]]
 

@@ -51,11 +51,12 @@ class CommandJudgement(Judgement):
     - `connection` marks a command that changes only the state of its connection. It must be sent again on a new
       connection before the command that needs it.
     - `response` describes the response to a later attempt where an earlier one worked: "same", "may differ" or "lost"
-      (only the first response had the value). It is "" for a command that is never repeated. `errors` lists texts of
-      error responses (in lower case) that may then mean that an earlier attempt worked.
+      (only the first response had the value). It may be "" for a command that is never repeated. `errors` lists texts
+      of error responses (in lower case) that may then mean that an earlier attempt worked.
     - `depends` names the data that the outcome of a write depends on: "nothing", "existence", "key", "keys" or
-      "server", "" for anything but a write.
-    - `refused` says why a command must not be repeated together with the others of its batch.
+      "server". It is "" for anything but a write, and for a write that is never repeated.
+    - `refused` says why a command must not be repeated together with the others of its batch, None if there is no
+      reason.
     - `scripted` marks a command that runs the caller's code, or that is unknown. Its error response may come after a
       write, with any code, so it proves nothing.
     """
@@ -85,7 +86,10 @@ class CommandJudgement(Judgement):
         self._set(connection=connection, response=response, errors=errors, depends=depends, scripted=scripted)
 
     def is_maybe_done(self, error: str) -> bool:
-        """Return whether an error response to a later attempt may mean that an earlier attempt worked."""
+        """Return whether an error response to a later attempt may mean that an earlier attempt worked.
+
+        It may if its text contains one of `errors`, in any case of letters.
+        """
         text = error.lower()
         return any(part in text for part in self.errors)
 
@@ -113,7 +117,10 @@ _RESPONSES = frozenset({"same", "may differ", "lost"})
 
 @dataclass(frozen=True, slots=True)
 class CommandRow:
-    """One command of the table."""
+    """One row of the table of commands, parsed: `conditions` is its `safe_if`, `blocked` its `memorystore`.
+
+    `errors` has the texts of a `response` with error texts; the response is then "may differ".
+    """
 
     command: str
     kind: str
@@ -130,7 +137,7 @@ class CommandRow:
 
 
 def load(path: Path) -> tuple[CommandRow, ...]:
-    """Return the rows of the table in `path`.
+    """Return the rows of the table of commands in the CSV file `path`.
 
     Raises ValueError for a table that breaks the schema, with the file, the line and the command.
     """

@@ -14,12 +14,15 @@ _LONGEST_INTEGER = len(str(-(2**63)))
 
 
 def is_word(argument: object) -> bool:
-    """Return whether clients send an argument: a string, bytes or a number, but no bool."""
+    """Return whether clients can send an argument: a str, bytes, bytearray, memoryview, int or float, but no bool."""
     return isinstance(argument, str | bytes | bytearray | memoryview | int | float) and not isinstance(argument, bool)
 
 
 def octets(argument: Argument) -> bytes:
-    """Return a word as the bytes that are sent. Raises TypeError for an argument that no client sends."""
+    """Return a word as the bytes that clients send: a text in UTF-8, a number by its `repr`.
+
+    Raises TypeError for an argument that no client sends, such as a bool or None.
+    """
     if isinstance(argument, bytes):
         return argument
     if isinstance(argument, str):
@@ -32,12 +35,15 @@ def octets(argument: Argument) -> bytes:
 
 
 def keyword(argument: Argument) -> bytes:
-    """Return a word in upper case, as a name or option."""
+    """Return a word as bytes in upper case, to compare it with a name or option. Raises TypeError as `octets` does."""
     return octets(argument).upper()
 
 
 def integer(argument: Argument) -> int:
-    """Return a word as an integer. Raises ValueError for any spelling but the server's own."""
+    """Return a word as an integer.
+
+    Raises ValueError for any spelling but the server's own ("-5", not "+5" or "05"), and for more than 20 characters.
+    """
     word = octets(argument)
     if len(word) > _LONGEST_INTEGER or str(number := int(word)).encode() != word:
         raise ValueError(f"a number must be written as the server writes it, in 64 bits, got {word[:40]!r}")
@@ -45,7 +51,10 @@ def integer(argument: Argument) -> int:
 
 
 def is_id(argument: Argument) -> bool:
-    """Return whether a word is a complete id of a stream entry, or a timestamp, so that the server chooses nothing."""
+    """Return whether a word fixes an id completely, so that the server chooses no part of it.
+
+    That is a complete id of a stream entry ("1526919030474-55"), or a timestamp ("1526919030474").
+    """
     time, dash, number = octets(argument).partition(b"-")
     return time.isdigit() and (number.isdigit() or not dash)
 
@@ -59,8 +68,8 @@ _THRESHOLD = -1  # one value, or two where the first one is = or ~
 class Options:
     """The options that a command accepts, given as text such as "NX XX EX=1 MAXLEN~ GET=1+".
 
-    A name may be followed by the number of its values, by a + if it may occur more than once, or by a ~ for a threshold
-    that = or ~ may precede.
+    A name may be followed by `=` and the number of its values (default 0), and by `+` if it may occur more than once. A
+    name with `~` is a threshold: it has one value, which the word = or ~ may precede.
     """
 
     __slots__ = ("_repeated", "_takes")
@@ -76,13 +85,14 @@ class Options:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names of all options."""
+        """The names of all options that the command accepts."""
         return frozenset(name.decode() for name in self._takes)
 
     def read(self, command: Command, start: int, until: bytes | None = None) -> OptionValues:
-        """Return the options from `start` to the end, or to the word `until`.
+        """Return the options of a command from the index `start` to the end, or to the word `until`, with their values.
 
-        Raises ValueError or IndexError for any other word in between, and for an option that occurs twice.
+        `until` is in upper case. Raises ValueError or IndexError for any other word in between, for an option that
+        lacks its value, and for one that occurs twice but may not.
         """
         options, stop = self.scan(command, start)
         if stop == len(command) or (stop < len(command) and keyword(command[stop]) == until):
@@ -90,7 +100,11 @@ class Options:
         raise ValueError("there is a word that is no option")
 
     def scan(self, command: Command, start: int) -> tuple[OptionValues, int]:
-        """Return the options from `start` on, and the index of the first word that is no option."""
+        """Return the options from the index `start` on, with their values, and the index of the first other word.
+
+        That index is the command's length if all words belong to options. Raises ValueError or IndexError for an option
+        that lacks its value, and for one that occurs twice but may not.
+        """
         options: dict[bytes, list[Argument]] = {}
         index = start
         while index < len(command):

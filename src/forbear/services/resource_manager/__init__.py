@@ -1,6 +1,6 @@
 """Resource Manager: allow policies of projects (v1), and two policies, `policy` (recommended) and `documented`.
 
-Its module is loaded when a name is first used.
+Both are those of IAM, for this service. Its module is loaded when a name is first used.
 """
 
 from typing import TYPE_CHECKING

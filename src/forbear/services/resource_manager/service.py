@@ -1,4 +1,4 @@
-"""Resource Manager (v1): the allow policies of projects."""
+"""Resource Manager (v1): the service that judges requests for the allow policies of projects, and its two policies."""
 
 from functools import cache
 from pathlib import Path
@@ -12,7 +12,10 @@ from forbear.tables.service import TableService
 
 
 class ResourceManager(TableService):
-    """The knowledge of Resource Manager; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504)."""
+    """The service Resource Manager: it judges requests and responses. `statuses` replaces the transient statuses.
+
+    By default these are 408, 429, 500, 502, 503 and 504.
+    """
 
     __slots__ = ()
 
@@ -27,14 +30,17 @@ DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
 
 @cache
 def documented() -> Policy:
-    """Return a policy that follows the retry page of IAM to the letter, as `iam.documented` does.
+    """Return a policy that follows the retry page of IAM to the letter, which covers these methods, too.
 
-    The page covers these methods, too.
+    It is `iam.documented` with the service Resource Manager.
     """
     return iam.documented.replace(on=ErrorVerdicts(DOCUMENTED), service=DOCUMENTED)
 
 
 @cache
 def policy() -> Policy:
-    """Return the recommended policy, which is that of IAM, because the same page and reasons apply."""
+    """Return the recommended policy: that of IAM with the service Resource Manager.
+
+    The same page and the same reasons apply.
+    """
     return iam.policy.replace(on=ErrorVerdicts(RECOMMENDED), service=RECOMMENDED)
