@@ -1,1 +1,1 @@
-"""gRPC on the wire: status codes, status details and pushback, and a call as a service sees it."""
+"""gRPC on the wire: status codes, status details and pushback, and a call in the form that services judge."""

@@ -1,4 +1,4 @@
-"""A gRPC call as a service sees it, and the contract of a service that judges RPCs."""
+"""A gRPC call in the form that services judge, and the contract of a service that judges RPCs."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
@@ -11,14 +11,20 @@ if TYPE_CHECKING:
     from forbear.core.verdict import Verdict
 
     class RpcService(Service, Protocol):
-        """The knowledge of one API whose calls are RPCs, over gRPC or, as JSON, over HTTP."""
+        """The contract of a service that judges the calls of one API: RPCs over gRPC or, as JSON, over HTTP."""
 
         def classify_call(self, call: "GrpcCall") -> Judgement:
-            """Return the judgement on a call; `maybe_done` has numbers of status codes."""
+            """Return the judgement on a call: its RPC, and whether it may be executed twice.
+
+            `maybe_done` of the judgement has numbers of gRPC status codes.
+            """
             ...
 
         def call_verdict(self, judgement: Judgement, code: int, metadata: "Metadata" = ()) -> Verdict | None:
-            """Return the verdict on the end of a call by its status code (a number), None for a success."""
+            """Return the verdict on the end of the judged call, None for a success.
+
+            `code` is the number of its gRPC status code, `metadata` its trailing metadata.
+            """
             ...
 
         def verdict(
@@ -28,7 +34,10 @@ if TYPE_CHECKING:
             headers: Mapping[str, str],
             body: Callable[[], bytes] | None = None,
         ) -> Verdict | None:
-            """Return the verdict on a response over HTTP, as `forbear.http.request.HttpService` does."""
+            """Return the verdict on a response over HTTP, None for a success.
+
+            It is that of `forbear.http.request.HttpService`.
+            """
             ...
 
 
@@ -41,7 +50,8 @@ class GrpcCall(Record):
 
     `method` is the full name of the RPC ("/google.storage.v2.Storage/DeleteObject", with or without the slash).
     `message` is its request, for a stream the first one: a protobuf or proto-plus message, or a dict with the
-    definition's field names. None means that it is not available, which never makes a call safer.
+    definition's field names. None means that it is not available; it becomes an empty dict, which never makes a call
+    safer.
     """
 
     __slots__ = ("method", "message")
@@ -54,21 +64,22 @@ class GrpcCall(Record):
 
     @property
     def name(self) -> str:
-        """The name of the RPC without the leading slash."""
+        """The full name of the RPC without the leading slash."""
         return self.method.removeprefix("/")
 
 
 def is_rpc_service(service: object) -> "TypeGuard[RpcService]":
-    """Return whether a service judges RPCs."""
+    """Return whether a service judges RPCs: it has the method `classify_call`."""
     return hasattr(service, "classify_call")
 
 
 def field(message: object, path: str) -> object:
-    """Return the value at `path` ("policy.etag"), None if it is not set; an enum is returned by its name.
+    """Return the value at `path` ("policy.etag") in a message, None if it is not set; an enum is returned by its name.
 
     `message` is a dict, a protobuf message or a proto-plus one. Python's message libraries, and dicts for them, add an
-    underscore to a name that is a keyword ("object"). A field that is declared `optional` is set as soon as it has a
-    value, even 0. Any other field is set if it differs from its default: on the wire the two look the same.
+    underscore to a name that is a keyword ("object"). In a dict, a field is set if it is there and not None. In a
+    message, a field that is declared `optional` is set as soon as it has a value, even 0. Any other field is set if it
+    differs from its default: on the wire the two look the same.
     """
     value: Any = message
     for name in path.split("."):

@@ -25,13 +25,20 @@ _STATUSES = {
 
 
 def statuses(responses: Iterable[str]) -> tuple[int, ...]:
-    """Return a table's responses (HTTP statuses, names of codes) as HTTP statuses. Raises KeyError."""
+    """Return the responses in a table's cell (HTTP statuses, names of gRPC codes) as HTTP statuses, each once.
+
+    Raises KeyError for a name that stands for no status here.
+    """
     numbers = [int(response) if response.isdecimal() else _STATUSES[response] for response in responses]
     return tuple(dict.fromkeys(numbers))
 
 
 def numbers(responses: Iterable[str]) -> tuple[int, ...]:
-    """Return a table's responses as numbers of codes; a status stands for all codes it may mean. Raises KeyError."""
+    """Return the responses in a table's cell (HTTP statuses, names of gRPC codes) as numbers of codes, each once.
+
+    A status stands for all codes that it may mean: 409 for ABORTED and ALREADY_EXISTS. Raises KeyError for a status or
+    name that stands for no code here.
+    """
     codes: list[int] = []
     for response in responses:
         meant = [NUMBERS[name] for name, status in _STATUSES.items() if response in (name, str(status))]
@@ -42,10 +49,13 @@ def numbers(responses: Iterable[str]) -> tuple[int, ...]:
 
 
 def over_http(numbers: Iterable[int]) -> tuple[int, ...]:
-    """Return the HTTP statuses by which REST transports report codes; codes that no table lists are left out."""
+    """Return the HTTP statuses (400, 404, 409) by which REST transports report gRPC codes, each once.
+
+    `numbers` are numbers of codes. Those that tables do not list as responses are left out.
+    """
     return tuple(dict.fromkeys(_STATUSES[NAMES[number]] for number in numbers if NAMES[number] in _STATUSES))
 
 
 def among(statuses: Container[int]) -> frozenset[int]:
-    """Return the transient codes whose HTTP statuses are in a set of statuses; other statuses add no code."""
+    """Return the numbers of the gRPC codes in `TRANSIENT` whose HTTP statuses are in `statuses`; others add no code."""
     return frozenset(code for code, status in TRANSIENT.items() if status in statuses)

@@ -19,10 +19,11 @@ _NEVER_AGAIN = float("inf")
 def verdict(
     code: int, metadata: Metadata = (), transient: Container[int] = codes.TRANSIENT, *, read: bool = False
 ) -> Verdict | None:
-    """Return the verdict on a status code, None for OK; the codes in `transient` are worth a retry.
+    """Return the verdict on a gRPC status code, None for OK.
 
-    ABORTED is a conflict, except for a `read`: by definition the caller starts over at a higher level, with a new read.
-    A transient verdict has the wait that the server asks for.
+    The codes in `transient` are transient, with the wait that the server asks for in `metadata`; all others are
+    permanent. ABORTED is a conflict: by definition the caller starts over at a higher level, with a new read. For a
+    `read` it is transient.
     """
     if code == codes.OK:
         return None
@@ -37,8 +38,8 @@ def verdict(
 def retry_delay(metadata: Metadata) -> float | None:
     """Return the seconds that the server asks to wait, infinity for "do not retry", None if it says nothing.
 
-    gRPC's own pushback gives milliseconds; a negative or invalid value means that no retry is wanted. Without it, the
-    RetryInfo in the details of the status counts.
+    `metadata` is trailing metadata. gRPC's own pushback (grpc-retry-pushback-ms) gives milliseconds; a negative or
+    invalid value means that no retry is wanted. Without it, the RetryInfo in the details of the status counts.
     """
     listed = list(metadata)
     for name, value in listed:
@@ -52,7 +53,10 @@ def retry_delay(metadata: Metadata) -> float | None:
 
 
 def details(metadata: Metadata) -> Iterator[tuple[str, bytes]]:
-    """Yield the details of a status: the type ("google.rpc.RetryInfo") and the content of each."""
+    """Yield the details of a status in trailing metadata (grpc-status-details-bin), each as its type and its content.
+
+    The type is a name such as "google.rpc.RetryInfo", the content the bytes of that message.
+    """
     for name, value in metadata:
         if name.lower() == _DETAILS and isinstance(value, bytes):
             for packed in submessages(value, 3):
@@ -62,7 +66,7 @@ def details(metadata: Metadata) -> Iterator[tuple[str, bytes]]:
 
 
 def _delay(retry_info: bytes) -> float | None:
-    """Return the retry_delay of a RetryInfo, None if it has no valid one."""
+    """Return the retry_delay of an encoded RetryInfo in seconds, None if it has none or a negative one."""
     for duration in submessages(retry_info, 1):
         values = dict(parts(duration))
         seconds, nanos = number(values.get(1, 0)), number(values.get(2, 0))
@@ -74,9 +78,10 @@ _SIGN = 1 << 63
 
 
 def parts(data: bytes) -> list[tuple[int, int | bytes]]:
-    """Return the fields of a message in order, each as its number and its value.
+    """Return the fields of an encoded protobuf message in order, each as its number and its value.
 
-    The value is an int, or bytes for a text or a submessage.
+    The value is an int for a varint, and bytes for all else: a text, a submessage or a number of fixed size. Returns an
+    empty list for broken data.
     """
     fields: list[tuple[int, int | bytes]] = []
     at = 0
@@ -101,12 +106,15 @@ def parts(data: bytes) -> list[tuple[int, int | bytes]]:
 
 
 def submessages(data: bytes, field: int) -> list[bytes]:
-    """Return the contents of every occurrence of a field that holds texts or messages."""
+    """Return the bytes of every occurrence of the field number `field` in the encoded message `data`.
+
+    Occurrences with a varint are left out. The list is empty for broken data.
+    """
     return [value for number, value in parts(data) if number == field and isinstance(value, bytes)]
 
 
 def number(value: int | bytes) -> int:
-    """Return a varint as a signed number; 0 for anything else."""
+    """Return an unsigned varint as the signed 64-bit number that it encodes, 0 for bytes."""
     if isinstance(value, bytes):
         return 0
     return value - 2 * _SIGN if value >= _SIGN else value

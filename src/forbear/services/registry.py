@@ -75,8 +75,9 @@ def find(host: str, path: str) -> "HttpService | None":
 
 
 def recommended(host: str, path: str) -> "Policy":
-    """Return the recommended policy of the service that answers for `path` on `host`; for unknown hosts that of RFC
-    9110.
+    """Return the recommended policy of the service that answers for `path` on `host`.
+
+    For an unknown host it is the policy for RFC 9110.
     """
     value: Policy = _module(_name(host, path) or "rfc9110").policy
     return value

@@ -1,1 +1,1 @@
-"""Turn the rows of CSV tables into judgements on requests and calls. This room knows no service."""
+"""Turn the rows of CSV tables into judgements on requests and calls. This package knows no particular service."""

@@ -38,26 +38,29 @@ _PREFIXES = ("q", "h", "b", "!b", "x", "f", "!f", "const")
 
 
 def is_integer(value: object) -> bool:
-    """Return whether a value is a version to compare with: a decimal integer, 0 ("must not exist") included."""
+    """Return whether a value is a version to compare with: an integer that is not negative, also as decimal digits.
+
+    0 ("must not exist") is one; a bool is none.
+    """
     if isinstance(value, int):
         return value >= 0 and not isinstance(value, bool)
     return isinstance(value, str) and preconditions.is_integer(value)
 
 
 def is_positive(value: object) -> bool:
-    """Return whether a value names a version: an integer above 0."""
+    """Return whether a value names a version: an integer above 0, also as decimal digits, but no bool."""
     if isinstance(value, int):
         return value > 0 and not isinstance(value, bool)
     return isinstance(value, str) and preconditions.is_positive(value)
 
 
 def is_uuid(value: object) -> bool:
-    """Return whether a value is a request id: a UUID that is not all zeros."""
+    """Return whether a value is a request id: a text that is a UUID in its usual spelling, but not all zeros."""
     return isinstance(value, str) and preconditions.is_uuid(value)
 
 
 def is_not_empty(value: object) -> bool:
-    """Return whether a value is a text or bytes that are not empty."""
+    """Return whether a value is a str or bytes that is not empty."""
     return isinstance(value, str | bytes) and len(value) > 0
 
 
@@ -74,14 +77,17 @@ RULES: dict[str, ValueTest] = {
 
 @dataclass(frozen=True, slots=True)
 class Condition(Generic[T]):
-    """One alternative: its spelling in the request, and its test."""
+    """One alternative: `text`, its words in judgements, such as "etag in the body", and its test `holds`."""
 
     text: str
     holds: T
 
 
 def parse(text: str) -> Alternatives:
-    """Return the alternatives in `text`, each a tuple of terms; none for an empty text. Raises ValueError."""
+    """Return the alternatives in the condition `text`, each a tuple of terms; none for an empty text.
+
+    A term is a pair of prefix and name. Raises ValueError for a text that breaks the grammar of this module.
+    """
     if not text:
         return ()
     return tuple(tuple(_term(term.strip()) for term in alternative.split("&")) for alternative in text.split("|"))
@@ -97,7 +103,11 @@ def _term(text: str) -> Term:
 
 
 def compiled(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
-    """Return the alternatives for HTTP requests, as tests. Raises ValueError for a name without a rule."""
+    """Return the alternatives for HTTP requests, as conditions with tests of a request and its query.
+
+    These are the alternatives without the prefixes `f` and `!f`. Raises ValueError for a name that has no rule in
+    `RULES` and needs one.
+    """
     return tuple(
         Condition(_text(terms), _conjunction([_http_test(*term) for term in terms]))
         for terms in alternatives
@@ -106,7 +116,11 @@ def compiled(alternatives: Alternatives) -> tuple[Condition[HttpTest], ...]:
 
 
 def compiled_fields(alternatives: Alternatives) -> tuple[Condition[FieldTest], ...]:
-    """Return the alternatives for gRPC messages, as tests. Raises ValueError for a name without a rule."""
+    """Return the alternatives for gRPC messages, as conditions with tests of a message.
+
+    These are the alternatives that have only the prefixes `f`, `!f` and `const`. Raises ValueError for a name that has
+    no rule in `RULES` and needs one. A test is False if reading the message raises an exception.
+    """
     return tuple(
         Condition(_text(terms), _all([_field_test(*term) for term in terms]))
         for terms in alternatives

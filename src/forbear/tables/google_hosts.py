@@ -1,4 +1,4 @@
-"""The host names of Google's APIs."""
+"""Recognize the host names of Google's APIs (googleapis.com), and the API in each."""
 
 import re
 from functools import lru_cache
@@ -13,6 +13,9 @@ _HOST = re.compile(
 
 @lru_cache(maxsize=256)
 def api(host: str) -> str | None:
-    """Return the API that answers on `host` (with or without a port), such as "iam"; None for any other host."""
+    """Return the API that answers on `host` (with or without a port), such as "iam"; None for any other host.
+
+    `host` may be iam.googleapis.com, or the same API's name for mutual TLS, a region or Private Service Connect.
+    """
     match = _HOST.fullmatch(host.lower().partition(":")[0].rstrip("."))
     return None if match is None else match[match.lastgroup or 0]

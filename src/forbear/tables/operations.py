@@ -23,7 +23,10 @@ T = TypeVar("T")
 
 
 class HttpOperation:
-    """One operation of an HTTP API; `rule` replaces the rule of its row."""
+    """One operation of an HTTP API, made of a row of a table, that judges its requests.
+
+    `rule` replaces the rule of the row; `service` is the name in judgements.
+    """
 
     __slots__ = ("_met", "_unmet")
 
@@ -34,7 +37,10 @@ class HttpOperation:
         self._met: tuple[tuple[HttpTest, Judgement], ...] = _met(self._unmet, conditions)
 
     def judge(self, request: Request, query: str) -> Judgement:
-        """Return the judgement on a request for this operation; `query` is the query of its target."""
+        """Return the judgement on a request for this operation; `query` is the query of its target.
+
+        It is repeatable if the operation always is, or if the request meets one of its conditions; the first counts.
+        """
         for holds, judgement in self._met:
             if holds(request, query):
                 return judgement
@@ -42,7 +48,10 @@ class HttpOperation:
 
 
 class RpcOperation:
-    """One RPC, `name` without the leading slash; `rule` replaces the rule of its row."""
+    """One RPC, made of a row of a table, that judges its calls. `name` has no leading slash.
+
+    `rule` replaces the rule of the row; `service` is the name in judgements.
+    """
 
     __slots__ = ("_met", "_unmet")
 
@@ -53,7 +62,10 @@ class RpcOperation:
         self._met: tuple[tuple[FieldTest, Judgement], ...] = _met(self._unmet, conditions)
 
     def judge(self, message: object) -> Judgement:
-        """Return the judgement on a call with `message`."""
+        """Return the judgement on a call of this RPC whose request is `message`.
+
+        It is repeatable if the RPC always is, or if the message meets one of its conditions; the first counts.
+        """
         for holds, judgement in self._met:
             if holds(message):
                 return judgement
@@ -84,12 +96,19 @@ COLUMNS = ("method", "path", "rpc")
 
 @cache
 def rows(path: Path) -> tuple[Row, ...]:
-    """Return the rows of such a table. Raises ValueError for one that breaks the schema."""
+    """Return the rows of the table in the CSV file `path`, which has the own columns `COLUMNS`.
+
+    Raises ValueError for a table that breaks the schema.
+    """
     return load(path, COLUMNS[:2], COLUMNS[2:])
 
 
 class Api:
-    """The operations in some tables, found by method and path or by RPC; `service` is the name in judgements."""
+    """The operations in the rows of some tables, found by method and path or by RPC.
+
+    `service` is the name in judgements. Raises ValueError for two operations with one method and path, and for rows of
+    one RPC that disagree.
+    """
 
     __slots__ = ("_matcher", "_procedures")
 
@@ -114,7 +133,7 @@ class Api:
         return None if operation is None else operation.judge(request, query)
 
     def call(self, call: GrpcCall) -> Judgement | None:
-        """Return the judgement on a call, None for an unknown RPC."""
+        """Return the judgement on a gRPC call by its RPC and its message, None for an unknown RPC."""
         procedure = self._procedures.get(call.name)
         return None if procedure is None else procedure.judge(call.message)
 
@@ -135,7 +154,7 @@ class _PathNode(Generic[T]):
 
 
 class Matcher(Generic[T]):
-    """A set of path templates such as `/storage/v1/b/{bucket}`, each with an operation for each HTTP method."""
+    """A set of path templates such as `/storage/v1/b/{bucket}`, each with an operation for each of its HTTP methods."""
 
     __slots__ = ("_root",)
 
@@ -143,7 +162,10 @@ class Matcher(Generic[T]):
         self._root: _PathNode[T] = _PathNode()
 
     def add(self, method: str, template: str, operation: T) -> None:
-        """Add one operation. Raises ValueError if the method and template are there already."""
+        """Add one operation for requests with this method and a path of this template.
+
+        Raises ValueError if the method and template are there already.
+        """
         node = self._root
         for segment in template.split("/"):
             if segment[:1] == "{":
@@ -158,7 +180,10 @@ class Matcher(Generic[T]):
         node.operations[method] = operation
 
     def find(self, method: str, path: str) -> T | None:
-        """Return the operation of a request, None if there is none; a literal segment is preferred to a placeholder."""
+        """Return the operation for a method and a raw path without a query, None if there is none.
+
+        A literal segment of a template is preferred to a placeholder, but one that leads nowhere is given up.
+        """
         return _find(self._root, method, path.split("/"), 0)
 
 

@@ -1,4 +1,7 @@
-"""The meaning of HTTP responses: by their status, and by the JSON body of a Google API's error."""
+"""The meaning of HTTP responses: by their status, and by the JSON body of a Google API's error.
+
+Such a body is `{"error": {…}}`, with a status, reasons and details in the inner object.
+"""
 
 import json
 from collections.abc import Container, Mapping
@@ -14,13 +17,20 @@ from forbear.run.runtime import current
 def verdict(
     status: int, headers: Mapping[str, str], transient: Container[int] = http_status.TRANSIENT_STATUSES
 ) -> Verdict | None:
-    """Return the verdict on a response, None for a success; the statuses in `transient` are worth a retry."""
+    """Return the verdict on a response, None for a success (a status below 400).
+
+    The statuses in `transient` are transient, with the wait of a Retry-After header; all others are permanent.
+    `headers` has lower-case names.
+    """
     now = current.get().now() if "retry-after" in headers and "date" not in headers else None
     return http_status.verdict(status, headers, transient, now)
 
 
 def checked(statuses: Any) -> frozenset[int]:
-    """Return a user's `statuses` as a set. Raises TypeError or ValueError if they are not HTTP statuses of errors."""
+    """Return a user's `statuses` as a frozenset.
+
+    Raises TypeError if they are a string or no collection, ValueError if one is not an int from 400 to 599.
+    """
     if isinstance(statuses, str) or not hasattr(statuses, "__iter__"):
         raise TypeError(f"`statuses` must be a set of HTTP statuses, such as {{429, 503}}, got {statuses!r}")
     for status in statuses:
@@ -30,19 +40,25 @@ def checked(statuses: Any) -> frozenset[int]:
 
 
 def error_status(body: bytes) -> str | None:
-    """Return the status that an error names ("ABORTED"), None if the body is no such error."""
+    """Return the status in a Google error's JSON body ("ABORTED"), None if the body is no such error or too large."""
     status: object = _error(body).get("status")
     return status if isinstance(status, str) else None
 
 
 def error_reasons(body: bytes) -> frozenset[str]:
-    """Return the reasons that an error names ("conditionNotMet"), none if the body is no such error."""
+    """Return the reasons in a Google error's JSON body ("conditionNotMet"), an empty set if there are none.
+
+    A body that is no such error, or larger than MAX_BODY, has none.
+    """
     errors: Any = _error(body).get("errors")
     return frozenset(str(error.get("reason")) for error in (errors if is_list(errors) else ()) if is_mapping(error))
 
 
 def error_delay(body: bytes) -> float | None:
-    """Return the seconds that an error's RetryInfo asks to wait, None if the body has no valid one."""
+    """Return the seconds that the first RetryInfo in a Google error's JSON body asks to wait.
+
+    None if there is no RetryInfo or its delay ("3.5s") cannot be read.
+    """
     details: Any = _error(body).get("details")
     for detail in details if is_list(details) else ():
         if is_mapping(detail) and str(detail.get("@type")).endswith("/google.rpc.RetryInfo"):

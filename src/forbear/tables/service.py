@@ -1,8 +1,8 @@
 """A service whose JSON and gRPC APIs are described completely by tables.
 
-An operation that is in no table is a read or a mutation by its method. An unknown mutation is never repeated, not even
-a PUT or DELETE: the API is known, and that operation is not. These APIs document no method overrides, so a request with
-one counts as unknown.
+An HTTP operation that is in no table is a read or a mutation by its method. An unknown mutation is never repeated, not
+even a PUT or DELETE: the API is known, and that operation is not. These APIs document no method overrides, so a request
+with one counts as unknown. An unknown RPC is never repeated.
 """
 
 from collections.abc import Callable, Mapping
@@ -31,10 +31,11 @@ _COMPILED: dict[str, Mapping[str, Api]] = {}
 
 
 class TableService(Record):
-    """The knowledge of one service; `statuses` are the transient ones (408, 429, 500, 502, 503 and 504).
+    """The base of services that judge requests, RPCs and responses by tables.
 
-    A subclass sets `name`, the name in judgements and reports, and the `folder` of its tables. `files` maps the name of
-    each API in host names to the names of its tables, without `.csv`.
+    `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504). A subclass sets `name`, the name in
+    judgements and reports, and the `folder` of its tables. `files` maps the name of each API in host names to the names
+    of its tables, without `.csv`.
     """
 
     __slots__ = ("statuses",)
@@ -53,18 +54,20 @@ class TableService(Record):
 
     @classmethod
     def rows_of(cls, file: str) -> tuple[Row, ...]:
-        """Return the rows of one table."""
+        """Return the rows of the table `file`, a name without `.csv`, in the service's folder."""
         return rows(cls.folder / f"{file}.csv")
 
     def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
-        """Return all operations of the service as one table."""
+        """Return all operations of the service as one table, by the service's name."""
         listed = [row for files in self.files.values() for file in files for row in self.rows_of(file)]
         return {self.name: entries(listed, COLUMNS)}
 
     def classify(self, request: Request) -> Judgement:
-        """Return the judgement on a request.
+        """Return the judgement on a request by its operation in the tables of the API on its host.
 
-        On a host that is none of Google's (an emulator) all tables are searched, and the strictest match counts.
+        On a host that is none of Google's (an emulator) all tables are searched, and the strictest match counts. An
+        unknown request may be repeated if its method is GET, HEAD, OPTIONS or TRACE and no header overrides that. Any
+        other unknown request, and a batch, is never repeated.
         """
         path, query = preconditions.split(request.target)
         overrides = method_overrides(request.headers)
@@ -85,25 +88,30 @@ class TableService(Record):
         headers: Mapping[str, str],
         body: Callable[[], bytes] | None = None,
     ) -> Verdict | None:
-        """Return the meaning of a response, None for a success.
+        """Return the verdict on a response, None for a success (a status below 400).
 
         A 409 whose body says ABORTED is a conflict for a write: another client was quicker, and only a new read helps.
-        For a read it is transient. If the body is not available, a 409 is permanent.
+        For a read it is transient. `body` reads the body, for a 409 only; without it a 409 counts by its status.
+        Otherwise `statuses` are transient and all others permanent.
         """
         if status == 409 and body is not None and responses.error_status(body()) == "ABORTED":
             return CONFLICT if judgement.mutation else responses.verdict(status, headers, (409,))
         return responses.verdict(status, headers, self.statuses)
 
     def classify_call(self, call: GrpcCall) -> Judgement:
-        """Return the judgement on an RPC; an unknown one is never repeated."""
+        """Return the judgement on an RPC by its name and message, the strictest if several tables have it.
+
+        An RPC in no table is never repeated.
+        """
         matches = [match for api in self._apis().values() if (match := api.call(call))]
         return min(matches, key=_repeatable) if matches else Judgement(self.name, None, Safety.NEVER)
 
     def call_verdict(self, judgement: Judgement, code: int, metadata: Metadata = ()) -> Verdict | None:
-        """Return the meaning of a call's end, None for a success; ABORTED is a conflict, except for a read.
+        """Return the verdict on the end of a call by its gRPC status code, None for OK.
 
-        RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503
-        and 504. UNKNOWN, DATA_LOSS and UNIMPLEMENTED never are, although HTTP maps them to statuses of 5xx.
+        ABORTED is a conflict for a write, and transient for a read. RESOURCE_EXHAUSTED, INTERNAL, UNAVAILABLE and
+        DEADLINE_EXCEEDED are transient where `statuses` has 429, 500, 503 and 504. All others are permanent. That
+        includes UNKNOWN, DATA_LOSS and UNIMPLEMENTED, although HTTP maps them to statuses of 5xx.
         """
         return grpc_status.verdict(code, metadata, codes.among(self.statuses), read=not judgement.mutation)
 
@@ -115,7 +123,7 @@ class TableService(Record):
         return min(matches, key=_repeatable) if matches else None
 
     def _apis(self) -> Mapping[str, Api]:
-        """Return the compiled tables by the name of the API in the host name."""
+        """Return the compiled tables of this service, by the name of the API in host names ("iam")."""
         apis = _COMPILED.get(self.name)
         if apis is None:
             listed = {api: [row for file in files for row in self.rows_of(file)] for api, files in self.files.items()}

@@ -33,7 +33,7 @@ _R = TypeVar("_R")
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """The safety of an operation, and the conditions that make it safe if it is conditional."""
+    """The safety of an operation, and the conditions that make it safe if it is conditional (otherwise none)."""
 
     safety: Safety
     conditions: Alternatives = ()
@@ -41,7 +41,11 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One operation of a table; `where` has the service's own columns in their order."""
+    """One operation of a table, parsed. `where` has the values of the service's own columns, in their order.
+
+    `rule` comes from the columns safety and safe_if. `documented` is None where the service's page does not name the
+    operation.
+    """
 
     id: str
     where: tuple[str, ...]
@@ -55,23 +59,24 @@ class Row:
 
     @property
     def is_read(self) -> bool:
-        """True if the operation changes nothing."""
+        """True for a read: an operation that is always safe, has the effect "none" and no responses in `maybe_done`."""
         return self.rule.safety is Safety.ALWAYS and self.effect == "none" and not self.maybe_done
 
 
 def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> tuple[Row, ...]:
-    """Return the rows of the table in `path`. Its own columns are `where` and then `optional`, which may be empty.
+    """Return the rows of the table in the CSV file `path`.
 
-    Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
+    Besides the common columns it has its own: those in `where`, whose cells must not be empty, then those in
+    `optional`. Raises ValueError for a table that breaks the schema, with the file, the line and the operation.
     """
     return read_rows(path, (*COLUMNS, *where, *optional), lambda line: _row(line, where, optional))
 
 
 def read_rows(path: Path, columns: Sequence[str], make: Callable[[Mapping[str, str]], _R]) -> tuple[_R, ...]:
-    """Return the rows of a CSV file as `make` makes them; the first of its `columns` has a row's name.
+    """Return the rows of a CSV file, in order, as `make` makes each of its cells by column.
 
-    Raises ValueError for other columns, a row with too many values, a name that stands twice, and what `make` refuses,
-    with the file, the line and the name.
+    The first of `columns` has a row's name. Raises ValueError for other columns, a row with too many values, a name
+    that stands twice, and what `make` refuses, with the file, the line and the name.
     """
     key = columns[0]
     with path.open(encoding="utf-8", newline="") as file:
@@ -128,12 +133,12 @@ def _documented(text: str) -> Rule | None:
 
 
 def entries(rows: Iterable[Row], where: tuple[str, ...]) -> tuple[TableEntry, ...]:
-    """Return the rows of a table as entries; `where` names the service's own columns."""
+    """Return the rows of a table as entries, the form that services share; `where` names the table's own columns."""
     return tuple(_entry(row, dict(zip(where, row.where, strict=True))) for row in rows)
 
 
 def spelt(alternatives: Alternatives) -> str:
-    """Return conditions in the grammar of the tables."""
+    """Return parsed conditions as one text in the grammar of the tables, "" for none."""
     return "|".join("&".join(f"{prefix}:{name}" for prefix, name in terms) for terms in alternatives)
 
 
@@ -168,7 +173,10 @@ def _entry(row: Row, where: dict[str, str]) -> TableEntry:
 
 
 def _words(alternatives: Alternatives) -> tuple[str, ...]:
-    """Return conditions in words, those of HTTP before those of gRPC."""
+    """Return conditions in the words of judgements, such as "etag in the body", each once.
+
+    Those for HTTP come before those for gRPC.
+    """
     http = [condition.text for condition in compiled(alternatives)]
     return tuple(dict.fromkeys((*http, *(condition.text for condition in compiled_fields(alternatives)))))
 

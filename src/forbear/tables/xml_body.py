@@ -1,6 +1,6 @@
 """Read entries from an XML body that is not trusted: a document type, and so entities to expand, is refused.
 
-Time and memory are linear in the body, which has at most MAX_BODY bytes.
+Time and memory are linear in the body. A body of more than MAX_BODY bytes is not read.
 """
 
 from collections.abc import Callable
@@ -14,11 +14,14 @@ _LONGEST_TEXT = 4096
 
 
 class _Refused(Exception):
-    """The body is not in the expected form."""
+    """The body is not in the expected form: too deep, with too long a text, or with a document type."""
 
 
 class _Entries:
-    """The texts of one element in each entry of a body; namespaces are ignored."""
+    """The texts of the elements called `element` in each `entry` of an XML body; namespace prefixes are ignored.
+
+    Its methods are the handlers of a parser. `texts` has one list for each entry.
+    """
 
     def __init__(self, entry: str, element: str) -> None:
         self.texts: list[list[str]] = []
@@ -56,10 +59,10 @@ class _Entries:
 
 
 def every_entry(body: bytes | None, entry: str, element: str, valid: Callable[[object], bool]) -> bool:
-    """Return whether `body` is XML in which every `entry` below the root has exactly one `element` that is valid.
+    """Return whether every `entry` of an XML body has exactly one child `element`, and that with a valid text.
 
-    There must be at least one entry. A body that is missing, too large, too deep or broken, or that declares a document
-    type, has none.
+    Entries are right below the root; there must be at least one. `valid` tests the text without white space around it.
+    False for a body that is missing, too large, too deep or broken, or that declares a document type.
     """
     if body is None or len(body) > MAX_BODY:
         return False

@@ -111,9 +111,10 @@ _CONFLICTS = ("Watched variable changed.", "Slot rebalancing occurred while watc
 def verdict_of_exception(error: BaseException) -> Verdict:
     """Return the verdict on an error of a Redis or Valkey client, or of a connection; PERMANENT for any other error.
 
-    An error response counts as by `verdict_of_response`. A connection that was not made is NOT_EXECUTED, one that was
-    lost or timed out TRANSIENT, a changed watched key CONFLICT. An error response to one command of a pipeline says
-    nothing about the others. A verdict that would be NOT_EXECUTED for the command alone is TRANSIENT for the pipeline.
+    An error response counts as by `verdict_of_response`. A connection that was certainly not made is NOT_EXECUTED, one
+    that was lost or timed out TRANSIENT, a changed watched key CONFLICT. An error response to one command of a pipeline
+    says nothing about the others. A verdict that would be NOT_EXECUTED for the command alone is TRANSIENT for the
+    pipeline.
     """
     response = response_of(error)
     if response is not None:
