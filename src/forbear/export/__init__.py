@@ -77,7 +77,10 @@ TARGETS = {name: description for name, (description, _) in _REGISTRY.items()}
 
 
 def source(target: str, policy: "Policy") -> Exported[str]:
-    """Return the policy as text for a target, one of `TARGETS`; raise ValueError for any other."""
+    """Return the policy as text for a target: its configuration or source code, with the losses.
+
+    `target` is one of the names in `TARGETS`; raises ValueError for any other.
+    """
     if target not in _REGISTRY:
         raise ValueError(f"`target` must be one of {', '.join(TARGETS)}, got {target!r}")
     return _REGISTRY[target][1](policy)

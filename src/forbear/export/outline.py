@@ -1,4 +1,4 @@
-"""A policy as export targets need it, and the list of its features that a target loses.
+"""A policy in the form that export targets need, and the list of its features that a target loses.
 
 Every feature of the policy begins as a loss. A target calls `says` for each feature that it expresses exactly, and
 `differs` for each that it expresses in another way. So a feature that a target forgets is listed, never dropped.
@@ -35,7 +35,10 @@ Jitter = Literal["full", "equal", "documented", "decorrelated", "spread", "none"
 
 
 class Exported(NamedTuple, Generic[T]):
-    """The result of an export: `value` for the target, and `losses`, one sentence for each difference to the policy."""
+    """The result of an export: `value` for the target, and `losses`, a sentence for each difference or warning.
+
+    `value` is the target's object, keywords for it, or text.
+    """
 
     value: T
     losses: tuple[str, ...]
@@ -45,8 +48,8 @@ class Exported(NamedTuple, Generic[T]):
 class Waits:
     """A backoff in the terms of most systems: steps that grow by a factor up to a maximum, and their jitter.
 
-    Steps are the upper ends of the waits, in seconds. `spread` is the random part that is added to them, for the
-    jitters "documented" and "spread".
+    Times are in seconds. Steps are the upper ends of the waits. `spread` is the largest random part that is added to
+    them, for the jitters "documented" and "spread"; for others it is 0.
     """
 
     initial: float
@@ -57,7 +60,10 @@ class Waits:
 
     @classmethod
     def of(cls, backoff: "Backoff") -> "Waits":
-        """Approximate a backoff. For one of another kind take its first wait and the longest of ten, and factor 2."""
+        """Return a backoff in these terms: Exponential and Constant exactly, any other approximately.
+
+        An approximation starts with the medium first wait and doubles up to the longest of the first ten medium waits.
+        """
         if isinstance(backoff, Exponential):
             spread = backoff.spread if backoff.jitter == "documented" else 0.0
             return cls(backoff.initial, backoff.multiplier, backoff.maximum, backoff.jitter, spread)
@@ -70,7 +76,10 @@ class Waits:
 
     @property
     def mean(self) -> "Waits":
-        """The mean waits without jitter, for targets that have none or spread around a middle."""
+        """The mean waits, with the jitter "none", for targets that have no jitter or spread it around a middle.
+
+        The steps are halved for the jitter "full" and cut to three quarters for "equal". Half of `spread` is added.
+        """
         factor = _MEANS.get(self.jitter, 1.0)
         added = self.spread / 2
         return Waits(self.initial * factor + added, self.multiplier, self.maximum * factor + added, "none")
@@ -82,7 +91,10 @@ class Waits:
 
 
 class Outline:
-    """The parts of a policy that targets need, and the list of losses."""
+    """The parts of a policy that targets need, and the losses, which a target records with the methods of this class.
+
+    Raises TypeError if `policy` is no `Policy`.
+    """
 
     def __init__(self, policy: Policy) -> None:
         if not isinstance(policy, Policy):
@@ -96,7 +108,10 @@ class Outline:
 
     @classmethod
     def for_storage(cls, policy: Policy) -> "Outline":
-        """Return the outline for a client of Cloud Storage; raise ValueError for a policy of another service."""
+        """Return the outline of a policy for a client of Cloud Storage.
+
+        The policy must have the service Cloud Storage or none; raises ValueError for one with another service.
+        """
         outline = cls(policy)
         if outline.service not in (None, "cloud_storage"):
             raise ValueError(
@@ -106,12 +121,12 @@ class Outline:
         return outline
 
     def says(self, *features: str) -> None:
-        """Record that the target expresses these features exactly."""
+        """Record that the target expresses these features exactly: remove them from the losses."""
         for feature in features:
             self._losses.pop(feature, None)
 
     def differs(self, feature: str, how: str) -> None:
-        """Record how the target expresses a feature in another way.
+        """Record that the target expresses a feature in another way: `how` becomes the sentence in the losses.
 
         Ignored if the policy does not have the feature, or `says` has recorded it as exact.
         """
@@ -119,38 +134,51 @@ class Outline:
             self._losses[feature] = how
 
     def warns(self, topic: str, text: str) -> None:
-        """Add a warning for users of the export, whether or not the policy has such a feature."""
+        """Add the warning "topic: text" to the losses, even if the policy has no such feature.
+
+        It replaces the loss of a feature or an earlier warning with the same topic.
+        """
         self._losses[topic] = f"{topic}: {text}"
 
     def text(self, *lines: str) -> Exported[str]:
-        """Return these lines as an exported text, with the losses so far."""
+        """Return these lines as an exported text that ends with a newline, with the losses recorded until now."""
         return Exported("\n".join([*lines, ""]), self.losses)
 
     @property
     def losses(self) -> tuple[str, ...]:
-        """The losses, in the order of importance."""
+        """The sentences of the losses recorded until now: features in the order of importance, then warnings."""
         return tuple(self._losses.values())
 
     @property
     def service(self) -> str | None:
-        """The name of the policy's service."""
+        """The name of the policy's service, None if it has no service."""
         return None if self.policy.service is None else self.policy.service.name
 
     @property
     def methods(self) -> frozenset[str] | None:
-        """The HTTP methods that a target may repeat if it sees no more of a request; None for all of them."""
+        """The HTTP methods that a target may repeat if it sees no more of a request; None for all of them.
+
+        A policy without a service has all methods if it is repeatable, else none (an empty set). For the service
+        "rfc9110" these are reads, PUT and DELETE, for any other service reads only.
+        """
         if self.policy.service is None:
             return None if self.policy.repeatable else frozenset()
         return frozenset({*READS, *IDEMPOTENT}) if self.service == "rfc9110" else READS
 
     @property
     def statuses(self) -> tuple[int, ...]:
-        """The HTTP statuses that are transient for the policy's service."""
+        """The HTTP statuses that are transient for the policy's service, sorted.
+
+        For a service that names none, and without a service, these are 408, 429, 500, 502, 503 and 504.
+        """
         return tuple(sorted(getattr(self.policy.service, "statuses", TRANSIENT_STATUSES)))
 
     @property
     def retries(self) -> int | None:
-        """The number of retries within the limits, assuming medium waits; None for no limit."""
+        """The number of retries that fit in the limits on attempts and on time; None without such limits.
+
+        Against the limit on time count only the waits, each of medium length.
+        """
         counts = [] if self.attempts is None else [self.attempts - 1]
         if self.timeout is not None:
             counts.append(self._retries_within(self.timeout))
@@ -158,7 +186,10 @@ class Outline:
 
     @property
     def longest(self) -> float | None:
-        """The sum of the longest waits between all attempts in seconds, None without a limit on attempts."""
+        """The sum in seconds of the waits between all attempts, each as long as can be.
+
+        None without a limit on attempts.
+        """
         if self.attempts is None:
             return None
         total, previous = 0.0, None
@@ -168,7 +199,10 @@ class Outline:
         return total
 
     def count_retries(self) -> int:
-        """Return the number of retries for a target that has no timeout, and record the loss of the timeout."""
+        """Return `retries`, or `MANY` without a limit, for a target that limits the number of retries and not the time.
+
+        Records the limit on attempts as exact, and a timeout as the loss that only this number replaces it.
+        """
         retries = MANY if self.retries is None else self.retries
         if self.timeout is not None:
             self.differs("timeout", f"timeout of {show(self.timeout)}: no limit in time, but {retries} retries")
@@ -176,17 +210,20 @@ class Outline:
         return retries
 
     def has_full_jitter(self) -> None:
-        """Record that the target draws each wait from zero to the whole step."""
+        """Record that the target draws each wait from zero to the whole step: exact for "full", else a difference."""
         if self.waits.jitter == "full":
             self.says("jitter")
         self.differs("jitter", f"jitter={self.waits.jitter}: full, so waits may also be much shorter")
 
     def has_no_jitter(self) -> None:
-        """Record that the target always waits for the policy's mean wait."""
+        """Record, for a policy with jitter, the difference that the target always waits for the mean wait."""
         self.differs("jitter", f"jitter={self.waits.jitter}: none; each wait is the policy's mean wait")
 
     def has_usual_statuses(self) -> None:
-        """Record that the target repeats the usual transient statuses, and no others."""
+        """Record that the target repeats the usual statuses, and classifies errors without a status by itself.
+
+        The usual statuses are 408, 429, 500, 502, 503 and 504.
+        """
         if self.policy.service is not None and frozenset(self.statuses) == TRANSIENT_STATUSES:
             self.differs("errors", "errors: the target classifies errors without a status")
         else:
@@ -194,11 +231,14 @@ class Outline:
             self.differs("errors", f"errors: statuses {usual}; the target classifies errors without a status")
 
     def knows_idempotent_calls(self) -> None:
-        """Record that the target has a list of its own of idempotent calls."""
+        """Record the difference that the target decides by a list of its own which calls are safe to repeat."""
         self.differs("safety", "safety: by the client's own list of idempotent calls")
 
     def sees_methods_only(self) -> None:
-        """Record that the target decides by the HTTP method of a request."""
+        """Record that the target decides by the HTTP method alone which requests it repeats.
+
+        For a policy without a service that is exact, for any other a difference.
+        """
         names = ", ".join(sorted(self.methods or ()))
         if self.policy.service is None:
             self.says("safety")
@@ -215,24 +255,30 @@ class Outline:
 
 
 def duration(seconds: float) -> str:
-    """Format seconds as protobuf's JSON does ("1.5s"), within the range that gRPC and Envoy accept."""
+    """Return seconds as text in the form of protobuf's JSON ("1.5s").
+
+    Values outside the range that gRPC and Envoy accept become its ends: 1 ms and ten thousand years.
+    """
     return f"{min(max(seconds, LEAST), _LONGEST):.9f}".rstrip("0").rstrip(".") + "s"
 
 
 def assignments(values: Iterable[tuple[str, object]]) -> list[str]:
-    """Return an indented line `name=value,` of Python for each value."""
+    """Return an indented line `name=value,` of Python for each pair of a name and a value."""
     return [f"    {name}={value!r}," for name, value in values]
 
 
 def _may_answer_delays(hook: object) -> bool:
-    """Return whether a hook of a policy may answer with a delay; types and the judges of services never do."""
+    """Return whether a hook of a policy (`on` or `on_result`) may return a delay: whether it is a user's function.
+
+    False for None, for exception types, and for the judges that forbear's services bring.
+    """
     if isinstance(hook, type | tuple | ErrorVerdicts) or hook is verdict_of_exception:
         return False
     return hook is not None
 
 
 def _features(policy: Policy, waits: Waits) -> dict[str, str]:
-    """Return every feature that the policy has, with the loss if a target does not express it."""
+    """Return the features that the policy has: name, and the sentence of the loss if a target does not express it."""
     limits, backoff = policy.limits, policy.backoff
     losses: dict[str, str] = {}
     if policy.service is not None:

@@ -20,7 +20,10 @@ _REDIS_TRANSIENT = ("redis.exceptions.ConnectionError", "redis.exceptions.Timeou
 
 @contextmanager
 def needed(target: str, package: str) -> Generator[None]:
-    """Add an installation hint to an ImportError of the block; `package` is the name on PyPI."""
+    """A context in which an ImportError is raised again as one that says what to install.
+
+    `target` is the name of the export, `package` the name on PyPI.
+    """
     try:
         yield
     except ImportError as error:
@@ -32,27 +35,31 @@ def needed(target: str, package: str) -> Generator[None]:
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Exception types by their dotted names (builtins by plain ones), and HTTP statuses if the service has some."""
+    """The errors to repeat: exception types by their dotted names (builtins by plain ones), and HTTP statuses.
+
+    Either may be empty. Only a repeatable policy of a service for HTTP or gRPC has statuses.
+    """
 
     types: tuple[str, ...]
     statuses: tuple[int, ...] = ()
 
     @property
     def imports(self) -> list[str]:
-        """The import statements that the names need."""
+        """The lines `import MODULE` that the names in `types` need, sorted."""
         modules = {name.rpartition(".")[0] for name in self.types if "." in name}
         return [f"import {module}" for module in sorted(modules)]
 
     @property
     def text(self) -> str:
-        """The types as a tuple in source text."""
+        """The names in `types` as a tuple in Python source: "(A, b.C)"."""
         return f"({', '.join(self.types)}{',' * (len(self.types) == 1)})"
 
 
 def source_errors(outline: Outline) -> Errors:
-    """Return the errors that a policy repeats, for source text.
+    """Return the errors after which a policy repeats a call, for source text, and record the differences as losses.
 
-    Raises TypeError for a user's function in `on`, which has no source text here.
+    These are only errors that prove that nothing was executed, perhaps none, if the policy is not repeatable. Raises
+    TypeError for a user's function in `on`, and ValueError for a type that cannot be imported by its name.
     """
     policy = outline.policy
     if policy.service is not None or policy.on is verdict_of_exception:
@@ -72,7 +79,11 @@ def source_errors(outline: Outline) -> Errors:
 
 
 def error_types(outline: Outline) -> tuple[type[Exception], ...]:
-    """Return the errors that a policy repeats as exception types."""
+    """Return the exception types after which a policy repeats a call, and record the differences as losses.
+
+    Types in `on` are returned as they are, or none if the policy is not repeatable. For the judge of a service these
+    are the types of `source_errors`, imported. Raises TypeError for a user's function in `on`.
+    """
     types = _listed(outline.policy)
     if types is not None:
         outline.says("errors")
@@ -81,13 +92,19 @@ def error_types(outline: Outline) -> tuple[type[Exception], ...]:
 
 
 class Retryable:
-    """A predicate that asks the policy whether to repeat after an error. It pickles if the policy does."""
+    """A predicate on an error: True if the policy's verdict allows another attempt. It pickles if the policy does.
+
+    Limits on attempts and on time are not its business.
+    """
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
 
     def __call__(self, error: BaseException) -> bool:
-        """Return True if the call was not executed, or if the error is transient and the policy may repeat the call."""
+        """Return True if the call was not executed, or if the error is transient and the policy is repeatable.
+
+        Returns False for anything else, and for an error that is no `Exception`, such as KeyboardInterrupt.
+        """
         if not isinstance(error, Exception):
             return False
         kind = self.policy.verdict_of_error(error).kind
@@ -95,7 +112,11 @@ class Retryable:
 
 
 def warn_about_safety(outline: Outline) -> None:
-    """Record the loss of safety for targets that repeat a function, whose operation they cannot see."""
+    """Record the policy's safety for a target that repeats a function, whose operation it cannot see.
+
+    Without a service it is exact. Otherwise it is a warning: every call is repeated, or, if the policy is not
+    repeatable, none that may have been executed.
+    """
     policy = outline.policy
     if policy.service is None and policy.on is not verdict_of_exception:
         outline.says("safety")  # the target repeats the same calls as the policy
@@ -110,7 +131,7 @@ def warn_about_safety(outline: Outline) -> None:
 
 
 def _listed(policy: Policy) -> tuple[type[Exception], ...] | None:
-    """Return the types in a policy's `on`, None if it is a judge."""
+    """Return the exception types in a policy's `on` as a tuple, None if it is a function or a service's judge."""
     on: Any = policy.on
     if isinstance(on, type):
         on = (on,)

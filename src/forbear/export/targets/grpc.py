@@ -31,8 +31,10 @@ Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
 def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     """Return a service config in JSON, for the channel option `grpc.service_config`.
 
-    For the policy of a service it lists the RPCs that are always safe to repeat. Any other policy applies to `methods`,
-    by default to all: "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service.
+    For a service that judges RPCs it lists those that are always safe to repeat, among `methods` if these are given.
+    Any other policy applies to `methods`, by default to all RPCs. Each is a name:
+    "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service. Raises ValueError for a
+    name that the policy's service does not have.
     """
     outline = Outline(policy)
     names = None if methods is None else _checked(methods)
@@ -67,7 +69,11 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
 
 
 def _safe(outline: Outline, service: "RpcService", only: frozenset[str] | None) -> list[Method]:
-    """Return the RPCs that are always safe to execute twice, and record the others as losses."""
+    """Return the RPCs of a service that are always safe to execute twice, each with True if it is unary.
+
+    `only` limits them to these RPCs and gRPC services. Records as losses those that are safe only under a condition.
+    Raises ValueError for a name in `only` that the service does not have.
+    """
     safe: list[Method] = []
     conditional: list[str] = []
     known = _known(service.name)
@@ -102,7 +108,7 @@ def _checked(methods: Iterable[str]) -> frozenset[str]:
 
 
 def _known(service: str) -> list[Method]:
-    """Return the RPCs that the tables of a service name."""
+    """Return the RPCs in the tables of the service with this name, each with True if it is unary (has no stream)."""
     entries = chain.from_iterable(registry.service(service).tables().values())
     named = [(entry.rpc or (entry.id if "stream" in entry.columns else ""), entry) for entry in entries]
     return [(name, entry.columns.get("stream", _UNARY) == _UNARY) for name, entry in dict(named).items() if name]

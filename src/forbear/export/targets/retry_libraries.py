@@ -19,7 +19,10 @@ _REQUESTS_ERRORS = tuple(
 
 
 def tenacity(policy: Policy) -> "Exported[Retrying]":
-    """Return a `tenacity.Retrying` with the policy's own judge and backoff, which reraises the original error."""
+    """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits.
+
+    After the last attempt it raises the original error, or returns the last value. Raises ImportError without tenacity.
+    """
     from random import random
 
     with needed("tenacity", "tenacity"):
@@ -55,7 +58,10 @@ def tenacity(policy: Policy) -> "Exported[Retrying]":
 
 
 def tenacity_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `Retrying` without forbear, of tenacity's own parts."""
+    """Return Python code that makes a `tenacity.Retrying` called RETRYING; the code does not need forbear.
+
+    Raises TypeError for a user's function in `on`.
+    """
     outline = Outline(policy)
     errors = source_errors(outline)
     warn_about_safety(outline)
@@ -85,7 +91,11 @@ def tenacity_source(policy: Policy) -> Exported[str]:
 
 
 def _tenacity_wait(outline: Outline) -> str:
-    """Express the backoff in tenacity's parts, exactly except for a user's own backoff and jitter "decorrelated"."""
+    """Return Python code of the backoff in tenacity's parts, and record it as expressed.
+
+    It is exact, except for a user's own backoff and the jitter "decorrelated": those become exponential with full
+    jitter.
+    """
     backoff, waits = outline.policy.backoff, outline.waits
     outline.says("backoff", "jitter")
     if isinstance(backoff, Constant | Sequence):
@@ -112,7 +122,11 @@ def _numbers(waits: Waits, factor: float) -> str:
 
 
 def google_api_core(policy: Policy) -> "Exported[Retry]":
-    """Return a `google.api_core.retry.Retry` that asks the policy which errors to repeat."""
+    """Return a `google.api_core.retry.Retry` that asks the policy which errors to repeat.
+
+    It has exponential waits with full jitter, and the policy's timeout. Without a timeout, a limit on attempts becomes
+    one in time. Raises ImportError without google-api-core.
+    """
     with needed("google_api_core", "google-api-core"):
         from google.api_core.retry import Retry
 
@@ -123,7 +137,10 @@ def google_api_core(policy: Policy) -> "Exported[Retry]":
 
 
 def google_api_core_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `Retry` without forbear."""
+    """Return Python code that makes a `google.api_core.retry.Retry` called RETRY; the code does not need forbear.
+
+    Raises TypeError for a user's function in `on`.
+    """
     outline = Outline(policy)
     errors = source_errors(outline)
     parameters = assignments(_api_core_parameters(outline).items())

@@ -10,12 +10,12 @@ _SHORTEST_MAXIMUM = 1.0
 
 
 def nodejs(policy: Policy) -> Exported[str]:
-    """Return JavaScript that makes a `Storage` client (@google-cloud/storage).
+    """Return JavaScript that makes a `Storage` client called `storage` (@google-cloud/storage).
 
     Its waits depend on the kind of request (version 7.22, read and measured). Before retry n, counted from 0, reads and
     changes of metadata wait `multiplier**(n+1)` s and up to 1 s more, resumable uploads `multiplier**n` s and up to 1 s
     more. Uploads in one request and the start of resumable ones wait 1 to 2 times `multiplier**n` s. No wait is longer
-    than the maximum.
+    than the maximum. Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits
@@ -60,7 +60,11 @@ def nodejs(policy: Policy) -> Exported[str]:
 
 
 def php(policy: Policy) -> Exported[str]:
-    """Return PHP that makes a `StorageClient` (google/cloud-storage). The waits are a function, so they are exact."""
+    """Return PHP that makes a `StorageClient` called `$storage` (google/cloud-storage).
+
+    The waits are a function in PHP: exact for exponential and constant backoffs, except for the jitter "decorrelated".
+    Raises ValueError for a policy of a service other than Cloud Storage.
+    """
     outline = Outline.for_storage(policy)
     waits = outline.waits
     outline.says("backoff")
@@ -90,7 +94,10 @@ def php(policy: Policy) -> Exported[str]:
 
 
 def _php_wait(waits: Waits) -> str:
-    """Return a PHP expression for the wait in seconds, by `$step` and `$u`."""
+    """Return a PHP expression for a wait in seconds, made of `$step` and `$u`.
+
+    `$step` is the step before it is cut to the maximum, `$u` a random number from 0 to 1.
+    """
     step = f"min($step, {waits.maximum!r})"
     match waits.jitter:
         case "documented":
@@ -106,7 +113,10 @@ def _php_wait(waits: Waits) -> str:
 
 
 def ruby(policy: Policy) -> Exported[str]:
-    """Return Ruby that makes a client of google-cloud-storage."""
+    """Return Ruby that makes a client called `storage` (google-cloud-storage).
+
+    Raises ValueError for a policy of a service other than Cloud Storage.
+    """
     outline = Outline.for_storage(policy)
     waits = outline.waits.mean
     retries = outline.count_retries()

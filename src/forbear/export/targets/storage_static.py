@@ -9,7 +9,10 @@ _GO_STATUSES = (408, 429, *range(500, 600))
 
 
 def go(policy: Policy) -> Exported[str]:
-    """Return Go code that sets the retries of a `*storage.Client` called `client` (cloud.google.com/go/storage)."""
+    """Return Go code that sets the retries of a `*storage.Client` called `client` (cloud.google.com/go/storage).
+
+    Raises ValueError for a policy of a service other than Cloud Storage.
+    """
     outline = Outline.for_storage(policy)
     waits = outline.waits
     standard, others = ['"time"'], ['"cloud.google.com/go/storage"', '"github.com/googleapis/gax-go/v2"']
@@ -63,7 +66,10 @@ def _go_duration(seconds: float) -> str:
 
 
 def java(policy: Policy) -> Exported[str]:
-    """Return Java code that makes `StorageOptions` (com.google.cloud.storage)."""
+    """Return Java code that makes `StorageOptions` called `storageOptions` (com.google.cloud.storage).
+
+    Raises ValueError for a policy of a service other than Cloud Storage.
+    """
     outline = Outline.for_storage(policy)
     waits = outline.waits
     attempts = outline.attempts or (MANY if outline.timeout is None else 0)  # without any limit it would not retry
@@ -107,9 +113,10 @@ def _java_duration(seconds: float) -> str:
 
 
 def cpp(policy: Policy) -> Exported[str]:
-    """Return C++ code that makes a `gcs::Client` (google-cloud-cpp).
+    """Return C++ code that makes a `gcs::Client` called `client` (google-cloud-cpp).
 
-    It sets the strict list of idempotent calls, which is not the client's default.
+    It sets the strict list of idempotent calls, which is not the client's default. Raises ValueError for a policy of a
+    service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits
@@ -157,7 +164,11 @@ def _milliseconds(seconds: float) -> str:
 
 
 def csharp(policy: Policy) -> Exported[str]:
-    """Return C# code that makes `RetryOptions` (Google.Cloud.Storage.V1), to pass to each call that may be repeated."""
+    """Return C# code that makes `RetryOptions` called `retryOptions` (Google.Cloud.Storage.V1).
+
+    They are passed to each call that may be repeated. Raises ValueError for a policy of a service other than Cloud
+    Storage.
+    """
     outline = Outline.for_storage(policy)
     waits = outline.waits.mean
     outline.says("backoff")

@@ -13,9 +13,9 @@ Options = dict[str, Any]
 
 
 def celery(policy: Policy) -> Exported[Options]:
-    """Return keywords for `app.task`: `@app.task(**celery(policy).value)`.
+    """Return a dict of keywords for `app.task` of Celery: `@app.task(**celery(policy).value)`.
 
-    A retry is a new message to a worker, after a wait in whole seconds.
+    A retry is a new message to a worker, after a wait in whole seconds. Raises TypeError for a user's function in `on`.
     """
     outline = Outline(policy)
     types = error_types(outline)
@@ -23,7 +23,10 @@ def celery(policy: Policy) -> Exported[Options]:
 
 
 def celery_source(policy: Policy) -> Exported[str]:
-    """Return Python code of the keywords."""
+    """Return Python code of a dict TASK_OPTIONS with the keywords for `app.task` of Celery.
+
+    Raises TypeError for a user's function in `on`.
+    """
     outline = Outline(policy)
     errors = source_errors(outline)
     options = [f'    "{name}": {value!r},' for name, value in _celery_options(outline).items()]
@@ -61,9 +64,10 @@ def _celery_options(outline: Outline) -> Options:
 
 
 def temporal(policy: Policy) -> Exported[Options]:
-    """Return keywords for `workflow.execute_activity`: a `temporalio.common.RetryPolicy` and timeouts.
+    """Return a dict of keywords for `workflow.execute_activity`: a `temporalio.common.RetryPolicy` and timeouts.
 
-    The server repeats every error of the activity that is not marked as non-retryable.
+    The server repeats every error of the activity that is not marked as non-retryable. If the policy is not repeatable,
+    there is one attempt only. Raises ImportError without temporalio.
     """
     with needed("temporal", "temporalio"):
         from temporalio.common import RetryPolicy
@@ -76,7 +80,7 @@ def temporal(policy: Policy) -> Exported[Options]:
 
 
 def temporal_source(policy: Policy) -> Exported[str]:
-    """Return Python code of the keywords."""
+    """Return Python code of a dict ACTIVITY_OPTIONS with the keywords for `workflow.execute_activity` of Temporal."""
     outline = Outline(policy)
     retry, timeouts = _temporal_options(outline)
     return outline.text(
