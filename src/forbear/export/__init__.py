@@ -70,7 +70,7 @@ _REGISTRY: "dict[str, tuple[str, Callable[[Policy], Exported[str]]]]" = {
     "php": ("the Cloud Storage client of PHP", php),
     "ruby": ("the Cloud Storage client of Ruby", ruby),
 }
-"""The targets: a description, and the function that returns text."""
+"""The targets by name, each with a description of what is exported, and the function that returns it as text."""
 
 TARGETS = {name: description for name, (description, _) in _REGISTRY.items()}
 """The targets by name, with a description of what is exported."""

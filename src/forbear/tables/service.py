@@ -23,7 +23,7 @@ from forbear.tables.operations import COLUMNS, Api, rows
 from forbear.tables.table import Row, entries
 
 BATCH = "a batch holds many calls that cannot be judged or repeated one by one; send each of them alone"
-"""Why a batch is never repeated."""
+"""The reason that judgements give for never repeating a batch."""
 
 
 _COMPILED: dict[str, Mapping[str, Api]] = {}

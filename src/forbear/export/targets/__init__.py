@@ -1,1 +1,1 @@
-"""The export targets, in families of systems that are alike; `forbear.export` lists them."""
+"""The export targets, one module for each family of systems that are alike; `forbear.export` lists them."""

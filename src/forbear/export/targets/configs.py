@@ -1,4 +1,4 @@
-"""Configuration files of programs that retry: Envoy, gsutil and gcloud."""
+"""Export a policy to configuration files of programs that retry: Envoy, gsutil and gcloud."""
 
 import json
 from math import ceil

@@ -1,4 +1,4 @@
-"""gRPC: a service config, which makes any gRPC library retry (gRFC A6).
+"""Export a policy to gRPC: a service config, which makes any gRPC library retry (gRFC A6).
 
 A config applies to a method, whatever the request: a method that is safe only under a condition is not retried.
 """

@@ -1,4 +1,4 @@
-"""HTTP clients of Python with retries of their own: urllib3 and botocore."""
+"""Export a policy to HTTP clients of Python with retries of their own: urllib3 and botocore."""
 
 from typing import TYPE_CHECKING, Any
 

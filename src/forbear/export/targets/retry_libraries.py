@@ -1,4 +1,7 @@
-"""Retry objects for Python functions: tenacity's `Retrying` and google-api-core's `Retry`. They never see a request."""
+"""Export a policy as a retry object for Python functions: tenacity's `Retrying` and google-api-core's `Retry`.
+
+These objects never see a request.
+"""
 
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any

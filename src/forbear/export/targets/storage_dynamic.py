@@ -1,4 +1,4 @@
-"""The Cloud Storage clients of dynamic languages: Node.js, PHP and Ruby."""
+"""Export a policy as source code for the Cloud Storage clients of dynamic languages: Node.js, PHP and Ruby."""
 
 from forbear.export.outline import MANY, Exported, Outline, Waits
 from forbear.http.status import TRANSIENT_STATUSES
@@ -6,7 +6,7 @@ from forbear.policy import Policy
 
 _NO_TIMEOUT = 86_400 * 365  # seconds
 _SHORTEST_MAXIMUM = 1.0
-"""The least `maxRetryDelay` of Node.js in seconds; uploads fail if it is below their first wait."""
+"""The least `maxRetryDelay` in seconds that Node.js gets; uploads fail if it is below their first wait."""
 
 
 def nodejs(policy: Policy) -> Exported[str]:

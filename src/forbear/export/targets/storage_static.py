@@ -1,4 +1,4 @@
-"""The Cloud Storage clients of statically typed languages: Go, Java, C++ and C#."""
+"""Export a policy as source code for the Cloud Storage clients of static languages: Go, Java, C++ and C#."""
 
 from forbear.core.decide import show
 from forbear.export.outline import MANY, Exported, Outline

@@ -1,4 +1,4 @@
-"""Task queues and workflow engines: options of a Celery task and of a Temporal activity."""
+"""Export a policy to task queues and workflow engines: options of a Celery task and of a Temporal activity."""
 
 from datetime import timedelta
 from math import ceil

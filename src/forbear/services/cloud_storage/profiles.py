@@ -44,10 +44,11 @@ def documented_2020() -> Policy:
 
 @cache
 def python_client() -> Policy:
-    """Return a policy with the Python client's defaults on the retry page: waits of 1, 2, 4 … 60 s, for 120 s in all.
+    """Return a policy with the Python client's defaults on the retry page: full jitter under 1, 2, 4 … 60 s, for 120 s.
 
-    Transient are 429, 500, 502, 503, 504 and 508; the client itself has 408 where the page says 508. The page does not
-    mention jitter; the client has full jitter.
+    The client has full jitter; the page does not mention it. There is no limit on attempts. Transient are 429, 500,
+    502, 503, 504 and 508; the client itself has 408 where the page says 508. The rules of safety are those of
+    `documented`.
     """
     backoff = Exponential(initial=1, multiplier=2, maximum=60, jitter="full")
     return policy_of(_PYTHON_CLIENT, Limits(attempts=None, timeout=120), backoff)
@@ -57,8 +58,9 @@ def python_client() -> Policy:
 def gsutil() -> Policy:
     """Return a policy with gsutil's defaults on the retry page: full jitter under 1, 2, 4 … 60 s, 23 retries.
 
-    gsutil's code caps waits at 32 s and makes 23 attempts on the JSON API. `gsutil_policy` reads the user's own
-    settings.
+    There is no limit in time; transient statuses and rules of safety are those of `documented`. gsutil's own code
+    differs from the page: it caps waits at 32 s and makes 23 attempts on the JSON API. `gsutil_policy` reads the user's
+    own settings.
     """
     return policy_of(DOCUMENTED, Limits(attempts=24, timeout=None), gsutil_waits(60))
 

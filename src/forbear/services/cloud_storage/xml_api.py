@@ -138,8 +138,8 @@ def _resource(path: str, *, in_bucket: bool) -> str | None:
 def _kind(request: Request) -> str:
     """Return the header, as the table spells it, that distinguishes a PUT or POST from others with the same method.
 
-    Returns "" if there is none or for another method. An upload with an unknown `x-goog-resumable` gets a text that no
-    row has.
+    That is a copy source, the directive to replace metadata, the start of a resumable upload, or a form. Returns "" if
+    there is none or for another method. Any other `x-goog-resumable` gives a text that no row has.
     """
     headers, method = request.headers, request.method
     if method == "PUT":

@@ -196,7 +196,7 @@ LEAST: Mapping[str, int] = {
     "TDIGEST.MERGE": 4, "TS.ADD": 4, "TS.MADD": 4, "XADD": 5, "XCLAIM": 6, "XGROUP SETID": 5, "XNACK": 7,
     "XREADGROUP": 7, "ZADD": 4, "ZDIFFSTORE": 4, "ZINTERSTORE": 4, "ZRANGESTORE": 5, "ZUNIONSTORE": 4,
 }  # fmt: skip
-"""The least number of words of a command, its name included."""
+"""The least number of words, the name included, with which the rules of a command are tried."""
 
 RULES: Mapping[str, Mapping[str, Rule]] = {
     "BITFIELD": {"no INCRBY": _none_of(_options("BITFIELD", 2), b"INCRBY")},

@@ -60,7 +60,7 @@ def is_id(argument: Argument) -> bool:
 
 
 OptionValues = Mapping[bytes, Sequence[Argument]]
-"""The options of a command, with their values."""
+"""The options in a command: their names in upper case, each with all its values in order."""
 
 _THRESHOLD = -1  # one value, or two where the first one is = or ~
 
