@@ -63,6 +63,7 @@ class Waits:
         """Return a backoff in these terms: Exponential and Constant exactly, any other approximately.
 
         An approximation starts with the medium first wait and doubles up to the longest of the first ten medium waits.
+        It has the jitter "none"; the `spread` of a Sequence is kept apart as the jitter "spread".
         """
         if isinstance(backoff, Exponential):
             spread = backoff.spread if backoff.jitter == "documented" else 0.0

@@ -66,7 +66,7 @@ def policy(name: str, profile: str = "policy") -> "Policy | None":
 
 
 def find(host: str, path: str) -> "HttpService | None":
-    """Return the service, with its recommended rules, that answers for `path` on `host`; None for an unknown host.
+    """Return the service, with its recommended rules, that answers for `path` on `host`; None if none is known.
 
     A port in `host` is ignored. The path matters only on hosts that several services share.
     """

@@ -73,7 +73,7 @@ def load(path: Path, where: tuple[str, ...], optional: tuple[str, ...] = ()) -> 
 
 
 def read_rows(path: Path, columns: Sequence[str], make: Callable[[Mapping[str, str]], _R]) -> tuple[_R, ...]:
-    """Return the rows of a CSV file, in order, as `make` makes each of its cells by column.
+    """Return the values that `make` returns for the rows of a CSV file, in order; it gets a row's cells by column.
 
     The first of `columns` has a row's name. Raises ValueError for other columns, a row with too many values, a name
     that stands twice, and what `make` refuses, with the file, the line and the name.

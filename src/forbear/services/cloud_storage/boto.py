@@ -14,10 +14,10 @@ _DEFAULTS = ["/etc/boto.cfg", "~/.boto"]
 def gsutil_policy() -> Policy:
     """Return gsutil's policy with the user's `num_retries` and `max_retry_delay` (whole seconds) of section [Boto].
 
-    Files are those that gsutil reads: the one that BOTO_CONFIG names, else those in the list BOTO_PATH, else
-    /etc/boto.cfg and ~/.boto. Later files override earlier ones, and missing files are skipped. Without settings this
-    is the policy `gsutil`. Raises ValueError for a path, a file or a value that cannot be read. The error quotes only
-    the value in question, because such files hold credentials.
+    n retries are n + 1 attempts. Files are those that gsutil reads: the one that BOTO_CONFIG names, else those in the
+    list BOTO_PATH, else /etc/boto.cfg and ~/.boto. Later files override earlier ones, and missing files are skipped.
+    Without settings this is the policy `gsutil`. Raises ValueError for a path, a file or a value that cannot be read.
+    The error quotes only the value in question, because such files hold credentials.
     """
     policy = profiles.gsutil()
     retries = maximum = None

@@ -17,7 +17,10 @@ _STORAGE_PATHS = tuple(f"{prefix}/storage/" for prefix in ("", "/upload", "/resu
 
 
 class HostKind(Enum):
-    """A kind of host by the APIs of Cloud Storage that it serves."""
+    """The kinds of Cloud Storage's hosts, by the APIs that each serves.
+
+    They are the JSON and the XML API, the XML API only, the XML API of one bucket, or many APIs of Google.
+    """
 
     JSON = "the JSON API, and the XML API on all other paths"
     XML = "the XML API only: the path names a bucket and an object, whatever it looks like"

@@ -78,8 +78,8 @@ class XmlApi:
     def judge(self, request: Request, path: str, query: str, *, in_bucket: bool) -> Judgement | None:
         """Return the judgement on a request whose target has this path and query, None for an unknown operation.
 
-        With `in_bucket` the host names the bucket, and the path an object in it. A POST to the service itself is
-        unknown if it has a body, which may name another action.
+        With `in_bucket` the host names the bucket, and the path an object in it or, as "/", the bucket itself. A POST
+        to the service itself is unknown unless its body is known to be empty: a form may name another action.
         """
         resource = _resource(path, in_bucket=in_bucket)
         if resource is None:
