@@ -114,8 +114,8 @@ class Retryable:
 def warn_about_safety(outline: Outline) -> None:
     """Record the policy's safety for a target that repeats a function, whose operation it cannot see.
 
-    Without a service it is exact. Otherwise it is a warning: every call is repeated, or, if the policy is not
-    repeatable, none that may have been executed.
+    For a policy of no service it is exact. For one of a service, also of Redis, it is a warning: every call is
+    repeated, or, if the policy is not repeatable, none that may have been executed.
     """
     policy = outline.policy
     if policy.service is None and policy.on is not verdict_of_exception:

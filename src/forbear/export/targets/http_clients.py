@@ -17,8 +17,8 @@ _QUOTA = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
 def urllib3(policy: Policy) -> "Exported[Retry]":
     """Return a `urllib3.util.Retry`, which sees the method and the status of a request, and connection errors.
 
-    After the last attempt the caller gets the response unchanged, without an exception for its status. Raises
-    ImportError without urllib3.
+    The result is an `Exported`, which also lists what is lost. After the last attempt the caller gets the response
+    unchanged, without an exception for its status. Raises ImportError without urllib3.
     """
     with needed("urllib3", "urllib3"):
         from urllib3.util import Retry
@@ -32,7 +32,10 @@ def urllib3(policy: Policy) -> "Exported[Retry]":
 
 
 def urllib3_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `urllib3.util.Retry` called RETRY, for urllib3 2.6.3 and newer."""
+    """Return Python code that makes a `urllib3.util.Retry` called RETRY, for urllib3 2.6.3 and newer.
+
+    The result is an `Exported`, which also lists what is lost.
+    """
     outline = Outline(policy)
     parameters = assignments(_urllib3_parameters(outline).items())
     return outline.text("from urllib3.util import Retry  # 2.6.3 or newer", "", "RETRY = Retry(", *parameters, ")")
@@ -79,7 +82,8 @@ def _urllib3_parameters(outline: Outline) -> dict[str, Any]:
 def botocore(policy: Policy) -> "Exported[Config]":
     """Return a `botocore.config.Config` in the mode "standard", which has waits and errors of its own.
 
-    From the policy come the number of attempts and the timeouts of one attempt. Raises ImportError without botocore.
+    The result is an `Exported`, which also lists what is lost. From the policy come the number of attempts and the
+    timeouts of one attempt. Raises ImportError without botocore.
     """
     with needed("botocore", "botocore"):
         from botocore.config import Config
@@ -89,7 +93,10 @@ def botocore(policy: Policy) -> "Exported[Config]":
 
 
 def botocore_source(policy: Policy) -> Exported[str]:
-    """Return Python code that makes a `botocore.config.Config` called CONFIG, as `botocore` does."""
+    """Return Python code that makes a `botocore.config.Config` called CONFIG, as `botocore` does.
+
+    The result is an `Exported`, which also lists what is lost.
+    """
     outline = Outline(policy)
     parameters = assignments(_botocore_parameters(outline).items())
     return outline.text("from botocore.config import Config", "", "CONFIG = Config(", *parameters, ")")

@@ -24,7 +24,8 @@ _REQUESTS_ERRORS = tuple(
 def tenacity(policy: Policy) -> "Exported[Retrying]":
     """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits.
 
-    After the last attempt it raises the original error, or returns the last value. Raises ImportError without tenacity.
+    The result is an `Exported`, which also lists what is lost. After the last attempt it raises the original error, or
+    returns the last value. Raises ImportError without tenacity.
     """
     from random import random
 
@@ -63,7 +64,7 @@ def tenacity(policy: Policy) -> "Exported[Retrying]":
 def tenacity_source(policy: Policy) -> Exported[str]:
     """Return Python code that makes a `tenacity.Retrying` called RETRYING; the code does not need forbear.
 
-    Raises TypeError for a user's function in `on`.
+    The result is an `Exported`, which also lists what is lost. Raises TypeError for a user's function in `on`.
     """
     outline = Outline(policy)
     errors = source_errors(outline)
@@ -127,8 +128,9 @@ def _numbers(waits: Waits, factor: float) -> str:
 def google_api_core(policy: Policy) -> "Exported[Retry]":
     """Return a `google.api_core.retry.Retry` that asks the policy which errors to repeat.
 
-    It has exponential waits with full jitter, and the policy's timeout. Without a timeout, a limit on attempts becomes
-    one in time. Raises ImportError without google-api-core.
+    The result is an `Exported`, which also lists what is lost. It has exponential waits with full jitter, and the
+    policy's timeout. Without a timeout, a limit on attempts becomes one in time. Raises ImportError without
+    google-api-core.
     """
     with needed("google_api_core", "google-api-core"):
         from google.api_core.retry import Retry
@@ -142,7 +144,7 @@ def google_api_core(policy: Policy) -> "Exported[Retry]":
 def google_api_core_source(policy: Policy) -> Exported[str]:
     """Return Python code that makes a `google.api_core.retry.Retry` called RETRY; the code does not need forbear.
 
-    Raises TypeError for a user's function in `on`.
+    The result is an `Exported`, which also lists what is lost. Raises TypeError for a user's function in `on`.
     """
     outline = Outline(policy)
     errors = source_errors(outline)

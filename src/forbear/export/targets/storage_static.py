@@ -11,7 +11,8 @@ _GO_STATUSES = (408, 429, *range(500, 600))
 def go(policy: Policy) -> Exported[str]:
     """Return Go code that sets the retries of a `*storage.Client` called `client` (cloud.google.com/go/storage).
 
-    Raises ValueError for a policy of a service other than Cloud Storage.
+    The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of a service other than
+    Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits
@@ -68,7 +69,8 @@ def _go_duration(seconds: float) -> str:
 def java(policy: Policy) -> Exported[str]:
     """Return Java code that makes `StorageOptions` called `storageOptions` (com.google.cloud.storage).
 
-    Raises ValueError for a policy of a service other than Cloud Storage.
+    The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of a service other than
+    Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits
@@ -115,8 +117,8 @@ def _java_duration(seconds: float) -> str:
 def cpp(policy: Policy) -> Exported[str]:
     """Return C++ code that makes a `gcs::Client` called `client` (google-cloud-cpp).
 
-    It sets the strict list of idempotent calls, which is not the client's default. Raises ValueError for a policy of a
-    service other than Cloud Storage.
+    The result is an `Exported`, which also lists what is lost. It sets the strict list of idempotent calls, which is
+    not the client's default. Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits
@@ -166,8 +168,8 @@ def _milliseconds(seconds: float) -> str:
 def csharp(policy: Policy) -> Exported[str]:
     """Return C# code that makes `RetryOptions` called `retryOptions` (Google.Cloud.Storage.V1).
 
-    They are passed to each call that may be repeated. Raises ValueError for a policy of a service other than Cloud
-    Storage.
+    The result is an `Exported`, which also lists what is lost. They are passed to each call that may be repeated.
+    Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits.mean

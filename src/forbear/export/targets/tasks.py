@@ -15,7 +15,8 @@ Options = dict[str, Any]
 def celery(policy: Policy) -> Exported[Options]:
     """Return a dict of keywords for `app.task` of Celery: `@app.task(**celery(policy).value)`.
 
-    A retry is a new message to a worker, after a wait in whole seconds. Raises TypeError for a user's function in `on`.
+    The result is an `Exported`, which also lists what is lost. A retry is a new message to a worker, after a wait in
+    whole seconds. Raises TypeError for a user's function in `on`.
     """
     outline = Outline(policy)
     types = error_types(outline)
@@ -25,7 +26,7 @@ def celery(policy: Policy) -> Exported[Options]:
 def celery_source(policy: Policy) -> Exported[str]:
     """Return Python code of a dict TASK_OPTIONS with the keywords for `app.task` of Celery.
 
-    Raises TypeError for a user's function in `on`.
+    The result is an `Exported`, which also lists what is lost. Raises TypeError for a user's function in `on`.
     """
     outline = Outline(policy)
     errors = source_errors(outline)
@@ -66,8 +67,9 @@ def _celery_options(outline: Outline) -> Options:
 def temporal(policy: Policy) -> Exported[Options]:
     """Return a dict of keywords for `workflow.execute_activity`: a `temporalio.common.RetryPolicy` and timeouts.
 
-    The server repeats every error of the activity that is not marked as non-retryable. If the policy is not repeatable,
-    there is one attempt only. Raises ImportError without temporalio.
+    The result is an `Exported`, which also lists what is lost. The server repeats every error of the activity that is
+    not marked as non-retryable. If the policy is not repeatable, there is one attempt only. Raises ImportError without
+    temporalio.
     """
     with needed("temporal", "temporalio"):
         from temporalio.common import RetryPolicy
@@ -80,7 +82,10 @@ def temporal(policy: Policy) -> Exported[Options]:
 
 
 def temporal_source(policy: Policy) -> Exported[str]:
-    """Return Python code of a dict ACTIVITY_OPTIONS with the keywords for `workflow.execute_activity` of Temporal."""
+    """Return Python code of a dict ACTIVITY_OPTIONS with the keywords for `workflow.execute_activity` of Temporal.
+
+    The result is an `Exported`, which also lists what is lost.
+    """
     outline = Outline(policy)
     retry, timeouts = _temporal_options(outline)
     return outline.text(
