@@ -13,9 +13,9 @@ from forbear.policy import Policy
 def envoy(policy: Policy) -> Exported[str]:
     """Return a `retry_policy` and a `timeout` for a route action of Envoy, as JSON, which is also YAML.
 
-    The result is an `Exported`, which also lists what is lost. A proxy sees methods and paths, but no operations. So
-    for the policy of a service, only requests with methods that are always safe to repeat are repeated. A policy
-    without a service repeats all methods; if it is not repeatable, only requests that never reached the server.
+    A proxy sees methods and paths, but no operations. So for the policy of a service, only requests with methods that
+    are always safe to repeat are repeated. A policy without a service repeats all methods; if it is not repeatable,
+    only requests that never reached the server. The result is an `Exported`, which also lists what is lost.
     """
     outline = Outline(policy)
     waits = outline.waits
@@ -67,7 +67,7 @@ def envoy(policy: Policy) -> Exported[str]:
 def boto(policy: Policy) -> Exported[str]:
     """Return the lines of section [Boto] for gsutil's .boto file: `num_retries` and `max_retry_delay` in whole seconds.
 
-    The result is an `Exported`, which also lists what is lost. Both are at least 1. Raises ValueError for a policy of a
+    Both are at least 1. The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of a
     service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
@@ -88,7 +88,7 @@ def boto(policy: Policy) -> Exported[str]:
 def gcloud(policy: Policy) -> Exported[str]:
     """Return lines of a configuration for gcloud storage: its four properties of section [storage], in whole numbers.
 
-    The result is an `Exported`, which also lists what is lost. Waits and their factor are rounded up. Raises ValueError
+    Waits and their factor are rounded up. The result is an `Exported`, which also lists what is lost. Raises ValueError
     for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)

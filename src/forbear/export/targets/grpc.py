@@ -31,10 +31,10 @@ Method = tuple[str, bool]  # the name of an RPC, and whether it is unary
 def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
     """Return a service config in JSON, for the channel option `grpc.service_config`.
 
-    The result is an `Exported`, which also lists what is lost. For a service that judges RPCs it lists those that are
-    always safe to repeat, among `methods` if these are given. Any other policy applies to `methods`, by default to all
-    RPCs. Each is a name: "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service.
-    Raises ValueError for a name that the policy's service does not have.
+    For a service that judges RPCs it lists those that are always safe to repeat, among `methods` if these are given.
+    Any other policy applies to `methods`, by default to all RPCs. Each is a name:
+    "google.storage.v2.Storage/GetObject", or "google.storage.v2.Storage" for all of a service. The result is an
+    `Exported`, which also lists what is lost. Raises ValueError for a name that the policy's service does not have.
     """
     outline = Outline(policy)
     names = None if methods is None else _checked(methods)

@@ -17,8 +17,8 @@ _QUOTA = TokenBucket(capacity=500, deposit=1, cost=5, refund=True)
 def urllib3(policy: Policy) -> "Exported[Retry]":
     """Return a `urllib3.util.Retry`, which sees the method and the status of a request, and connection errors.
 
-    The result is an `Exported`, which also lists what is lost. After the last attempt the caller gets the response
-    unchanged, without an exception for its status. Raises ImportError without urllib3.
+    After the last attempt the caller gets the response unchanged, without an exception for its status. The result is an
+    `Exported`, which also lists what is lost. Raises ImportError without urllib3.
     """
     with needed("urllib3", "urllib3"):
         from urllib3.util import Retry
@@ -82,8 +82,8 @@ def _urllib3_parameters(outline: Outline) -> dict[str, Any]:
 def botocore(policy: Policy) -> "Exported[Config]":
     """Return a `botocore.config.Config` in the mode "standard", which has waits and errors of its own.
 
-    The result is an `Exported`, which also lists what is lost. From the policy come the number of attempts and the
-    timeouts of one attempt. Raises ImportError without botocore.
+    From the policy come the number of attempts and the timeouts of one attempt. The result is an `Exported`, which also
+    lists what is lost. Raises ImportError without botocore.
     """
     with needed("botocore", "botocore"):
         from botocore.config import Config

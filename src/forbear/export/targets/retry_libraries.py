@@ -24,8 +24,8 @@ _REQUESTS_ERRORS = tuple(
 def tenacity(policy: Policy) -> "Exported[Retrying]":
     """Return a `tenacity.Retrying` with the policy's own judges, backoff and limits.
 
-    The result is an `Exported`, which also lists what is lost. After the last attempt it raises the original error, or
-    returns the last value. Raises ImportError without tenacity.
+    After the last attempt it raises the original error, or returns the last value. The result is an `Exported`, which
+    also lists what is lost. Raises ImportError without tenacity.
     """
     from random import random
 
@@ -128,9 +128,8 @@ def _numbers(waits: Waits, factor: float) -> str:
 def google_api_core(policy: Policy) -> "Exported[Retry]":
     """Return a `google.api_core.retry.Retry` that asks the policy which errors to repeat.
 
-    The result is an `Exported`, which also lists what is lost. It has exponential waits with full jitter, and the
-    policy's timeout. Without a timeout, a limit on attempts becomes one in time. Raises ImportError without
-    google-api-core.
+    It has exponential waits with full jitter, and the policy's timeout. Without a timeout, a limit on attempts becomes
+    one in time. The result is an `Exported`, which also lists what is lost. Raises ImportError without google-api-core.
     """
     with needed("google_api_core", "google-api-core"):
         from google.api_core.retry import Retry

@@ -12,11 +12,11 @@ _SHORTEST_MAXIMUM = 1.0
 def nodejs(policy: Policy) -> Exported[str]:
     """Return JavaScript that makes a `Storage` client called `storage` (@google-cloud/storage).
 
-    The result is an `Exported`, which also lists what is lost. Its waits depend on the kind of request (version 7.22,
-    read and measured). Before retry n, counted from 0, reads and changes of metadata wait `multiplier**(n+1)` s and up
-    to 1 s more, resumable uploads `multiplier**n` s and up to 1 s more. Uploads in one request and the start of
-    resumable ones wait 1 to 2 times `multiplier**n` s. No wait is longer than the maximum. Raises ValueError for a
-    policy of a service other than Cloud Storage.
+    Its waits depend on the kind of request (version 7.22, read and measured). Before retry n, counted from 0, reads and
+    changes of metadata wait `multiplier**(n+1)` s and up to 1 s more, resumable uploads `multiplier**n` s and up to 1 s
+    more. Uploads in one request and the start of resumable ones wait 1 to 2 times `multiplier**n` s. No wait is longer
+    than the maximum. The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of a
+    service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits
@@ -63,8 +63,8 @@ def nodejs(policy: Policy) -> Exported[str]:
 def php(policy: Policy) -> Exported[str]:
     """Return PHP that makes a `StorageClient` called `$storage` (google/cloud-storage).
 
-    The result is an `Exported`, which also lists what is lost. The waits are a function in PHP: exact for exponential
-    and constant backoffs, except for the jitter "decorrelated". Raises ValueError for a policy of a service other than
+    The waits are a function in PHP: exact for exponential and constant backoffs, except for the jitter "decorrelated".
+    The result is an `Exported`, which also lists what is lost. Raises ValueError for a policy of a service other than
     Cloud Storage.
     """
     outline = Outline.for_storage(policy)

@@ -117,8 +117,8 @@ def _java_duration(seconds: float) -> str:
 def cpp(policy: Policy) -> Exported[str]:
     """Return C++ code that makes a `gcs::Client` called `client` (google-cloud-cpp).
 
-    The result is an `Exported`, which also lists what is lost. It sets the strict list of idempotent calls, which is
-    not the client's default. Raises ValueError for a policy of a service other than Cloud Storage.
+    It sets the strict list of idempotent calls, which is not the client's default. The result is an `Exported`, which
+    also lists what is lost. Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)
     waits = outline.waits
@@ -168,7 +168,7 @@ def _milliseconds(seconds: float) -> str:
 def csharp(policy: Policy) -> Exported[str]:
     """Return C# code that makes `RetryOptions` called `retryOptions` (Google.Cloud.Storage.V1).
 
-    The result is an `Exported`, which also lists what is lost. They are passed to each call that may be repeated.
+    They are passed to each call that may be repeated. The result is an `Exported`, which also lists what is lost.
     Raises ValueError for a policy of a service other than Cloud Storage.
     """
     outline = Outline.for_storage(policy)

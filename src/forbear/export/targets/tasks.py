@@ -15,8 +15,8 @@ Options = dict[str, Any]
 def celery(policy: Policy) -> Exported[Options]:
     """Return a dict of keywords for `app.task` of Celery: `@app.task(**celery(policy).value)`.
 
-    The result is an `Exported`, which also lists what is lost. A retry is a new message to a worker, after a wait in
-    whole seconds. Raises TypeError for a user's function in `on`.
+    A retry is a new message to a worker, after a wait in whole seconds. The result is an `Exported`, which also lists
+    what is lost. Raises TypeError for a user's function in `on`.
     """
     outline = Outline(policy)
     types = error_types(outline)
@@ -67,8 +67,8 @@ def _celery_options(outline: Outline) -> Options:
 def temporal(policy: Policy) -> Exported[Options]:
     """Return a dict of keywords for `workflow.execute_activity`: a `temporalio.common.RetryPolicy` and timeouts.
 
-    The result is an `Exported`, which also lists what is lost. The server repeats every error of the activity that is
-    not marked as non-retryable. If the policy is not repeatable, there is one attempt only. Raises ImportError without
+    The server repeats every error of the activity that is not marked as non-retryable. If the policy is not repeatable,
+    there is one attempt only. The result is an `Exported`, which also lists what is lost. Raises ImportError without
     temporalio.
     """
     with needed("temporal", "temporalio"):
