@@ -190,6 +190,13 @@ def test_an_object_deleted_by_somebody_else(cloud: Cloud, http: httpx.Client) ->
     assert cloud.effects.count("storage.objects.delete") == 0
 
 
+def test_a_held_object_is_not_deleted_by_somebody_else(cloud: Cloud, http: httpx.Client) -> None:
+    """The hold forbids it to everybody, so the read succeeds."""
+    cloud.store.put("bkt", "o", b"hello", {"temporaryHold": True})
+    cloud.fault(Fault.delete_object(operation=GET))
+    assert http.get(MEDIA).content == b"hello"
+
+
 def test_nothing_to_replace_or_delete(cloud: Cloud, http: httpx.Client) -> None:
     """If the bucket or name does not exist, the response is the usual one."""
     cloud.fault(Fault.replace_object(), Fault.delete_object(), Fault.replace_object(), Fault.delete_object())

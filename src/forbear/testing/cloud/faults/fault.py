@@ -220,7 +220,8 @@ class Fault:
     def delete_object(cls, *, when: When = "before", **match: Unpack[Matching]) -> "Fault":
         """Delete the object that a request is about, as another client would, right before or right after the request.
 
-        Nothing happens if it does not exist. The journal does not show it. For a copy, the object is the source.
+        Nothing happens if it does not exist, or if a hold or its retention forbids it. The journal does not show it.
+        For a copy, the object is the source.
         """
         return cls(actions.DeleteObject(), when, fitting_match(match, "delete_object", ON_OBJECTS))
 
