@@ -277,22 +277,29 @@ def retry(
 ) -> Policy:
     """Make a policy, to decorate a function with (`@forbear.retry(on=OSError)`), to call through, or to loop over.
 
-    You must pass `on`, which says which errors are transient: exception types, or a callable that takes the error. It
-    returns a bool, a float (retry after exactly so many seconds, 0.0 at once) or a Verdict. `attempts` (default 5)
-    counts the first call; `timeout` (default 60 s) is for the whole run, from before the first attempt. It does not
-    interrupt a running attempt, so a run may last longer by one attempt, except in async code with `attempt_timeout`
-    (seconds, default none). `backoff` is full jitter under 1, 2, 4 … 64 s. `on_result` judges returned values as `on`
-    judges errors; on giving up, the last value is returned. `on_event` is called with every failure, wait and end,
-    except for a run that ends with its first attempt by a success or a permanent error. `budget` is shared with other
-    policies. `clamp` shortens a last wait that would pass the deadline, for one final attempt, but no wait that the
-    server asks for. Without a timeout, a server that asks for a wait of more than `max_retry_after` seconds (default
-    900) ends the run. With `repeatable=False`, a call is repeated only after a verdict of NOT_EXECUTED, never after an
-    unknown outcome. `retry_exhausted` also retries errors on which an inner policy reached its limits, and those that
-    it found unsafe to repeat. `unlimited` permits both limits to be None. `name` is for reports and events (default:
-    the function's name).
+    - `on`: the transient errors; you must pass it. Either exception types, or a callable that takes the error and
+      returns a bool, a float (retry after exactly so many seconds, 0.0 at once) or a Verdict.
+    - `attempts`: the most attempts, 5 by default, the first call included.
+    - `timeout`: the seconds for the whole run, 60 by default, from before the first attempt. It does not interrupt a
+      running attempt, so a run may last longer by one attempt.
+    - `attempt_timeout`: the seconds after which an attempt is stopped, in async code only; no limit by default. It is
+      cut to what is left of `timeout`, except for the final attempt of `clamp`.
+    - `backoff`: the waits, by default full jitter under 1, 2, 4 … 64 s.
+    - `on_result`: judges returned values as `on` judges errors. On giving up, the last value is returned.
+    - `on_event`: is called with every failure, wait and end. A run has no events if its first attempt succeeds or fails
+      for good, or if an inner policy gave up.
+    - `budget`: a retry budget, which several policies may share.
+    - `clamp`: shorten a last wait that would pass the deadline, for one final attempt. It never shortens a wait that
+      the server asks for.
+    - `max_retry_after`: without a timeout, a server that asks for a longer wait ends the run (900 s by default).
+    - `repeatable`: with False, a call is repeated only after a verdict of NOT_EXECUTED, never after an unknown outcome.
+    - `retry_exhausted`: also retry errors on which an inner policy reached its limits, or that it found unsafe to
+      repeat.
+    - `unlimited`: permit both limits to be None.
+    - `name`: the name for reports and events, by default that of the function.
 
-    On giving up, the original error is raised, with a note and a report (`forbear.report(error)`). A permanent error of
-    the first attempt is raised without them. Raises TypeError or ValueError for invalid arguments.
+    On giving up, the last error itself is raised, with a note and a report (`forbear.report(error)`). A permanent error
+    of the first attempt is raised without them. Raises TypeError or ValueError for invalid arguments.
     """
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(on, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name)

@@ -97,7 +97,10 @@ def _totals(score: Score, seconds: float) -> str:
 
 
 def show_storage(scores: Mapping[str, Score], seed: int) -> None:
-    """Print the results of the Cloud Storage part to stdout: a table, a conclusion, and why operations failed."""
+    """Print the Cloud Storage results to stdout: a table, a conclusion, and why operations failed with forbear.
+
+    `seed` is named in the message about a bug, if forbear broke something.
+    """
     _table("Cloud Storage", {name: score.counts for name, score in scores.items()})
     naive, ours = scores["naive"], scores["forbear"]
     if ours.is_clean:

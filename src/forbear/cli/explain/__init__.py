@@ -36,7 +36,11 @@ class _ExplainCommand(click.Command):
     """A command that leaves the words after curl or redis to parsers of their own."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments as click does; if the first word is curl or redis, leave all from it on unparsed."""
+        """Parse the arguments as click does, but leave a curl or Redis command line unparsed.
+
+        It begins at the first argument that is no option and no option's value, if that is "redis" or curl by
+        `curl.is_curl`. This argument and all after it become the words.
+        """
         start = self._first_word(args)
         foreign = curl.is_curl(args[start:]) or args[start : start + 1] == ["redis"]
         if foreign and "--" not in args[:start]:

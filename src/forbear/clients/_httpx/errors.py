@@ -51,9 +51,11 @@ class HttpxLibrary:
     def verdict(self, error: Exception) -> Verdict:
         """Return the verdict on an error raised before a response began; `exchange.begun` corrects a later one.
 
-        NOT_EXECUTED: there was no connection in time, a proxy did not open its tunnel for a passing reason, or the
-        server refused the HTTP/2 stream. TRANSIENT (outcome unknown): the connection broke or timed out otherwise.
-        PERMANENT: every other error, an untrusted certificate and a tunnel that the proxy refuses for good included.
+        - NOT_EXECUTED: no connection could be opened, or none was free in time. A proxy did not open its tunnel for a
+          passing reason. Or the server refused the HTTP/2 stream.
+        - TRANSIENT (outcome unknown): the connection broke or timed out otherwise.
+        - PERMANENT: every other error, an untrusted certificate and a tunnel that the proxy refuses for good included.
+
         The library raises the errors of `unsent` only while it opens a connection or waits for one.
         """
         if isinstance(error, self.unsent):

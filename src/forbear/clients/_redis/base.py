@@ -84,7 +84,10 @@ class PubSubBase(LibraryPubSub):
 
 
 class TransactionsBase(LibraryTransactions):
-    """The method `transaction()` of all clients; `_transact` runs it under a policy (for asyncio as an awaitable)."""
+    """The method `transaction()` of all clients but Valkey's cluster clients.
+
+    Subclasses define `_transact`, which runs it under a policy; for asyncio it returns an awaitable.
+    """
 
     settings: RedisSettings
     _pipeline: Callable[..., Any]

@@ -126,7 +126,7 @@ async def aexecute(
 ) -> list[Any]:
     """The asyncio form of `execute` for the commands in `queue`; `client` is forbear's cluster client.
 
-    Its `execute_command`, which decides by the table itself, sends single commands again. `send_all(client, stack,
+    Its `execute_command` sends the failed commands again, one by one, if they may be repeated. `send_all(client, stack,
     ...)` is the library's own sending.
     """
     stack: list[Any] = []

@@ -47,8 +47,9 @@ class WatchLoop:
 class WatchStep:
     """One step of a cycle: a command that is sent at once, or MULTI to EXEC, which `ends` the cycle.
 
-    `describe` returns the description of what is sent. `loop` is None where forbear runs the cycles itself; a step then
-    raises the failure of the command, never a WatchError in its place.
+    `describe` returns the description of what is sent. `loop` is the caller's own loop, which begins again after a
+    WatchError. It is None where forbear runs the cycles itself; a step then raises the failure of the command, never a
+    WatchError in its place.
     """
 
     def __init__(

@@ -20,10 +20,11 @@ _promised: ContextVar[frozenset[Promise]] = ContextVar("forbear_promised", defau
 
 
 class promised:  # noqa: N801 - used like a function
-    """`with promised("idempotent"):` vouches for the commands that the block sends, in this thread or task.
+    """`with promised("idempotent"):` vouches for the commands that the block sends, in its thread or task.
 
-    The promises are "cycle", "drift", "idempotent" and "unique", explained in `forbear.services.redis.PROMISES`;
-    "idempotent" makes a script repeatable, for example. Nested blocks add up. ValueError for an unknown promise.
+    Tasks that are started in the block inherit the promise, and keep it after its end. The promises are "cycle",
+    "drift", "idempotent" and "unique", explained in `forbear.services.redis.PROMISES`; "idempotent" makes a script
+    repeatable, for example. Nested blocks add up. ValueError for an unknown promise.
     """
 
     __slots__ = ("_promises", "_token")

@@ -159,7 +159,8 @@ class CloudStorage(Record):
 def rpc_operations() -> tuple[Row, ...]:
     """Return the rows of the gRPC APIs' table, grpc.csv. The id of a row is the full name of its RPC.
 
-    `where` of a row is one word: the side that sends a stream (client, server or bidi), or unary.
+    `where` of a row is a tuple with one word, such as ("unary",): the side that sends a stream ("client", "server" or
+    "bidi"), or "unary".
     """
     return load(Path(__file__).with_name("grpc.csv"), ("stream",))
 

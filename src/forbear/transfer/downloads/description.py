@@ -36,8 +36,9 @@ class Contradiction(WrongResponse):
 class BodyDescription:
     """The range of bytes in a response body: from `first` up to `end` (not included; None if it is not stated).
 
-    If the bytes are `decoded`, the server has decoded the stored gzip. Then their checksum is not known, and their
-    number only if the response states it.
+    `decoded` says that the server seems to have decoded the stored gzip: the response lacks its Content-Encoding. Then
+    the checksum of the bytes is not known, and their number only if the response states it. They may be the stored
+    bytes after all: `with_head` tells that from their beginning in most cases.
     """
 
     first: int

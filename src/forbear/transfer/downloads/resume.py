@@ -93,7 +93,8 @@ class ResumableDownload:
     async def _in_slices(self, layout: Layout, response: Response | None, *, restarts: int) -> None:
         """Hash the bytes that each slice of `layout` has, fetch the rest, and verify all.
 
-        If the bytes are wrong, start over at most `restarts` times.
+        `response` is an open response from the first byte on, or None. If the bytes are wrong, discard all and start
+        over, at most `restarts` times and while the policy allows it; then raise ChecksumMismatch.
         """
         at_once = self._options.slices is not None
         with Slices(self._part.descriptor, self._path, layout, self._save, at_once=at_once) as slices:

@@ -215,7 +215,7 @@ class RsyncPlan:
 
 
 def _above(name: str, places: Mapping[str, _T]) -> _T | None:
-    """Return the value in `places` of the uppermost folder that a name lies below, None if none of them is there."""
+    """Return the value in `places` of the uppermost folder above a name (not the name itself); None without one."""
     end = name.find("/") if places else -1
     while end >= 0:
         if (place := places.get(name[:end])) is not None:

@@ -242,7 +242,8 @@ class ResumableUpload:
     async def _sent(self) -> tuple[int, str] | None:
         """Return size and checksum of the object that this upload may have made; None if it cannot have made one.
 
-        It may have if the last byte was sent and the response lost, or if the session is a resumed one.
+        It may have if the last chunk was sent and no usable response came (lost, or a transient error), or if the
+        session is a resumed one. None also while the size is unknown.
         """
         size = self._source.size
         return (size, await self._source.crc32c()) if self._session.in_doubt and size is not None else None

@@ -1,6 +1,6 @@
 """The parameters of faults: check them, and match requests against those that choose requests.
 
-Each error names the parameter, the rule and the value.
+Each error names the parameter and the rule, and nearly all name the value.
 """
 
 import math

@@ -49,8 +49,8 @@ class HttpRequest:
 class HttpResponse:
     """A response without the headers that are added when it is sent (Content-Length, Date and others).
 
-    With `measured=False` the response does not state the length of its body, and is sent in chunks, if the client
-    understands them.
+    With `measured=False` the body is sent as one chunk, and no header states its length. A client that does not
+    understand chunks (HTTP/1.0) gets a Content-Length all the same.
     """
 
     status: int

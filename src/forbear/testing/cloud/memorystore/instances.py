@@ -109,7 +109,8 @@ CLUSTERS = ResourceKind(
 def handlers(kind: ResourceKind) -> Handlers:
     """Return the handlers create, get, list, patch and delete of one kind of resource, by these names.
 
-    Those of create, patch and delete start a job (a long-running operation) and respond with it.
+    Those of create, patch and delete start a job (a long-running operation) and respond with it; a repeated request id
+    gets the job of the first request. Each get counts as one poll of the resource's job.
     """
 
     def create(call: ApiCall) -> HttpResponse:

@@ -128,7 +128,8 @@ def start_session(call: ApiCall) -> HttpResponse:
 def continue_session(call: ApiCall) -> HttpResponse:
     """Handle a chunk or a status query of a resumable upload; its effect is recorded as one of `put`.
 
-    Respond 200 once the object is made; until then, 308 with the range of the bytes received.
+    Respond 200 once the object is made; until then as `resumable.incomplete` does: 308, with the range of the bytes
+    received if there are any.
     """
     session = resumable.proceed(call, XML_PUT)
     if session.finished is None:
