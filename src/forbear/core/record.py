@@ -7,10 +7,10 @@ if TYPE_CHECKING:
 
 
 class Record:
-    """A frozen, comparable, picklable value whose fields are the names in its class's `__slots__`.
+    """A frozen, comparable, picklable value. Its fields are the names in `__slots__` of its class and of the bases.
 
     Setting or deleting a field raises AttributeError. Only values of the same class can be equal. A subclass lists its
-    fields in `__slots__`, takes them by the same names in `__init__` and stores them with `_set`.
+    own fields in `__slots__`, takes all fields by the same names in `__init__` and stores them with `_set`.
     """
 
     __slots__ = ()

@@ -5,7 +5,8 @@ worst that is true of it:
 
 - corrupted: wrong bytes were stored, or a reader got wrong bytes without an error;
 - duplicated: it had more than one effect, whatever the client learned;
-- lost: the client got a success, but there is no effect, or a late repeat of an older write has overwritten it;
+- lost: the client got a success, but there is no effect, it is not in the final state, or a late repeat of an older
+  write has overwritten it;
 - failed: the client got an error, even if the operation had its effect;
 - completed: the client got a success, and the effect is there once, or the right bytes were read.
 
@@ -13,8 +14,8 @@ In the IAM and Redis parts several writers change one thing, so changes are coun
 changes that the server has in the end, and changes that are too many. Others are changes that are lost although their
 writers got a success, and changes that the writers know as failed or as unknown.
 
-In the upload part a process is killed and the same command runs again. Its results come from the server's request log
-and its final state.
+In the upload part a process is killed and the same command runs again. Its results come from the server's request log,
+its state after the kill and at the end, and the exit codes of the processes.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The upload part: kill the process of `forbear cp` in the middle of an upload, and run the same command again.
 
 Each run is a process of its own. The first one gets a SIGKILL, which no process can handle. The results come from the
-request log and the final state of the embedded cloud.
+request log of the embedded cloud, its state after the kill and at the end, and the exit codes of the processes.
 """
 
 import asyncio

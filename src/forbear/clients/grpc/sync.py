@@ -1,7 +1,7 @@
 """The interceptor for sync channels, and functions with which both kinds of interceptor read a call's details.
 
-A call is sent again only while the caller has received nothing of it, and only if its requests can be read again: a
-message, or a list of messages. An iterator of messages can be read only once, so its call is sent once.
+A call is sent again only while the caller has received nothing of it, and only if its requests can be read again. A
+message can, and so can a list or tuple of messages. A call with any other stream is sent once.
 """
 
 import threading

@@ -1,9 +1,10 @@
 """The safety of commands that are sent together: pipelines and transactions.
 
 Two writes may each be repeatable and yet not be together: COPY a b REPLACE and SET a 1 leave another b the second time.
-So a write whose outcome depends on existing data must not share a key with another write of the batch. If only the
-existence of its key matters, it may share it with earlier writes. Every word that could be a key counts as one, which
-may be too careful. A time to live may start anew, as it does with SET and EX.
+So a write whose outcome depends on existing keys must not share a key with another write of the batch. If only the
+existence of its key matters, it may share it with earlier writes. A write that depends on more than its arguments name,
+such as MOVE or a script, must be the only write. Every word that could be a key counts as one, which may be too
+careful. A time to live may start anew, as it does with SET and EX.
 
 All this holds for commands that fit the types of their keys. A command that is refused the first time for the type of
 its key may be accepted the second time.

@@ -166,7 +166,11 @@ class Nesting:
         self._above: list[str] = []
 
     def parent(self, name: str) -> str | None:
-        """Take the next name of the listing, and return the earlier name that it lies below, None if there is none."""
+        """Return the earlier name that this one lies below (`name` + "/"), None if there is none.
+
+        Call it with each name of the sorted listing. Of several such names, the outermost is returned. A name that ends
+        with "/" is never one.
+        """
         while self._above and not name.startswith(self._above[-1]):
             self._above.pop()
         parent = next((above for above in self._above if name.startswith("/", len(above))), None)

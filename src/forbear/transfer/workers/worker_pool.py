@@ -1,7 +1,7 @@
 """A pool of workers that transfer many items over one Storage, as many at a time as the server allows.
 
-The workers take items from a queue that the plan fills meanwhile, so memory does not depend on the number of items. An
-item that fails stops no other item.
+The workers take items from a queue of limited length that the plan fills meanwhile. The outcomes of failed items are
+kept, those of others are not. An item that fails stops no other item.
 """
 
 import asyncio

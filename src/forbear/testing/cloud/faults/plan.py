@@ -80,8 +80,9 @@ def random_faults(
     `throttled` a 429 with a Retry-After of `retry_after` seconds, `reset_before` an RST; all three come before the
     request takes effect. `reset_after` is an RST after the effect, `truncated` half a response body.
 
-    No logical request fails more than `limit` times in a row, so limit + 1 attempts always suffice. Of `Matching`, all
-    but `skip`, `nth`, `times` and `probability` choose the requests.
+    No logical request (same method, target and idempotency token or invocation id) fails more than `limit` times in a
+    row, so limit + 1 attempts suffice. Concurrent requests for one target without a token count as one. Of `Matching`,
+    all but `skip`, `nth`, `times` and `probability` choose the requests.
     """
     rates = {
         "unavailable": (unavailable, Fault.status(503)),
