@@ -16,7 +16,7 @@ _FILE = click.Path(dir_okay=False, path_type=Path)
 
 _OPTIONS = (
     click.option("-x", "--exclude", metavar="REGEX", help="Skip names within SOURCE that it matches."),
-    click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; a rerun of cp skips what is done."),
+    click.option("--manifest", type=_FILE, metavar="FILE", help="Record outcomes here; cp skips what is done already."),
     click.option("--parallel", type=click.IntRange(1), metavar="N", help="Run at most N transfers at a time."),
     click.option("--json", "as_json", is_flag=True, help="Print one JSON object per file, and a summary last."),
     click.option("-q", "--quiet", is_flag=True, help="Print only failures."),
