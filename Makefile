@@ -111,7 +111,7 @@ unasync: $(DEV) ## make the sync loops of the HTTP exchange from the async ones
 
 .PHONY: soak
 soak: $(DEV) ## the tests marked soak too, with many more generated examples
-	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak"
+	@HYPOTHESIS_PROFILE=soak $(PY) -m pytest -n auto --dist loadfile -m "soak or not soak" -o faulthandler_timeout=7200
 
 .PHONY: mutants
 mutants: $(DEV) ## mutation testing of core and http
