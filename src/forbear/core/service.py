@@ -39,11 +39,12 @@ class Judgement(Record):
     - `session` marks a request of an upload session (a chunk, a status query). After a failure, a query asks the
       session for the bytes it has; the request is never sent again blindly.
     - `refused` says why nothing can make a request repeatable (a batch), None otherwise.
+    - `vouched` is true if only the user's word makes the request repeatable.
     """
 
     __slots__ = (
         "service", "operation", "safety", "conditions", "met", "repeatable", "maybe_done", "mutation", "session",
-        "refused",
+        "refused", "vouched",
     )  # fmt: skip
 
     service: str
@@ -56,6 +57,7 @@ class Judgement(Record):
     mutation: bool
     session: bool
     refused: str | None
+    vouched: bool
 
     def __init__(
         self,
@@ -69,10 +71,12 @@ class Judgement(Record):
         mutation: bool = True,
         session: bool = False,
         refused: str | None = None,
+        vouched: bool = False,
     ) -> None:
         self._set(
             service=service, operation=operation, safety=safety, conditions=conditions, met=met, repeatable=repeatable,
             maybe_done=maybe_done, mutation=mutation, session=session, refused=refused,
+            vouched=vouched,
         )  # fmt: skip
 
 
