@@ -9,15 +9,19 @@ from hypothesis import strategies as st
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.http.request import Request
-from forbear.http.vouch import Pattern, covers, patterns, vouched
+from forbear.http.vouch import Pattern, Vouch, covers, patterns, vouched
 
 SEARCH = "POST https://api.example.com/v1/search*"
 STRICT = Judgement("rfc9110", None, Safety.NEVER)
 
 
-def post(target: str, host: str = "api.example.com", method: str = "POST", scheme: str = "https", **headers: str) -> Request:
+def post(
+    target: str, host: str = "api.example.com", method: str = "POST", scheme: str = "https", **headers: str
+) -> Request:
     """Return a request with the headers `headers`, by their names in Python."""
-    return Request(method, host, target, {name.rstrip("_").replace("_", "-"): text for name, text in headers.items()}, b"", scheme)
+    return Request(
+        method, host, target, {name.rstrip("_").replace("_", "-"): text for name, text in headers.items()}, b"", scheme
+    )
 
 
 @pytest.mark.parametrize(
@@ -140,7 +144,7 @@ def test_wrong_types(safe: object) -> None:
 
 def test_the_judgement_is_only_raised() -> None:
     """Batches, upload sessions and what is repeatable already stay as they are."""
-    request, safe = post("/v1/search"), patterns(SEARCH)
+    request, safe = post("/v1/search"), Vouch(SEARCH)
     raised = vouched(STRICT, request, safe)
     assert (raised.repeatable, raised.vouched) == (True, True)
     assert raised.replace(repeatable=False, vouched=False) == STRICT
@@ -151,10 +155,10 @@ def test_the_judgement_is_only_raised() -> None:
 
 def test_a_predicate() -> None:
     """It gets the request, and must return a bool."""
-    assert vouched(STRICT, post("/x"), lambda request: request.target == "/x").vouched
-    assert vouched(STRICT, post("/y"), lambda request: request.target == "/x") is STRICT
+    assert vouched(STRICT, post("/x"), Vouch(lambda request: request.target == "/x")).vouched
+    assert vouched(STRICT, post("/y"), Vouch(lambda request: request.target == "/x")) is STRICT
     with pytest.raises(TypeError, match="`safe` must return True or False, got 'yes'"):
-        vouched(STRICT, post("/x"), lambda _: "yes")  # type: ignore[arg-type, return-value]
+        vouched(STRICT, post("/x"), Vouch(lambda _: "yes"))  # type: ignore[arg-type, return-value]
 
 
 def test_patterns_are_values() -> None:

@@ -36,8 +36,11 @@ _LIBRARY = Urllib3Errors(urllib3.exceptions)
 _SHORT = 64 * 1024
 """The most bytes of a failed response's body that are read to keep its connection; more costs more than a new one."""
 
-_UNSEEN = {"content-range": "unseen"}
-"""Headers for every request, whose own are invisible: with them, no chunk of an upload session can be continued."""
+_UNSEEN = {"content-range": "unseen", "host": "unseen"}
+"""Headers for every request, whose own are invisible.
+
+With them, no chunk of an upload session can be continued, and no `safe_to_repeat` covers the request.
+"""
 
 
 class Retry(urllib3.Retry):

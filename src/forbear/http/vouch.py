@@ -1,4 +1,4 @@
-"""Vouching: the user's word that an HTTP request may be executed twice.
+"""Vouching: the user's word that a request may be executed twice, or that a status means it was not executed.
 
 The tables judge strictly. `vouched` raises their judgement where the user said so for the method and origin of a
 request, by patterns such as "POST https://api.example.com/v1/search*" or by a predicate.
@@ -11,17 +11,51 @@ from forbear.http.request import Request, method_overrides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Mapping
 
     from forbear.core.service import Judgement
 
-    Predicate = Callable[[Request], bool]
-    Safe = str | Iterable[str] | Predicate
+    Origin = tuple[str, str, int]
+    Safe = str | Iterable[str] | Callable[[Request], bool]
+    Refusals = Iterable[int] | Callable[[int, Mapping[str, str]], bool]
+    NotExecuted = Mapping[str, Refusals]
 
 _EXAMPLE = '"POST https://api.example.com/v1/search*"'
 _TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'+-.^_`|~")
 _DECODINGS = 3
 """How often a server and the proxies before it may decode a path."""
+
+
+class Vouch(Record):
+    """The user's word for one adapter, from its options `safe` and `not_executed`.
+
+    - `safe`: the requests that may be executed twice. A pattern, several, or a function that takes the `Request`.
+    - `not_executed`: the responses by which an origin refuses requests before it executes them, by origin. Statuses, or
+      a function that takes the status and the headers (lower-case names): {"https://api.example.com": [429]}.
+
+    TypeError or ValueError for wrong ones.
+    """
+
+    __slots__ = ("safe", "not_executed")
+
+    safe: "tuple[Pattern, ...] | Callable[[Request], bool]"
+    not_executed: "Mapping[Origin, frozenset[int] | Callable[[int, Mapping[str, str]], bool]]"
+
+    def __init__(self, safe: "Safe" = (), not_executed: "NotExecuted | None" = None) -> None:
+        self._set(safe=safe if callable(safe) else patterns(safe))
+        self._set(not_executed={} if not_executed is None else _refusals_by_origin(not_executed))
+
+    def is_refusal(self, judgement: "Judgement", request: Request, status: int, headers: "Mapping[str, str]") -> bool:
+        """Return whether a response (status of 400 or more) means that the request was not executed.
+
+        Never for batches, of which a part may have been executed, and for requests of upload sessions.
+        """
+        refusals = self.not_executed.get(request.origin) if self.not_executed else None
+        if refusals is None or judgement.refused is not None or judgement.session or not _is_for_its_host(request):
+            return False
+        if not callable(refusals):
+            return status in refusals
+        return _flag("not_executed", refusals(status, headers))
 
 
 class Pattern(Record):
@@ -80,32 +114,66 @@ def patterns(safe: "str | Iterable[str]", parameter: str = "safe") -> tuple[Patt
 def covers(patterns: "Iterable[Pattern]", request: Request) -> bool:
     """Return whether patterns cover a request: its method and every method of an override header.
 
-    A Host header that differs from the URL's host is covered by nothing: either might decide who answers.
+    Nothing covers a request whose Host header differs from the host of its URL.
     """
-    origin = request.origin
-    host = request.headers.get("host")
-    if host is not None and Request("", host, "", scheme=request.scheme).origin != origin:
+    if not _is_for_its_host(request):
         return False
-    listed = tuple(patterns)
+    origin, listed = request.origin, tuple(patterns)
     methods = {request.method, *method_overrides(request.headers)}
     return all(any(pattern.covers(method, origin, request.target) for pattern in listed) for method in methods)
 
 
-def vouched(judgement: "Judgement", request: Request, safe: "tuple[Pattern, ...] | Predicate") -> "Judgement":
-    """Return the judgement, repeatable and `vouched` if `safe` covers the request; else return it as it is.
+def vouched(judgement: "Judgement", request: Request, vouch: Vouch) -> "Judgement":
+    """Return the judgement, repeatable and `vouched` if the user vouches for the request; else return it as it is.
 
-    `safe` only ever raises `repeatable`. It does not apply to batches and the like, which are refused, nor to requests
-    of upload sessions. TypeError if a predicate returns no bool.
+    A vouch only ever raises `repeatable`. It does not apply to batches and the like, which are refused, nor to requests
+    of upload sessions. TypeError if a function of the user returns no bool.
     """
-    if judgement.repeatable or judgement.refused is not None or judgement.session:
+    safe = vouch.safe
+    if safe == () or judgement.repeatable or judgement.refused is not None or judgement.session:
         return judgement
-    if isinstance(safe, tuple):
-        covered = covers(safe, request)
-    else:
-        covered = safe(request)
-        if not isinstance(covered, bool):
-            raise TypeError(f"`safe` must return True or False, got {covered!r}")
+    covered = covers(safe, request) if isinstance(safe, tuple) else _flag("safe", safe(request))
     return judgement.replace(repeatable=True, vouched=True) if covered else judgement
+
+
+def _flag(parameter: str, answer: object) -> bool:
+    """Return the answer of the user's function for `parameter`; TypeError if it is no bool."""
+    if not isinstance(answer, bool):
+        raise TypeError(f"`{parameter}` must return True or False, got {answer!r}")
+    return answer
+
+
+def _is_for_its_host(request: Request) -> bool:
+    """Return whether the Host header, if there is one, names the host of the URL: either might decide who answers."""
+    host = request.headers.get("host")
+    return host is None or Request("", host, "", scheme=request.scheme).origin == request.origin
+
+
+def _refusals_by_origin(
+    listed: "NotExecuted",
+) -> "dict[Origin, frozenset[int] | Callable[[int, Mapping[str, str]], bool]]":
+    """Return `not_executed` with origins as in `Request.origin`; TypeError or ValueError for wrong ones."""
+    rule = '`not_executed` must map origins to statuses, such as {"https://api.example.com": [429]}'
+    try:
+        items = [*listed.items()]
+    except AttributeError:
+        raise TypeError(f"{rule}; got {listed!r}") from None
+    refusals: dict[Origin, frozenset[int] | Callable[[int, Mapping[str, str]], bool]] = {}
+    for url, statuses in items:
+        if not isinstance(url, str) or "*" in url:
+            raise TypeError(f"{rule}; got the origin {url!r}")
+        origin, path, query = _parts(url, url if url.count("/") > 2 else f"{url}/", "not_executed")
+        if path != "/" or query is not None:
+            raise ValueError(f"{rule}, without a path; got {url!r}")
+        if callable(statuses):
+            refusals[origin] = statuses
+            continue
+        numbers = frozenset(statuses)
+        for status in numbers:
+            if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
+                raise ValueError(f"{rule} from 400 to 599; got {status!r}")
+        refusals[origin] = numbers
+    return refusals
 
 
 def _words(text: object, parameter: str) -> tuple[str, str]:
@@ -185,3 +253,7 @@ def _is_ambiguous(segment: str) -> bool:
             return False
         segment = decoded
     return True
+
+
+NO_VOUCH = Vouch()
+"""The word of a user who vouches for nothing."""

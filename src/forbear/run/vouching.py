@@ -9,7 +9,6 @@ from forbear.http.vouch import covers, patterns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from contextvars import Token
     from types import FrameType, TracebackType
     from typing import Self
@@ -23,10 +22,11 @@ _GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
 class safe_to_repeat:  # noqa: N801 - used like a function
     """`with safe_to_repeat("POST https://api.example.com/v1/search*"):` vouches for requests until the block ends.
 
-    Requests that match one of the patterns may be executed twice; see `forbear.http.vouch.Pattern`. The scope applies to
-    the clients of this block, to the functions it calls, and to tasks and threads that it starts with its context. At
-    the end of the block it ends for all of them, even if they still run. Every request is matched on its own: redirects
-    and requests for tokens, too. In a generator it applies to what the generator itself calls, not to its consumer.
+    Requests that match one of the patterns may be executed twice; see `forbear.http.vouch.Pattern`. The scope applies
+    to the clients of this block, to the functions it calls, and to tasks and threads that it starts with its context.
+    At the end of the block it ends for all of them, even if they still run. Every request is matched on its own:
+    redirects and requests for tokens, too. In a generator it applies to what the generator itself calls, not to its
+    consumer.
 
     TypeError or ValueError for a wrong pattern, and without one.
     """
@@ -37,7 +37,9 @@ class safe_to_repeat:  # noqa: N801 - used like a function
 
     def __init__(self, *safe: str) -> None:
         if not safe:
-            raise TypeError('`safe_to_repeat` needs at least one pattern, such as "POST https://api.example.com/search"')
+            raise TypeError(
+                '`safe_to_repeat` needs at least one pattern, such as "POST https://api.example.com/search"'
+            )
         self._patterns = patterns(safe, "safe_to_repeat")
         self._is_open = False
         self._frame: FrameType | None = None

@@ -109,7 +109,7 @@ class HttpCall(ABC):
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
         describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
-        return Exchange(policy, service, describe, body, self.start, keyed=keyed)
+        return Exchange(policy, service, describe, body, self.start, keyed=keyed, vouch=options.vouch)
 
 
 def _described(

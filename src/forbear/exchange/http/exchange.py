@@ -12,8 +12,10 @@ from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.request import Request, method_label
 from forbear.http.status import reason, retry_after
+from forbear.http.vouch import NO_VOUCH, Vouch, vouched
 from forbear.policy import Policy
 from forbear.run.state import Run, succeeded
+from forbear.run.vouching import is_vouched
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +44,7 @@ class Exchange:
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_keyed",
+    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_keyed", "_vouch",
                  "_started", "_request", "_run", "_judgement", "_session")  # fmt: skip
 
     def __init__(
@@ -54,6 +56,7 @@ class Exchange:
         start: Start,
         *,
         keyed: bool = False,
+        vouch: Vouch = NO_VOUCH,
     ) -> None:
         self.policy = policy
         self.service = service
@@ -64,6 +67,7 @@ class Exchange:
         self._started = start.time
         self._describe = describe
         self._body = body
+        self._vouch = vouch
         self._keyed = keyed  # the API drops duplicates by the token that this request carries
         self._request: Request | None = None
         self._run: Run | None = None
@@ -107,6 +111,8 @@ class Exchange:
         if status >= 400:
             query = None if self._session is None else self._session.query
             verdict = self.service.verdict(query or self.judgement, status, headers)
+            if self._vouch.is_refusal(self.judgement, self.request, status, headers):
+                verdict = (TRANSIENT if verdict is None else verdict).replace(kind=Kind.NOT_EXECUTED)
         elif self._session is not None and self._body.why_not_again() is None:
             rest = self._session.answered(status, headers)
             if rest is not None:
@@ -131,7 +137,7 @@ class Exchange:
             attach(error, self.report)
             return
         judgement = self.judgement
-        if judgement.safety is Safety.ALWAYS and judgement.repeatable and self._may_repeat:
+        if self._may_repeat and ((judgement.safety is Safety.ALWAYS and judgement.repeatable) or self.vouched):
             return  # sending the request again is harmless
         if self._run is None:
             self._run = self._begun(self._started)
@@ -169,9 +175,9 @@ class Exchange:
 
     @property
     def judgement(self) -> Judgement:
-        """The safety of the request, as its service judges it; made when it is first read, and kept."""
+        """The safety of the request, as its service judges it or the adapter's user vouches for it; kept once made."""
         if self._judgement is None:
-            self._judgement = self.service.classify(self.request)
+            self._judgement = vouched(self.service.classify(self.request), self.request, self._vouch)
             if self._judgement.session and not self._judgement.repeatable:
                 chunk = Chunk.of(self.request)
                 self._session = None if chunk is None else ChunkSession(chunk)
@@ -179,9 +185,22 @@ class Exchange:
 
     @property
     def repeatable(self) -> bool:
-        """True if the request may be executed twice: by its service's judgement or its token, and by the policy."""
+        """True if the request may be executed twice: by judgement, token or the user's word, and by the policy."""
+        return self._may_repeat and (self._is_proven or self.vouched)
+
+    @property
+    def vouched(self) -> bool:
+        """True if only the user's word makes the request repeatable: the adapter's options, or a scope that is open."""
         judgement = self.judgement
-        return self._may_repeat and (judgement.repeatable or (self._keyed and judgement.refused is None))
+        if judgement.vouched or self._is_proven:
+            return judgement.vouched
+        return judgement.refused is None and not judgement.session and is_vouched(self.request)
+
+    @property
+    def _is_proven(self) -> bool:
+        """True if the judgement, or the API's handling of the request's key, allows that it is executed twice."""
+        judgement = self.judgement
+        return judgement.repeatable or (self._keyed and judgement.refused is None)
 
     @property
     def _may_repeat(self) -> bool:
@@ -237,7 +256,7 @@ class Exchange:
         repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
         if done is not None:
             self._run.in_doubt = maybe_done = True
-            if judgement.safety is not Safety.ALWAYS and not self._keyed:
+            if judgement.safety is not Safety.ALWAYS and not self._keyed and not self.vouched:
                 repeatable = False  # its condition cannot hold a second time
                 unsafe = self._broke_after(done)
         delay = self._run.after(

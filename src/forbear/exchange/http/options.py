@@ -4,6 +4,7 @@ from forbear.core import check
 from forbear.core.record import Record
 from forbear.http import bodies
 from forbear.http.request import READS
+from forbear.http.vouch import NO_VOUCH, Vouch
 from forbear.policy import Policy
 from forbear.services import registry
 from forbear.services.rfc9110 import RFC9110
@@ -27,14 +28,16 @@ class HttpOptions(Record):
       a header of their own, or none.
     - `buffer`: the bytes that are kept of a body that can be read only once, 8 MiB by default.
     - `service`: the service of unknown hosts, by default RFC 9110.
+    - `vouch`: the user's word on requests and responses, from `safe` and `not_executed`.
     """
 
-    __slots__ = ("policy", "idempotency_header", "buffer", "service")
+    __slots__ = ("policy", "idempotency_header", "buffer", "service", "vouch")
 
     policy: Policy | None
     idempotency_header: str | None
     buffer: int
     service: "HttpService"
+    vouch: Vouch
 
     def __init__(
         self,
@@ -42,12 +45,13 @@ class HttpOptions(Record):
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
         service: "HttpService" = RFC9110,
+        vouch: Vouch = NO_VOUCH,
     ) -> None:
         check_policy(policy)
         if idempotency_header is not None and not _is_name(idempotency_header):
             raise TypeError(f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}")
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
-        self._set(policy=policy, idempotency_header=idempotency_header, buffer=buffer, service=service)
+        self._set(policy=policy, idempotency_header=idempotency_header, buffer=buffer, service=service, vouch=vouch)
 
     @property
     def is_plain(self) -> bool:
