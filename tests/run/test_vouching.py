@@ -3,9 +3,10 @@
 import asyncio
 import contextvars
 import threading
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import ExitStack, asynccontextmanager, contextmanager
 
+import anyio.lowlevel
 import pytest
 
 from forbear.http.request import Request
@@ -23,7 +24,7 @@ def seen() -> bool:
 
 async def aseen() -> bool:
     """Return the same in async code, after a turn of the loop."""
-    await asyncio.sleep(0)
+    await anyio.lowlevel.checkpoint()
     return seen()
 
 
@@ -76,7 +77,7 @@ def test_it_ends_for_tasks_too() -> None:
             task = asyncio.create_task(background())
             inside.set()
             while not answers:
-                await asyncio.sleep(0)
+                await anyio.lowlevel.checkpoint()
         outside.set()
         await task
         return answers[0], answers[1]
@@ -172,12 +173,12 @@ def test_context_managers_of_generators() -> None:
     """A scope inside `@contextmanager` covers the block of that context manager, by whatever way it is entered."""
 
     @contextmanager
-    def scope() -> Iterator[None]:
+    def scope() -> Generator[None]:
         with safe_to_repeat(PATTERN):
             yield
 
     @contextmanager
-    def outer() -> Iterator[None]:
+    def outer() -> Generator[None]:
         with scope():
             yield
 
@@ -203,11 +204,11 @@ def test_context_managers_of_async_generators() -> None:
     """The same for `@asynccontextmanager`, also inside an async generator whose consumer stays uncovered."""
 
     @asynccontextmanager
-    async def scope() -> AsyncIterator[None]:
+    async def scope() -> AsyncGenerator[None]:
         with safe_to_repeat(PATTERN):
             yield
 
-    async def inner() -> AsyncIterator[bool]:
+    async def inner() -> AsyncGenerator[bool]:
         async with scope():
             yield await aseen()
 

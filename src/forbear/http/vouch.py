@@ -4,6 +4,7 @@ The tables judge strictly. `vouched` raises their judgement where the user said 
 request, by patterns such as "POST https://api.example.com/v1/search*" or by a predicate.
 """
 
+from collections.abc import Iterable
 from urllib.parse import unquote, urlsplit
 
 from forbear.core.record import Record
@@ -11,7 +12,7 @@ from forbear.http.request import Request, method_overrides
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Callable, Mapping
 
     from forbear.core.service import Judgement
 
@@ -155,7 +156,7 @@ def _refusals_by_origin(
     """Return `not_executed` with origins as in `Request.origin`; TypeError or ValueError for wrong ones."""
     rule = '`not_executed` must map origins to statuses, such as {"https://api.example.com": [429]}'
     try:
-        items = [*listed.items()]
+        items: list[tuple[object, Refusals]] = [*listed.items()]
     except AttributeError:
         raise TypeError(f"{rule}; got {listed!r}") from None
     refusals: dict[Origin, frozenset[int] | Callable[[int, Mapping[str, str]], bool]] = {}
@@ -168,12 +169,20 @@ def _refusals_by_origin(
         if callable(statuses):
             refusals[origin] = statuses
             continue
-        numbers = frozenset(statuses)
-        for status in numbers:
-            if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
-                raise ValueError(f"{rule} from 400 to 599; got {status!r}")
-        refusals[origin] = numbers
+        refusals[origin] = _statuses(statuses, rule)
     return refusals
+
+
+def _statuses(listed: object, rule: str) -> frozenset[int]:
+    """Return the listed statuses; TypeError or ValueError that states the rule for wrong ones."""
+    if isinstance(listed, str) or not isinstance(listed, Iterable):
+        raise TypeError(f"{rule}; got the statuses {listed!r}")
+    statuses = set[int]()
+    for status in listed:
+        if not isinstance(status, int) or isinstance(status, bool) or not 400 <= status <= 599:
+            raise ValueError(f"{rule} from 400 to 599; got {status!r}")
+        statuses.add(status)
+    return frozenset(statuses)
 
 
 def _words(text: object, parameter: str) -> tuple[str, str]:

@@ -9,8 +9,13 @@ from forbear.core.report import EXTENSION
 from forbear.exchange.http import adrive, drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.exchange.http.responses import WHOLE_OR_PART, FirstResult
+from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.vouch import NotExecuted, Safe
 
 OVERRIDE = "forbear"
 """The name of the request extension whose value is the policy of that request; the value None sends it once."""
@@ -23,6 +28,11 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
       extensions={{"forbear": policy}})`; None sends it once.
     - `transport`: sends the requests, by default a plain `{module}.HTTPTransport()`. A client with a transport does not
       apply its own `verify`, `http2`, `limits` and proxies, so set them there.
+    - `safe`: requests that may be executed twice, as you vouch: patterns such as
+      "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
+      `forbear.http.request.Request`.
+    - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
+      {{"https://api.example.com": [429]}}, or instead of the statuses a function of status and headers.
     - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". It makes every
       operation repeatable, except at services that are known not to read it.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
@@ -53,10 +63,12 @@ class _Retrying(Generic[Transport, Req, Resp]):
         policy: Policy | None = None,
         *,
         transport: Transport | None = None,
+        safe: "Safe" = (),
+        not_executed: "NotExecuted | None" = None,
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._options = HttpOptions(policy, idempotency_header, buffer)
+        self._options = HttpOptions(policy, idempotency_header, buffer, vouch=Vouch(safe, not_executed))
         module, (base, plain) = self._library.module, self._names
         if transport is not None and not isinstance(transport, getattr(module, base)):
             raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")

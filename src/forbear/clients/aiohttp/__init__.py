@@ -15,8 +15,13 @@ from forbear.exchange.call import Start
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
 from forbear.exchange.http.responses import FirstResult
+from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.vouch import NotExecuted, Safe
 
 _let_out: ContextVar[tuple[ClientRequest, Exception] | None] = ContextVar("forbear_aiohttp_let_out", default=None)
 """The last failed request and its error, if aiohttp may send it again by itself after forbear gave up; else None."""
@@ -29,6 +34,11 @@ class RetryMiddleware:
       A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
       brings its limits, backoff and `on`; known hosts keep their tables. For one request: `session.get(url,
       middlewares=(RetryMiddleware(policy),))`, or `middlewares=()` for no retries.
+    - `safe`: requests that may be executed twice, as you vouch: patterns such as
+      "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
+      `forbear.http.request.Request`.
+    - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
+      {"https://api.example.com": [429]}, or instead of the statuses a function of status and headers.
     - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". It makes every
       operation repeatable, except at services that are known not to read it.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
@@ -46,9 +56,15 @@ class RetryMiddleware:
     """
 
     def __init__(
-        self, policy: Policy | None = None, *, idempotency_header: str | None = None, buffer: int = BUFFER
+        self,
+        policy: Policy | None = None,
+        *,
+        safe: "Safe" = (),
+        not_executed: "NotExecuted | None" = None,
+        idempotency_header: str | None = None,
+        buffer: int = BUFFER,
     ) -> None:
-        self._options = HttpOptions(policy, idempotency_header, buffer)
+        self._options = HttpOptions(policy, idempotency_header, buffer, vouch=Vouch(safe, not_executed))
         self._is_plain = self._options.is_plain
 
     async def __call__(self, request: ClientRequest, handler: ClientHandlerType) -> ClientResponse:

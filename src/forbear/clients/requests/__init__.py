@@ -15,8 +15,13 @@ from forbear.clients.requests.port import RequestsPort
 from forbear.clients.requests.response import continued, read
 from forbear.exchange.http.drive import drive
 from forbear.exchange.http.options import BUFFER, HttpOptions
+from forbear.http.vouch import Vouch
 from forbear.policy import Policy
 from forbear.run.switch import is_off
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.vouch import NotExecuted, Safe
 
 
 class RetryAdapter(HTTPAdapter):
@@ -28,6 +33,11 @@ class RetryAdapter(HTTPAdapter):
       A service's policy, such as `cloud_storage.policy`, applies to every host, emulators included. Any other policy
       brings its limits, backoff and `on`; known hosts keep their tables. For a policy for some URLs, mount an adapter
       at their prefix.
+    - `safe`: requests that may be executed twice, as you vouch: patterns such as
+      "POST https://api.example.com/v1/search*" (`*` stops at "/"), or a function that takes the
+      `forbear.http.request.Request`.
+    - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
+      {"https://api.example.com": [429]}, or instead of the statuses a function of status and headers.
     - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". It makes every
       operation repeatable, except at services that are known not to read it.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
@@ -49,13 +59,15 @@ class RetryAdapter(HTTPAdapter):
         self,
         policy: Policy | None = None,
         *,
+        safe: "Safe" = (),
+        not_executed: "NotExecuted | None" = None,
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
         pool_connections: int = 10,
         pool_maxsize: int = 10,
         pool_block: bool = False,
     ) -> None:
-        self._options = HttpOptions(policy, idempotency_header, buffer)
+        self._options = HttpOptions(policy, idempotency_header, buffer, vouch=Vouch(safe, not_executed))
         super().__init__(pool_connections, pool_maxsize, max_retries=0, pool_block=pool_block)
 
     def send(
