@@ -3,6 +3,7 @@
 import gc
 import ipaddress
 import os
+import signal
 import sys
 from importlib import import_module
 from pkgutil import walk_packages
@@ -25,6 +26,12 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "quick"))
 for _module in walk_packages(forbear.__path__, "forbear."):
     if not _module.name.endswith("__main__"):
         import_module(_module.name)
+
+# A shell that starts this in the background has Ctrl-C and Ctrl-\ ignored; tests send these signals to their children.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGQUIT) is signal.SIG_IGN:
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 _LOCAL_NAMES = {"", "localhost"}
 
