@@ -250,6 +250,20 @@ class Policy(Record):
         verdict = _verdict("on_result", self.on_result(value))
         return None if verdict.kind is Kind.PERMANENT else verdict
 
+    def verdict_of_failed_value(self, value: object) -> Verdict | None:
+        """Return the verdict that `on_result` returns for a value that is a failure already, such as a response 503.
+
+        None if there is no `on_result`, if it returns anything but a Verdict, or if it raises: it is written for
+        successes, so only an answer that cannot be meant for one counts.
+        """
+        if self.on_result is None:
+            return None
+        try:
+            answer = self.on_result(value)
+        except Exception:
+            return None
+        return answer if isinstance(answer, Verdict) else None
+
     def _refuse_attempt_timeout(self, what: str) -> None:
         if self.attempt_timeout is not None:
             raise TypeError(

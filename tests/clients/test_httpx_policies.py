@@ -144,11 +144,11 @@ def test_disabled_means_disabled(flavour: Flavour, cloud: Cloud) -> None:
 
 @pytest.mark.parametrize(("status", "method", "requests"), [(202, "GET", 2), (404, "GET", 2), (202, "POST", 1)])
 def test_on_result_judges_responses(flavour: Flavour, status: int, method: str, requests: int) -> None:
-    """A reply that the service takes for final may be refused by `on_result`; what is unsafe stays unsafe."""
+    """`on_result` may refuse a response that the service takes for final; what is unsafe stays unsafe."""
 
-    def refused(response: Any) -> bool:
+    def refused(response: Any) -> forbear.Verdict | bool:
         assert response.request.method == method
-        return bool(response.status_code == status)
+        return forbear.TRANSIENT if response.status_code == status else False
 
     policy = forbear.retry(on=OSError, on_result=refused)
     with Wire(reply(status), reply(200)) as wire:
@@ -161,9 +161,9 @@ def test_on_result_judges_responses(flavour: Flavour, status: int, method: str, 
 def test_on_result_obeys_the_server(flavour: Flavour, status: int) -> None:
     """A reply that only `on_result` refuses may ask for a wait like any other, and for one that is too long."""
 
-    def refused(response: Any) -> bool:
+    def refused(response: Any) -> forbear.Verdict | bool:
         found: int = response.status if hasattr(response, "status") else response.status_code
-        return found == status
+        return forbear.TRANSIENT if found == status else False
 
     policy = forbear.retry(on=OSError, timeout=600, on_result=refused)
     for wait, requests in ((30, 2), (700, 1)):

@@ -22,7 +22,7 @@ def test_fields() -> None:
     assert fields(Failed("fetch", 1, 0.5, error, "lost", NOT_EXECUTED, "OSError")) == [
         "fetch", 1, 0.5, error, "lost", NOT_EXECUTED, "OSError",
     ]  # fmt: skip
-    assert fields(Scheduled("fetch", 2, 0.5, 1.5, failure)) == ["fetch", 2, 0.5, 1.5, failure]
+    assert fields(Scheduled("fetch", 2, 0.5, 1.5, failure)) == ["fetch", 2, 0.5, 1.5, failure, False]
     assert fields(Recovered("fetch", 2, 2.5, (failure,))) == ["fetch", 2, 2.5, (failure,)]
     assert fields(GaveUp("fetch", found)) == ["fetch", found]
 

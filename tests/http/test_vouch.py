@@ -1,145 +1,22 @@
-"""Patterns of `safe=`: which requests they cover, and which they never do."""
+"""Vouching: what the user's word changes, and what it never does."""
 
-import pickle
+from collections.abc import Mapping
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from forbear.core.service import Judgement
 from forbear.core.verdict import Safety
 from forbear.http.request import Request
-from forbear.http.vouch import Pattern, Vouch, covers, patterns, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch, vouched
 
 SEARCH = "POST https://api.example.com/v1/search*"
 STRICT = Judgement("rfc9110", None, Safety.NEVER)
+ORIGIN = "https://api.example.com"
 
 
-def post(
-    target: str, host: str = "api.example.com", method: str = "POST", scheme: str = "https", **headers: str
-) -> Request:
-    """Return a request with the headers `headers`, by their names in Python."""
-    return Request(
-        method, host, target, {name.rstrip("_").replace("_", "-"): text for name, text in headers.items()}, b"", scheme
-    )
-
-
-@pytest.mark.parametrize(
-    ("pattern", "request_"),
-    [
-        (SEARCH, post("/v1/search")),
-        (SEARCH, post("/v1/search:all")),
-        (SEARCH, post("/v1/search", host="API.EXAMPLE.COM:443")),
-        (SEARCH, post("/v1/search", host_="api.example.com:443")),
-        ("POST https://api.example.com/", post("/")),
-        ("POST http://[::1]:8080/a", post("/a", host="[::1]:8080", scheme="http")),
-        ("POST https://api.example.com/v1/*/items:get*", post("/v1/p-1/items:getAll")),
-        ("POST https://api.example.com/a*b*c", post("/abbc")),
-        ("POST https://api.example.com/a?x=1", post("/a?x=1")),
-        ("POST https://api.example.com/a?*", post("/a?x=1&y=/2")),
-        ("POST https://api.example.com/a?x=*&y=2", post("/a?x=1&y=2")),
-        ("POST https://api.example.com/%C3%A4", post("/%C3%A4")),
-        (SEARCH, post("/v1/search", x_http_method_override="POST")),
-    ],
-)
-def test_covered(pattern: str, request_: Request) -> None:
-    """The method, the origin, each segment of the path and the query agree with the pattern."""
-    assert covers(patterns(pattern), request_)
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        post("/v1/search", method="PATCH"),
-        post("/v1/search", method="post"),
-        post("/v1/search", scheme="http"),
-        post("/v1/search", host="api.example.com:8443"),
-        post("/v1/search", host="api.example.com.evil.example"),
-        post("/v1/search", host="evil.example"),
-        post("/v1/search", host="api.example.com@evil.example"),
-        post("/v1/search", host_="evil.example"),
-        post("/v1/search", host_="api.example.com:8443"),
-        post("/v1/search/delete"),
-        post("/v1/search?delete=1"),
-        post("/v1/search?"),
-        post("/V1/search"),
-        post("/v2/search"),
-        post("//v1/search"),
-        post("v1/search"),
-        post("https://api.example.com/v1/search"),
-        post("/v1/search/"),
-        post("/v1/searc"),
-        post("/v1/search%2Fdelete"),
-        post("/v1/search%2fdelete"),
-        post("/v1/search%252Fdelete"),
-        post("/v1/search%25252525252Fdelete"),
-        post("/v1/search\\delete"),
-        post("/v1/search%5Cdelete"),
-        post("/v1/search%00"),
-        post("/v1/search%C0%AFdelete"),
-        post("/v1/search", x_http_method_override="DELETE"),
-        post("/v1/search", x_http_method="delete"),
-        post("/v1/search", x_method_override="PUT"),
-    ],
-)
-def test_not_covered(request_: Request) -> None:
-    """A request that differs in anything, or that a server might read in another way, is not covered."""
-    assert not covers(patterns(SEARCH), request_)
-
-
-@pytest.mark.parametrize("segment", ["..", ".", "%2e%2e", "%2E.", "..;x", "%252e%252e", ""])
-def test_a_star_covers_no_dot_segment_and_no_empty_one(segment: str) -> None:
-    """`*` alone stands for one segment with a name."""
-    pattern = patterns("POST https://api.example.com/v1/*/search")
-    assert covers(pattern, post("/v1/p/search"))
-    assert not covers(pattern, post(f"/v1/{segment}/search"))
-
-
-def test_an_override_needs_a_pattern_of_its_own() -> None:
-    """With an override header, the method on the wire and the other one must both be covered."""
-    both = patterns(["POST https://a.example/x", "DELETE https://a.example/x"])
-    request = post("/x", host="a.example", x_http_method_override="DELETE")
-    assert covers(both, request)
-    assert not any(covers([pattern], request) for pattern in both)
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("https://a.example/x", "a method in upper case, a space and a URL"),
-        ("post https://a.example/x", "a method in upper case"),
-        ("* https://a.example/x", "a method in upper case"),
-        ("", "a method in upper case"),
-        ("POST  https://a.example/x", "as they go over the wire"),
-        ("POST https://a.example/ä", "as they go over the wire"),
-        ("POST https://bücher.example/x", "xn--"),
-        ("POST /x", "begins with http:// or https://"),
-        ("POST ftp://a.example/x", "begins with http:// or https://"),
-        ("POST https:///x", "begins with http:// or https://"),
-        ("POST https://a.example:port/x", "with a valid URL"),
-        ("POST https://[::1/x", "with a valid URL"),
-        ("POST https://*.example/x", "without `*`, user and password"),
-        ("POST https://u:p@a.example/x", "without `*`, user and password"),
-        ("POST https://a.example/x#y", "without a fragment"),
-        ("POST https://a.example", "with a path"),
-        ("POST https://a.example/**", "one pattern for each depth"),
-        ("POST https://a.example/a/../x", "without dot segments"),
-        ("POST https://a.example/a%2Fx", "encoded slashes"),
-    ],
-)
-def test_wrong_patterns(text: str, words: str) -> None:
-    """The error names the parameter, the rule, the value and what to write."""
-    with pytest.raises(ValueError, match="`safe` must hold patterns") as caught:
-        patterns(text)
-    assert words in str(caught.value)
-    assert repr(text) in str(caught.value)
-
-
-@pytest.mark.parametrize("safe", [7, None, [7], [None]])
-def test_wrong_types(safe: object) -> None:
-    """Anything but patterns is refused."""
-    with pytest.raises(TypeError, match="`safe` must"):
-        patterns(safe)  # type: ignore[arg-type]
+def post(target: str, host: str = "api.example.com", scheme: str = "https") -> Request:
+    """Return a POST without headers."""
+    return Request("POST", host, target, {}, b"", scheme)
 
 
 def test_the_judgement_is_only_raised() -> None:
@@ -161,32 +38,64 @@ def test_a_predicate() -> None:
         vouched(STRICT, post("/x"), Vouch(lambda _: "yes"))  # type: ignore[arg-type, return-value]
 
 
-def test_patterns_are_values() -> None:
-    """They compare by their text, and pickle."""
-    pattern = Pattern(SEARCH)
-    assert pattern == Pattern(SEARCH) != Pattern("POST https://api.example.com/v1/search")
-    assert pickle.loads(pickle.dumps(pattern)).segments == pattern.segments
-    assert pattern.text in repr(pattern)
+@pytest.mark.parametrize(
+    ("origin", "request_", "expected"),
+    [
+        (ORIGIN, post("/a"), True),
+        ("https://API.example.com:443/", post("/a"), True),
+        (ORIGIN, post("/a", host="api.example.com:8443"), False),
+        (ORIGIN, post("/a", scheme="http"), False),
+        (ORIGIN, post("/a", host="b.api.example.com"), False),
+        (ORIGIN, post("/a").replace(headers={"host": "evil.example"}), False),
+        ("http://[::1]:8080", post("/a", host="[::1]:8080", scheme="http"), True),
+    ],
+)
+def test_refusals_are_of_one_origin(origin: str, request_: Request, expected: bool) -> None:
+    """Scheme, host and port must agree."""
+    vouch = Vouch(not_executed={origin: [429]})
+    assert vouch.is_refusal(STRICT, request_, 429, {}) is expected
+    assert not vouch.is_refusal(STRICT, request_, 503, {})
+    assert not NO_VOUCH.is_refusal(STRICT, request_, 429, {})
 
 
-_SEGMENTS = st.lists(st.text("ab*", min_size=1).filter(lambda text: "**" not in text), min_size=1, max_size=3)
+def test_no_refusal_for_what_has_parts() -> None:
+    """A part of a batch or of an upload may have been executed, whatever the user says."""
+    vouch = Vouch(not_executed={ORIGIN: [429]})
+    for judgement in (STRICT.replace(refused="a batch"), STRICT.replace(session=True)):
+        assert not vouch.is_refusal(judgement, post("/a"), 429, {})
 
 
-@given(_SEGMENTS, st.data())
-def test_a_star_stands_for_any_text(segments: list[str], data: st.DataObject) -> None:
-    """Whatever replaces the stars, the path is covered; one more or one less segment is not."""
-    pattern = patterns("POST https://a.example/" + "/".join(segments))
-    filled = "/".join(
-        "".join(data.draw(st.text("abc", min_size=segment == "*")) if mark == "*" else mark for mark in segment)
-        for segment in segments
-    )
-    assert covers(pattern, post(f"/{filled}", host="a.example"))
-    assert not covers(pattern, post(f"/{filled}/c", host="a.example"))
-    assert not covers(pattern, post(f"/{filled}".rpartition("/")[0], host="a.example"))
+def test_a_function_sees_status_and_headers() -> None:
+    """It must return a bool."""
+
+    def limited(status: int, headers: Mapping[str, str]) -> bool:
+        return status == 400 and headers.get("x-error") == "limit"
+
+    vouch = Vouch(not_executed={ORIGIN: limited})
+    assert vouch.is_refusal(STRICT, post("/a"), 400, {"x-error": "limit"})
+    assert not vouch.is_refusal(STRICT, post("/a"), 400, {})
+    wrong = Vouch(not_executed={ORIGIN: lambda _, __: None})  # type: ignore[arg-type, return-value]
+    with pytest.raises(TypeError, match="`not_executed` must return True or False, got None"):
+        wrong.is_refusal(STRICT, post("/a"), 400, {})
 
 
-def test_matching_is_linear() -> None:
-    """A pattern of many stars and a long path take no longer than the path is long."""
-    pattern = patterns("POST https://a.example/" + "*a" * 200)
-    assert not covers(pattern, post("/" + "a" * 100_000 + "b", host="a.example"))
-    assert not covers(pattern, post("/" * 100_000, host="a.example"))
+@pytest.mark.parametrize(
+    ("wrong", "kind", "words"),
+    [
+        ([429], TypeError, r"map origins to statuses, such as .*; got \[429\]"),
+        ({429: [429]}, TypeError, "got the origin 429"),
+        ({"https://*": [429]}, TypeError, r"got the origin 'https://\*'"),
+        ({"api.example.com": [429]}, ValueError, "whose URL begins with http:// or https://"),
+        ({f"{ORIGIN}/v1": [429]}, ValueError, f"without a path; got '{ORIGIN}/v1'"),
+        ({f"{ORIGIN}/?a": [429]}, ValueError, "without a path"),
+        ({ORIGIN: 429}, TypeError, "got the statuses 429"),
+        ({ORIGIN: "429"}, TypeError, "got the statuses '429'"),
+        ({ORIGIN: ["429"]}, ValueError, "from 400 to 599; got '429'"),
+        ({ORIGIN: [True]}, ValueError, "from 400 to 599; got True"),
+        ({ORIGIN: [200]}, ValueError, "from 400 to 599; got 200"),
+    ],
+)
+def test_wrong_refusals(wrong: object, kind: type[Exception], words: str) -> None:
+    """The error names the option, the rule and the value."""
+    with pytest.raises(kind, match=f"`not_executed` must .*{words}"):
+        Vouch(not_executed=wrong)  # type: ignore[arg-type]

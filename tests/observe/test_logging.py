@@ -67,6 +67,7 @@ def test_records_hold_plain_values(caplog: pytest.LogCaptureFixture) -> None:
         "attempt": 2,
         "delay": 1,
         "elapsed": 0,
+        "vouched": False,
         "error": "Busy",
         "text": "no answer from https://h/o?sig=[redacted]",
     }
@@ -79,6 +80,7 @@ def test_records_hold_plain_values(caplog: pytest.LogCaptureFixture) -> None:
         "reason": "attempts",
         "rule": "limit of 2 attempts reached",
         "maybe_done": False,
+        "vouched": False,
         "error": "Busy",
         "text": "token=[redacted]",
     }

@@ -105,6 +105,7 @@ def test_giving_up_is_an_error_with_its_reason(collected: Collected) -> None:
         "forbear.attempts": 2,
         "forbear.reason": "attempts",
         "forbear.maybe_done": False,
+        "forbear.vouched": False,
         "error.type": "Busy",
     }
     assert SECRET not in span.to_json()

@@ -43,6 +43,9 @@ With them, no chunk of an upload session can be continued, and no `safe_to_repea
 """
 
 
+_CURE = "urllib3 shows too little of a request to vouch for it; use requests with forbear's RetryAdapter(safe=...)"
+
+
 class Retry(urllib3.Retry):
     """A `urllib3.Retry` that repeats only what is safe: `PoolManager(retries=Retry())`, `max_retries=Retry()`.
 
@@ -56,14 +59,26 @@ class Retry(urllib3.Retry):
       DELETE or a read is repeated only if nothing of it was sent. `bodies_are_reusable=True` promises that all bodies
       are bytes or seekable files, and lifts that rule.
 
+    - You cannot vouch for requests: `safe`, `not_executed`, `idempotency` and `idempotency_header` are refused, and
+      `forbear.safe_to_repeat` does not apply.
+
     `policy` is as for the other clients, but must not have `on_result` or `attempt_timeout`, which urllib3 does not
     support. `redirect` limits the number of redirects. You get the last response, with its report
     (`forbear.report(response)`, under requests, too).
     """
 
     def __init__(
-        self, policy: Policy | None = None, *, bodies_are_reusable: bool = False, redirect: int | None = 10
+        self,
+        policy: Policy | None = None,
+        *,
+        bodies_are_reusable: bool = False,
+        redirect: int | None = 10,
+        safe: None = None,
+        not_executed: None = None,
+        idempotency: None = None,
+        idempotency_header: None = None,
     ) -> None:
+        _refuse(safe=safe, not_executed=not_executed, idempotency=idempotency, idempotency_header=idempotency_header)
         self._options = HttpOptions(policy)
         if policy is not None and (policy.checks_values or policy.attempt_timeout is not None):
             what = "on_result" if policy.checks_values else "attempt_timeout"
@@ -159,7 +174,7 @@ class Retry(urllib3.Retry):
         policy, service = self._options.resolve(host, target)
         self._body = _Body(self._bodies_are_reusable)
         described = Request(method, host, target, _UNSEEN, None, scheme, port)
-        return Exchange(policy, service, lambda: described, self._body, Start())
+        return Exchange(policy, service, lambda: described, self._body, Start(), cure=_CURE)
 
     def _give_up(
         self,
@@ -187,6 +202,16 @@ class Retry(urllib3.Retry):
         if report is not None:
             attach(last, report)
         raise last from error
+
+
+def _refuse(**options: object) -> None:
+    """Raise TypeError for an option that needs what urllib3 does not show, its value being anything but None."""
+    for name, value in options.items():
+        if value is not None:
+            raise TypeError(
+                f"`{name}` needs the headers and the body of a request, which urllib3 does not show a Retry object: "
+                f"use requests with forbear's RetryAdapter({name}=...); got {value!r}"
+            )
 
 
 class _Body:

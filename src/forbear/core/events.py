@@ -79,19 +79,23 @@ class Failed(Record):
 class Scheduled(Record):
     """After a wait of `delay` seconds, attempt number `attempt` will start; `failure` is the failed attempt before it.
 
-    `elapsed` is the time since the run began, in seconds, before that wait.
+    `elapsed` is the time since the run began, in seconds, before that wait. `vouched` is true once only the user's word
+    allowed a retry of this run.
     """
 
-    __slots__ = ("operation", "attempt", "elapsed", "delay", "failure")
+    __slots__ = ("operation", "attempt", "elapsed", "delay", "failure", "vouched")
 
     operation: str
     attempt: int
     elapsed: float
     delay: float
     failure: "Attempt"
+    vouched: bool
 
-    def __init__(self, operation: str, attempt: int, elapsed: float, delay: float, failure: "Attempt") -> None:
-        self._set(operation=operation, attempt=attempt, elapsed=elapsed, delay=delay, failure=failure)
+    def __init__(
+        self, operation: str, attempt: int, elapsed: float, delay: float, failure: "Attempt", vouched: bool = False
+    ) -> None:
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed, delay=delay, failure=failure, vouched=vouched)
 
 
 class Recovered(Record):

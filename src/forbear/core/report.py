@@ -60,12 +60,14 @@ class Report(Record):
 
     `operation` is the name of the call, and `elapsed` the run's seconds until its last failure. `reason` is the rule
     that ended the run and `text` that rule in words. `maybe_done` is set if the last response may mean that an earlier
-    attempt succeeded. A run of very many attempts keeps its first and last failures: `omitted` is the number of those
-    between them, and `count` the number of all attempts. `number` counts the reports of this process, and `origin`
-    identifies the run that made this one; comparisons and pickles leave out both.
+    attempt succeeded, and `vouched` if only the user's word allowed a retry. A run of very many attempts keeps its
+    first and last failures: `omitted` is the number of those between them, and `count` the number of all attempts.
+    `number` counts the reports of this process, and `origin` identifies the run that made this one; comparisons and
+    pickles leave out both.
     """
 
-    __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "number", "origin")
+    __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "vouched", "number",
+                 "origin")  # fmt: skip
 
     operation: str
     attempts: tuple[Attempt, ...]
@@ -74,6 +76,7 @@ class Report(Record):
     text: str
     maybe_done: bool
     omitted: int
+    vouched: bool
     number: int
     origin: object
 
@@ -87,6 +90,7 @@ class Report(Record):
         maybe_done: bool = False,
         omitted: int = 0,
         origin: object = None,
+        vouched: bool = False,
     ) -> None:
         number = reports_made[0] = next(_numbers)
         self._set(
@@ -97,6 +101,7 @@ class Report(Record):
             text=text,
             maybe_done=maybe_done,
             omitted=omitted,
+            vouched=vouched,
             number=number,
             origin=origin,
         )
@@ -114,13 +119,14 @@ class Report(Record):
     def note(self) -> str:
         """The text that is added as a note to the exception: reason, number of attempts, and seconds.
 
-        Example: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached". It also names omitted attempts
-        and `maybe_done`.
+        Example: "forbear: gave up after 5 attempts in 31.2 s: timeout of 30 s reached". It also names omitted attempts,
+        `maybe_done` and `vouched`.
         """
         count = f"{self.count} attempt{'s' if self.count != 1 else ''}"
         omitted = f" ({self.omitted} of them omitted from the report)" if self.omitted else ""
         doubt = "; an earlier attempt may have worked" if self.maybe_done else ""
-        return f"{_PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {self.text}{doubt}"
+        word = "; a retry was allowed by the user's word alone" if self.vouched else ""
+        return f"{_PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {self.text}{doubt}{word}"
 
 
 _attributes_of = BaseException.__dict__["__dict__"].__get__

@@ -76,6 +76,7 @@ class RetriedCall:
             maybe_done=code in judgement.maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             unsafe=why_not(judgement, "the call"),
+            vouched=judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED,
         )
 
     def succeeded(self) -> None:

@@ -22,6 +22,7 @@ def fields(event: Event) -> tuple[str, Fields]:
                 "attempt": event.attempt,
                 "delay": round(event.delay, 3),
                 "elapsed": round(event.elapsed, 3),
+                "vouched": event.vouched,
                 "error": event.failure.error,
                 "text": event.failure.text,
             }
@@ -48,6 +49,7 @@ def fields(event: Event) -> tuple[str, Fields]:
                 "reason": reason(event),
                 "rule": event.report.text,
                 "maybe_done": event.report.maybe_done,
+                "vouched": event.report.vouched,
                 "error": last.error,
                 "text": last.text,
             }

@@ -44,7 +44,7 @@ def _line(event: Scheduled | Recovered | GaveUp) -> str:
     """Return the text of an event as one line, even if the error's text has several; it begins with the operation."""
     if isinstance(event, Scheduled):
         line = f"attempt {event.attempt - 1} failed ({_failure(event.failure)})"
-        line += f", attempt {event.attempt} in {show(event.delay)}"
+        line += f", attempt {event.attempt} in {show(event.delay)}{' (vouched)' if event.vouched else ''}"
     elif isinstance(event, Recovered):
         line = f"attempt {event.attempt} worked, after {show(event.elapsed)}"
     else:

@@ -28,10 +28,10 @@ class OpenTelemetry:
 
     Spans are children of the current one. They have the attributes `forbear.operation`, `forbear.attempts`,
     `http.request.resend_count` (the retries, if an attempt failed with an HTTP status) and, after giving up,
-    `error.type`, `forbear.reason` and `forbear.maybe_done`. Metrics, by `forbear.operation`: `forbear.failures` (and
-    `error.type`), `forbear.retries`, `forbear.delay` (seconds waited), `forbear.attempts` (of each run),
-    `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`). For a request to a host that no service knows,
-    metrics and span names have the method only. Providers are the process's own by default.
+    `error.type`, `forbear.reason`, `forbear.maybe_done` and `forbear.vouched`. Metrics, by `forbear.operation`:
+    `forbear.failures` (and `error.type`), `forbear.retries`, `forbear.delay` (seconds waited), `forbear.attempts` (of
+    each run), `forbear.recoveries`, `forbear.give_ups` (and `forbear.reason`). For a request to a host that no service
+    knows, metrics and span names have the method only. Providers are the process's own by default.
     """
 
     def __init__(
@@ -70,6 +70,7 @@ class OpenTelemetry:
                 self._attempts.record(report.count, operation)
                 why["error.type"] = _error_type(report.attempts[-1].error)
                 why["forbear.maybe_done"] = report.maybe_done
+                why["forbear.vouched"] = report.vouched
                 self._span(event.operation, report.elapsed, report.attempts, report.count, why, report.text)
 
     def _span(

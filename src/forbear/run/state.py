@@ -122,8 +122,8 @@ class Run:
     """
 
     __slots__ = (
-        "plan", "operation", "runtime", "started", "reports", "awaits", "attempt", "previous", "in_doubt", "failures",
-        "listeners", "report",
+        "plan", "operation", "runtime", "started", "reports", "awaits", "attempt", "previous", "in_doubt", "vouched",
+        "failures", "listeners", "report",
     )  # fmt: skip
 
     def __init__(
@@ -145,6 +145,7 @@ class Run:
         self.attempt = 1
         self.previous: float | None = None
         self.in_doubt = False  # an earlier attempt may have been executed
+        self.vouched = False  # only the user's word allowed a retry
         self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
         self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
         self.report: Report | None = None
@@ -217,14 +218,16 @@ class Run:
         blocked: Stop | None = None,
         unsafe: str | None = None,
         response: object = None,
+        vouched: bool = False,
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to give up; events and report are made here, too.
 
         `name` and `text` describe the failure; `response` is the failed response or value where there is no `error`.
         `repeatable` says whether the operation may be executed twice, and `unsafe` why not. `maybe_done` says that an
         earlier success would lead to this response. `blocked` forbids a further attempt that the decision would allow,
-        because the body cannot be sent again. With `awaits`, the result may be a `PendingDelay`. None without a report
-        if retries are off, if an inner run gave up, or for a permanent first failure.
+        because the body cannot be sent again. `vouched` says that only the user's word allows a retry. With `awaits`,
+        the result may be a `PendingDelay`. None without a report if retries are off, if an inner run gave up, or for a
+        permanent first failure.
         """
         if ever_off[0] and is_off():
             return None
@@ -250,6 +253,7 @@ class Run:
         if isinstance(step, Stop):
             stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step
         elif stop is None:
+            self.vouched |= vouched
             budget = plan.budget
             if budget is None:
                 return self._schedule(step.delay, failure)
@@ -276,7 +280,7 @@ class Run:
         if self.listeners:
             kept = Attempt(number, name, text, elapsed, delay)
             failed = Failed(self.operation, number, elapsed, error, kept.text, verdict, name)
-            scheduled = Scheduled(self.operation, number + 1, elapsed, delay, kept)
+            scheduled = Scheduled(self.operation, number + 1, elapsed, delay, kept, self.vouched)
             listeners.notify(self.listeners, failed, scheduled)
             self._keep(kept)
         else:
@@ -309,6 +313,7 @@ class Run:
             maybe_done and self.in_doubt,
             self.attempt - len(attempts),
             RunOrigin(self, error),
+            vouched=self.vouched,
         )
         gave_up(self.report, outcome)
         if error is not None:

@@ -1,11 +1,10 @@
 """`safe_to_repeat`, the scope in which the user vouches for requests."""
 
-import contextlib
+from contextlib import suppress
 from contextvars import ContextVar
-from inspect import CO_ASYNC_GENERATOR, CO_GENERATOR
 from sys import _getframe
 
-from forbear.http.vouch import covers, patterns
+from forbear.http.patterns import covers, patterns
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,17 +15,18 @@ if TYPE_CHECKING:
     from forbear.http.request import Request
 
 _scopes: "ContextVar[tuple[safe_to_repeat, ...]]" = ContextVar("forbear_safe_to_repeat", default=())
-_GENERATOR = CO_GENERATOR | CO_ASYNC_GENERATOR
+_GENERATOR = 0x20 | 0x200
+"""The flags of a generator's code, sync and async: `inspect.CO_GENERATOR` and `CO_ASYNC_GENERATOR`."""
 
 
 class safe_to_repeat:  # noqa: N801 - used like a function
     """`with safe_to_repeat("POST https://api.example.com/v1/search*"):` vouches for requests until the block ends.
 
-    Requests that match one of the patterns may be executed twice; see `forbear.http.vouch.Pattern`. The scope applies
-    to the clients of this block, to the functions it calls, and to tasks and threads that it starts with its context.
-    At the end of the block it ends for all of them, even if they still run. Every request is matched on its own:
-    redirects and requests for tokens, too. In a generator it applies to what the generator itself calls, not to its
-    consumer.
+    Requests that match one of the patterns may be executed twice; see `forbear.http.patterns.Pattern`. The scope
+    applies to the clients of this block, to the functions it calls, and to tasks and threads that it starts with its
+    context. At the end of the block it ends for all of them, even if they still run. Every request is matched on its
+    own: redirects and requests for tokens, too. In a generator it applies to what the generator itself calls, not to
+    its consumer.
 
     TypeError or ValueError for a wrong pattern, and without one.
     """
@@ -59,7 +59,7 @@ class safe_to_repeat:  # noqa: N801 - used like a function
     ) -> None:
         self._is_open = False
         self._frame = None
-        with contextlib.suppress(ValueError):  # a generator that is closed in another context
+        with suppress(ValueError):  # a generator that is closed in another context
             _scopes.reset(self._token)
 
     def _covers(self, request: "Request") -> bool:
@@ -82,7 +82,7 @@ def _opener(frame: "FrameType | None") -> "FrameType | None":
 
 
 def _is_contextlib(frame: "FrameType") -> bool:
-    return frame.f_globals.get("__name__") == contextlib.__name__
+    return frame.f_globals.get("__name__") == "contextlib"
 
 
 def _is_running(frame: "FrameType") -> bool:

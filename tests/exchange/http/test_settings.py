@@ -7,7 +7,7 @@ import pytest
 
 import forbear
 from forbear.exchange.grpc import check_rpc_policy
-from forbear.exchange.http.options import HttpOptions, new_token
+from forbear.exchange.http.options import HttpOptions, key_of, new_token
 from forbear.services import cloud_storage, redis, rfc9110
 from forbear.services.cloud_storage.service import DOCUMENTED, RECOMMENDED
 from forbear.services.rfc9110 import RFC9110
@@ -36,18 +36,18 @@ def test_a_named_service_goes_before_that_of_the_host(
 @pytest.mark.parametrize(
     ("named", "method", "expected"),
     [
-        (None, "POST", (None, "x-goog-gcs-idempotency-token")),
-        ("Idempotency-Key", "POST", ("Idempotency-Key", "x-goog-gcs-idempotency-token")),
-        ("Idempotency-Key", "GET", (None, None)),
+        (None, "POST", (False, True)),
+        ("Idempotency-Key", "POST", (True, True)),
+        ("Idempotency-Key", "GET", (False, False)),
     ],
 )
-def test_a_known_service_has_its_own_header(
-    named: str | None, method: str, expected: tuple[str | None, str | None]
-) -> None:
+def test_a_known_service_has_its_own_header(named: str | None, method: str, expected: tuple[bool, bool]) -> None:
     """A header for other APIs is neither sent to a known one nor trusted there."""
-    settings = HttpOptions(idempotency_header=named)
-    assert tuple(settings.token_header(service, method) for service in (RFC9110, RECOMMENDED)) == expected
-    assert (settings.protects(RFC9110), settings.protects(RECOMMENDED)) == (named is not None, False)
+    settings = HttpOptions(key=key_of(None, named))
+    hosts = ("example.com", "storage.googleapis.com")
+    assert tuple(settings.adds_token(method, host, "/upload/storage/v1/b/b/o") for host in hosts) == expected
+    key = settings.key
+    assert (settings.key_for(RFC9110, hosts[0]), settings.key_for(RECOMMENDED, hosts[1])) == (key, None)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from forbear.clients._httpx.errors import HttpxLibrary
 from forbear.clients._httpx.port import AsyncHttpxPort, HttpxPort
 from forbear.core.report import EXTENSION
 from forbear.exchange.http import adrive, drive
-from forbear.exchange.http.options import BUFFER, HttpOptions
+from forbear.exchange.http.options import BUFFER, HttpOptions, key_of
 from forbear.exchange.http.responses import WHOLE_OR_PART, FirstResult
 from forbear.http.vouch import Vouch
 from forbear.policy import Policy
@@ -15,6 +15,7 @@ from forbear.run.switch import is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.http.idempotency import IdempotencyKey
     from forbear.http.vouch import NotExecuted, Safe
 
 OVERRIDE = "forbear"
@@ -33,8 +34,10 @@ DOCUMENTATION = """A transport that retries requests: `{module}.Client(transport
       `forbear.http.request.Request`.
     - `not_executed`: responses by which an origin refuses a request before it executes it, as you vouch:
       {{"https://api.example.com": [429]}}, or instead of the statuses a function of status and headers.
-    - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". It makes every
-      operation repeatable, except at services that are known not to read it.
+    - `idempotency`: the header by which some hosts drop duplicates, a `forbear.IdempotencyKey`. A write to them that
+      carries it may be repeated.
+    - `idempotency_header`: the same for all hosts that no service knows, by the name of the header, such as
+      "Idempotency-Key". Every write gets a new key.
     - `buffer`: the bytes (8 MiB) that are kept of a body that can be read only once, so that it can be sent again.
 
     The policy's `attempt_timeout` (seconds) becomes the client's own timeouts. It limits each wait for the network, not
@@ -65,10 +68,13 @@ class _Retrying(Generic[Transport, Req, Resp]):
         transport: Transport | None = None,
         safe: "Safe" = (),
         not_executed: "NotExecuted | None" = None,
+        idempotency: "IdempotencyKey | None" = None,
         idempotency_header: str | None = None,
         buffer: int = BUFFER,
     ) -> None:
-        self._options = HttpOptions(policy, idempotency_header, buffer, vouch=Vouch(safe, not_executed))
+        self._options = HttpOptions(
+            policy, key_of(idempotency, idempotency_header), buffer, vouch=Vouch(safe, not_executed)
+        )
         module, (base, plain) = self._library.module, self._names
         if transport is not None and not isinstance(transport, getattr(module, base)):
             raise TypeError(f"`transport` must be an {module.__name__}.{base} or None (a plain one), got {transport!r}")

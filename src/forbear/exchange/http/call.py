@@ -11,7 +11,7 @@ from forbear.exchange.http.exchange import Exchange
 from forbear.exchange.http.options import HttpOptions, is_signed, new_token
 from forbear.exchange.http.responses import is_read_at_once, needs_reader
 from forbear.exchange.http.send import Body, Fixed, Send
-from forbear.http.request import Request
+from forbear.http.request import READS, Request
 
 
 class HttpCall(ABC):
@@ -99,17 +99,19 @@ class HttpCall(ABC):
         options, method, headers = self._options, self._method, self._headers()
         host, target = self._target()
         policy, service = options.resolve(host, target)
-        name = options.token_header(service, method)
-        protected = name is not None and options.protects(service)
-        if name is not None and not protected and is_signed(target, headers.get("authorization", "")):
+        key = None if method in READS else options.key_for(service, host)
+        name = None if method in READS else service.token_header if key is None else key.header
+        if name is not None and key is None and is_signed(target, headers.get("authorization", "")):
             name = None
         own = None if name is None else headers.get(name)
-        self._token = None if name is None or own is not None else (name, new_token())
-        keyed = protected and (own is None or own.strip() != "")
+        adds = own is None and (key is None or key.add)
+        self._token = (name, new_token()) if name is not None and adds else None
+        if self._token is None and not (own or "").strip():
+            key = None  # the request does not carry it
         self._body = body = self._read_body()
         content = body.content if isinstance(body, Fixed) else None
         describe = partial(_described, method, host, target, headers, content, *self._scheme_and_port())
-        return Exchange(policy, service, describe, body, self.start, keyed=keyed, vouch=options.vouch)
+        return Exchange(policy, service, describe, body, self.start, key=key, vouch=options.vouch)
 
 
 def _described(

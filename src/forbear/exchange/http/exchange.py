@@ -6,13 +6,14 @@ from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
 from forbear.core.report import Report, attach, text_of
 from forbear.core.service import Judgement
-from forbear.core.verdict import TRANSIENT, Kind, Safety, Verdict
+from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import Start, why_not, with_proof
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
+from forbear.http.idempotency import IN_USE, IdempotencyKey
 from forbear.http.request import Request, method_label
 from forbear.http.status import reason, retry_after
-from forbear.http.vouch import NO_VOUCH, Vouch, vouched
+from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 from forbear.policy import Policy
 from forbear.run.state import Run, succeeded
 from forbear.run.vouching import is_vouched
@@ -37,15 +38,16 @@ class Exchange:
     The adapter sends `send`, reports the result (`failed` or `answered`), waits for the returned seconds and sends
     again; None means that the caller gets the error or the response. The request is classified on the first failure,
     not before. `describe` returns the request in the form to classify. It must not refer to the exchange: that would
-    make each request a cycle for the garbage collector. `keyed` is true if the request carries a token by which the API
-    drops duplicates.
+    make each request a cycle for the garbage collector. `key` is the header by which the API drops duplicates, None if
+    the request does not carry one. `vouch` is the word of the adapter's user. `cure` is what to do instead where the
+    adapter takes no such word.
 
     A chunk of a resumable upload gets the policy's full limits at its first failure, and again whenever its session has
     received more bytes. The time that sending takes says nothing about the outage.
     """
 
-    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_keyed", "_vouch",
-                 "_started", "_request", "_run", "_judgement", "_session")  # fmt: skip
+    __slots__ = ("policy", "service", "send", "runtime", "reports", "awaits", "_describe", "_body", "_key", "_vouch",
+                 "_cure", "_started", "_request", "_run", "_judgement", "_session")  # fmt: skip
 
     def __init__(
         self,
@@ -55,8 +57,9 @@ class Exchange:
         body: Body,
         start: Start,
         *,
-        keyed: bool = False,
+        key: IdempotencyKey | None = None,
         vouch: Vouch = NO_VOUCH,
+        cure: str | None = None,
     ) -> None:
         self.policy = policy
         self.service = service
@@ -68,7 +71,8 @@ class Exchange:
         self._describe = describe
         self._body = body
         self._vouch = vouch
-        self._keyed = keyed  # the API drops duplicates by the token that this request carries
+        self._cure = cure
+        self._key = key
         self._request: Request | None = None
         self._run: Run | None = None
         self._judgement: Judgement | None = None
@@ -102,28 +106,29 @@ class Exchange:
     def answered(self, status: int, headers: Mapping[str, str], response: object) -> float | None:
         """Return the seconds to wait before sending `send` after a response, None to give the response to the caller.
 
-        A status of 400 or more is judged by the service; `on_result` judges the client's `response`, unless it is
-        retried anyway. After a status query that shows missing bytes of the chunk, the rest is to be sent at once
-        (0.0).
+        A status of 400 or more is judged by the service, unless the user knows better. On any other, `on_result` judges
+        the client's `response`. After a status query that shows missing bytes of the chunk, the rest is to be sent at
+        once (0.0).
         """
         policy = self.policy
-        verdict = None
+        verdict = word = None
         if status >= 400:
             query = None if self._session is None else self._session.query
             verdict = self.service.verdict(query or self.judgement, status, headers)
-            if self._vouch.is_refusal(self.judgement, self.request, status, headers):
-                verdict = (TRANSIENT if verdict is None else verdict).replace(kind=Kind.NOT_EXECUTED)
+            word = self._users_verdict(status, headers, response)
+            verdict = word or verdict
         elif self._session is not None and self._body.why_not_again() is None:
             rest = self._session.answered(status, headers)
             if rest is not None:
                 self.send = rest
                 return 0.0
-        if policy.checks_values and (verdict is None or verdict.kind is Kind.PERMANENT):
-            verdict = policy.verdict_of_value(response) or verdict
+        if status < 400 and policy.checks_values:
+            verdict = policy.verdict_of_value(response)
         if verdict is not None:
             if verdict.retry_after is None:  # as `on_result` judged it
                 verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
-            return self._after(verdict, None, f"HTTP {status}", reason(status), status, response)
+            by_word = word is not None and word.kind is Kind.NOT_EXECUTED
+            return self._after(verdict, None, f"HTTP {status}", reason(status), status, response, by_word=by_word)
         succeeded(self._run, policy)
         return None
 
@@ -200,7 +205,7 @@ class Exchange:
     def _is_proven(self) -> bool:
         """True if the judgement, or the API's handling of the request's key, allows that it is executed twice."""
         judgement = self.judgement
-        return judgement.repeatable or (self._keyed and judgement.refused is None)
+        return judgement.repeatable or (self._key is not None and judgement.refused is None)
 
     @property
     def _may_repeat(self) -> bool:
@@ -212,8 +217,12 @@ class Exchange:
 
     @property
     def unsafe(self) -> str:
-        """The reason why the request may not be executed twice, with the conditions that would allow it, if any."""
-        return why_not(self.judgement, "the request")
+        """The reason why the request may not be executed twice, with what would allow it: conditions or a vouch."""
+        judgement = self.judgement
+        why = why_not(judgement, "the request")
+        if judgement.refused is not None or judgement.conditions or not self._may_repeat:
+            return why
+        return f"{why}; {self._cure or cure(self.request)}"
 
     @property
     def stuck(self) -> str | None:
@@ -230,6 +239,25 @@ class Exchange:
             or Operation(f"{request.method} {request.host}", method_label(request.method))
         )
 
+    def _users_verdict(self, status: int, headers: Mapping[str, str], response: object) -> Verdict | None:
+        """Return the user's verdict on a failed response, None if the user has none.
+
+        It is that of `on_result`, else NOT_EXECUTED for a status in `not_executed`, else TRANSIENT for a 409 by which
+        the API may say that the key of this request is in use. For a batch and for requests of upload sessions, the
+        user's NOT_EXECUTED counts as TRANSIENT, since a part may have been executed.
+        """
+        judgement = self.judgement
+        verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
+        if verdict is not None:
+            is_one = judgement.refused is None and not judgement.session
+            return verdict if is_one else begun(verdict)
+        if self._vouch.is_refusal(judgement, self.request, status, headers):
+            return NOT_EXECUTED
+        if self._key is not None and status == IN_USE and judgement.refused is None:
+            in_doubt = self._run is not None and self._run.in_doubt
+            return TRANSIENT if in_doubt or self._key.hosts is not None else None
+        return None
+
     def _begun(self, started: float) -> Run:
         return Run(self.policy, self.operation, self.runtime, started, self.reports, awaits=self.awaits)
 
@@ -245,6 +273,7 @@ class Exchange:
         status: int = 0,
         response: object = None,
         done: int | None = None,
+        by_word: bool = False,
     ) -> float | None:
         judgement = self.judgement
         session = self._session
@@ -256,7 +285,7 @@ class Exchange:
         repeatable, unsafe, maybe_done = self.repeatable, self.unsafe, status in judgement.maybe_done
         if done is not None:
             self._run.in_doubt = maybe_done = True
-            if judgement.safety is not Safety.ALWAYS and not self._keyed and not self.vouched:
+            if judgement.safety is not Safety.ALWAYS and self._key is None and not self.vouched:
                 repeatable = False  # its condition cannot hold a second time
                 unsafe = self._broke_after(done)
         delay = self._run.after(
@@ -269,6 +298,7 @@ class Exchange:
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             unsafe=unsafe,
             response=response,
+            vouched=by_word or (verdict.kind is not Kind.NOT_EXECUTED and self.vouched),
         )
         if delay is not None and session is not None:
             self.send = session.ask(self.service, self.request)

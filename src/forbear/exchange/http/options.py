@@ -3,6 +3,7 @@
 from forbear.core import check
 from forbear.core.record import Record
 from forbear.http import bodies
+from forbear.http.idempotency import IdempotencyKey
 from forbear.http.request import READS
 from forbear.http.vouch import NO_VOUCH, Vouch
 from forbear.policy import Policy
@@ -23,18 +24,17 @@ class HttpOptions(Record):
     - `policy`: None uses the recommended policy of each request's service. A policy of a service
       (`cloud_storage.policy`) applies to every host, emulators included. Any other policy brings its limits and
       backoff; known hosts keep their tables.
-    - `idempotency_header`: a header by which the API drops duplicates, such as "Idempotency-Key". Every mutation
-      carries one token for all its attempts, which makes it repeatable. It does not apply to known services: they have
-      a header of their own, or none.
+    - `key`: the header by which some hosts drop duplicates. A mutation that carries it is repeatable. It does not apply
+      to known services: they have a header of their own, or none.
     - `buffer`: the bytes that are kept of a body that can be read only once, 8 MiB by default.
     - `service`: the service of unknown hosts, by default RFC 9110.
     - `vouch`: the user's word on requests and responses, from `safe` and `not_executed`.
     """
 
-    __slots__ = ("policy", "idempotency_header", "buffer", "service", "vouch")
+    __slots__ = ("policy", "key", "buffer", "service", "vouch")
 
     policy: Policy | None
-    idempotency_header: str | None
+    key: IdempotencyKey | None
     buffer: int
     service: "HttpService"
     vouch: Vouch
@@ -42,16 +42,16 @@ class HttpOptions(Record):
     def __init__(
         self,
         policy: Policy | None = None,
-        idempotency_header: str | None = None,
+        key: IdempotencyKey | None = None,
         buffer: int = BUFFER,
         service: "HttpService" = RFC9110,
         vouch: Vouch = NO_VOUCH,
     ) -> None:
         check_policy(policy)
-        if idempotency_header is not None and not _is_name(idempotency_header):
-            raise TypeError(f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}")
+        if key is not None and key.hosts is not None:
+            _check_hosts(key.hosts)
         check.at_least("buffer", buffer, 0, what="a whole number of bytes", whole=True)
-        self._set(policy=policy, idempotency_header=idempotency_header, buffer=buffer, service=service, vouch=vouch)
+        self._set(policy=policy, key=key, buffer=buffer, service=service, vouch=vouch)
 
     @property
     def is_plain(self) -> bool:
@@ -71,29 +71,54 @@ class HttpOptions(Record):
         policy = self.policy or registry.recommended(host, path)
         return policy, policy.service or registry.find(host, path) or self.service
 
-    def token_header(self, service: "HttpService", method: str) -> str | None:
-        """Return the header for the idempotency token of a request, None if it needs no token.
-
-        A GET, HEAD, OPTIONS or TRACE needs none. Unknown services take the header that the user named; else the
-        service's own header counts, if it has one.
-        """
-        if method in READS:
-            return None
-        return self.idempotency_header if self.protects(service) else service.token_header
-
     def adds_token(self, method: str, host: str, target: str) -> bool:
-        """Return whether the service or the user names a header for an idempotency token of this request.
+        """Return whether a request without an idempotency token of its own gets one.
 
         `target` is the path and query. False for a GET, HEAD, OPTIONS or TRACE.
         """
-        return method not in READS and self.token_header(self.resolve(host, target)[1], method) is not None
+        if method in READS:
+            return False
+        service = self.resolve(host, target)[1]
+        key = self.key_for(service, host)
+        return service.token_header is not None if key is None else key.add
 
-    def protects(self, service: "HttpService") -> bool:
-        """Return whether the token makes any operation of `service` repeatable.
+    def key_for(self, service: "HttpService", host: str) -> IdempotencyKey | None:
+        """Return the key by which `host` drops duplicates, None unless the user named it for this host.
 
-        It does if the user named a header and the service is RFC 9110, which stands for unknown services.
+        Only hosts that no service knows, for which RFC 9110 stands, have one.
         """
-        return self.idempotency_header is not None and service == RFC9110
+        key = self.key
+        return key if key is not None and service == RFC9110 and key.is_for(host) else None
+
+
+def key_of(idempotency: IdempotencyKey | None, idempotency_header: str | None) -> IdempotencyKey | None:
+    """Return the key of an adapter's two options; `idempotency_header` means a new key for every unknown host.
+
+    TypeError for wrong values, and if both are given.
+    """
+    if idempotency is not None and not isinstance(idempotency, IdempotencyKey):
+        raise TypeError(f"`idempotency` must be a forbear.IdempotencyKey or None, got {idempotency!r}")
+    if idempotency_header is None:
+        return idempotency
+    if idempotency is not None:
+        raise TypeError("give either `idempotency` or `idempotency_header`, not both")
+    try:
+        return IdempotencyKey(idempotency_header, None, add=True)
+    except TypeError:
+        raise TypeError(
+            f"`idempotency_header` must be the name of a header or None, got {idempotency_header!r}"
+        ) from None
+
+
+def _check_hosts(hosts: frozenset[str]) -> None:
+    """Raise ValueError for a host of a service that forbear knows: its own rules apply there."""
+    for host in hosts:
+        service = registry.find(host, "/")
+        if service is not None:
+            raise ValueError(
+                f"`hosts` must not name hosts of services that forbear knows; "
+                f"{host!r} is one of {service.name}, whose tables say what may be repeated"
+            )
 
 
 def check_policy(policy: object) -> None:
@@ -112,10 +137,6 @@ def check_policy(policy: object) -> None:
             "`policy` must not be the policy of Redis, which judges only errors of Redis; "
             "take the policy of the service you call, or one of forbear.retry(on=...)"
         )
-
-
-def _is_name(header: object) -> bool:
-    return isinstance(header, str) and header.isascii() and header.replace("-", "").replace("_", "").isalnum()
 
 
 def new_token() -> str:

@@ -1,0 +1,202 @@
+"""Patterns by which users vouch for requests: a method and a URL, "POST https://api.example.com/v1/search*"."""
+
+from forbear.core.record import Record
+from forbear.http.request import Request, method_overrides
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    Origin = tuple[str, str, int]
+
+EXAMPLE = '"POST https://api.example.com/v1/search*"'
+_TOKEN = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'+-.^_`|~")
+_DECODINGS = 3
+"""The most times that a server and the proxies before it decode a path."""
+
+_LONGEST_WORD = 24
+_LONGEST_VERSION = 10
+
+
+class Pattern(Record):
+    """A method and a URL: "POST https://api.example.com/v1/search*" covers the requests that are equal to it.
+
+    `*` stands for any characters of one segment of the path: it stops at "/", and a segment of its own is never empty.
+    A request with a query is covered only by a pattern with a query, where `*` stands for any characters. Method, path
+    and query are compared as they go over the wire. A path that a server might read in another way is never covered:
+    dot segments, and encoded slashes and backslashes.
+    """
+
+    __slots__ = ("text", "method", "origin", "segments", "query")
+
+    text: str
+    method: str
+    origin: tuple[str, str, int]
+    segments: tuple[tuple[str, ...], ...]
+    query: tuple[str, ...] | None
+
+    def __init__(self, text: str, parameter: str = "safe") -> None:
+        method, url = _words(text, parameter)
+        origin, path, query = parts(text, url, parameter)
+        segments = tuple(tuple(segment.split("*")) for segment in path.split("/"))
+        self._set(text=text, method=method, origin=origin, segments=segments)
+        self._set(query=None if query is None else tuple(query.split("*")))
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return ("text",)  # the others follow from it
+
+    def covers(self, method: str, origin: tuple[str, str, int], target: str) -> bool:
+        """Return whether this pattern covers a method, an origin, and a raw path with its query."""
+        if method != self.method or origin != self.origin:
+            return False
+        path, mark, query = target.partition("?")
+        if (self.query is None) is bool(mark) or (self.query is not None and not _matches(self.query, query)):
+            return False
+        segments = path.split("/", len(self.segments))  # one more than needed is enough to differ
+        return len(segments) == len(self.segments) and all(map(_covers, self.segments, segments))
+
+
+def patterns(safe: "str | Iterable[str]", parameter: str = "safe") -> tuple[Pattern, ...]:
+    """Return the patterns in `safe`, one or several; TypeError or ValueError naming `parameter` for wrong ones."""
+    listed = [safe] if isinstance(safe, str) else safe
+    try:
+        return tuple(Pattern(text, parameter) for text in listed)
+    except TypeError as error:
+        if "not iterable" not in str(error):
+            raise
+        raise TypeError(
+            f"`{parameter}` must be a pattern such as {EXAMPLE}, several of them, or a function of the request; "
+            f"got {safe!r}"
+        ) from None
+
+
+def covers(patterns: "Iterable[Pattern]", request: Request) -> bool:
+    """Return whether patterns cover a request: its method and every method of an override header.
+
+    Nothing covers a request whose Host header differs from the host of its URL.
+    """
+    if not is_for_its_host(request):
+        return False
+    origin, listed = request.origin, tuple(patterns)
+    methods = {request.method, *method_overrides(request.headers)}
+    return all(any(pattern.covers(method, origin, request.target) for pattern in listed) for method in methods)
+
+
+def suggested(request: Request) -> tuple[str, ...]:
+    """Return patterns that cover a request and its like, () if no pattern can.
+
+    A segment of the path that may be an id or a secret is `*`, as is the query. There is a pattern for the method, and
+    one for each other method that an override header names.
+    """
+    scheme, host, port = request.origin
+    origin = f"{scheme}://{f'[{host}]' if ':' in host else host}"
+    if port != (80 if scheme == "http" else 443):
+        origin += f":{port}"
+    path, mark, _ = request.target.partition("?")
+    url = origin + "/".join(map(_without_id, path.split("/"))) + ("?*" if mark else "")
+    texts = tuple(f"{method} {url}" for method in dict.fromkeys((request.method, *method_overrides(request.headers))))
+    try:
+        return texts if covers(patterns(texts), request) else ()
+    except ValueError:
+        return ()
+
+
+def _without_id(segment: str) -> str:
+    """Return a segment of a path as it is if it is a word of the API ("v1", "search", "*:setIamPolicy"), else "*"."""
+    name, colon, verb = segment.rpartition(":")
+    if colon and verb.isalpha() and len(verb) <= _LONGEST_WORD:
+        return f"*:{verb}" if name else segment
+    letters = segment.replace("-", "").replace("_", "").replace(".", "")
+    is_word = not segment or (letters.isalpha() and len(segment) <= _LONGEST_WORD)
+    is_version = segment[:1] == "v" and segment[1:2].isdigit() and segment.isalnum()
+    return segment if is_word or (is_version and len(segment) <= _LONGEST_VERSION) else "*"
+
+
+def is_for_its_host(request: Request) -> bool:
+    """Return whether the Host header, if there is one, names the host of the URL: either might decide who answers."""
+    host = request.headers.get("host")
+    return host is None or Request("", host, "", scheme=request.scheme).origin == request.origin
+
+
+def _words(text: object, parameter: str) -> tuple[str, str]:
+    """Return the method and the URL of a pattern's text."""
+    if not isinstance(text, str):
+        raise TypeError(f"`{parameter}` must hold patterns such as {EXAMPLE}, got {text!r}")
+    method, space, url = text.partition(" ")
+    if not space or not method or not _TOKEN.issuperset(method):
+        raise ValueError(
+            f"`{parameter}` must hold patterns of a method in upper case, a space and a URL, such as {EXAMPLE}; "
+            f"got {text!r}"
+        )
+    return method, url
+
+
+def parts(text: str, url: str, parameter: str) -> tuple[tuple[str, str, int], str, str | None]:
+    """Return origin, path and query (None without one) of the URL of a pattern."""
+
+    def wrong(rule: str) -> ValueError:
+        return ValueError(f"`{parameter}` must hold patterns {rule}; got {text!r}")
+
+    if not url.isascii() or not url.isprintable() or " " in url:
+        raise wrong("as they go over the wire: ASCII, with %XX for any other character and xn-- names for hosts")
+    from urllib.parse import urlsplit  # expensive to import, and only for those who vouch
+
+    try:
+        split = urlsplit(url)
+        host, port = split.hostname, split.port
+    except ValueError as error:
+        raise wrong(f"with a valid URL ({error})") from None
+    if split.scheme not in ("http", "https") or not host:
+        raise wrong("whose URL begins with http:// or https:// and a host")
+    if "*" in split.netloc or "@" in split.netloc:
+        raise wrong("whose host is written out, without `*`, user and password")
+    if "#" in url:
+        raise wrong("without a fragment (#), which is never sent")
+    if not split.path:
+        raise wrong('with a path; "/" is the root')
+    if "**" in url:
+        raise wrong("in which `*` stands for one segment of the path; write one pattern for each depth")
+    path, mark, query = url[url.index(split.netloc) + len(split.netloc) :].partition("?")
+    if any(map(_is_ambiguous, path.split("/"))):
+        raise wrong("without dot segments, encoded slashes and backslashes in the path")
+    return Request("", host, "", scheme=split.scheme, port=port).origin, path, query if mark else None
+
+
+def _covers(pieces: tuple[str, ...], segment: str) -> bool:
+    """Return whether one segment of a path equals the `pieces` with any characters between them."""
+    if pieces == ("", "") and not segment:
+        return False
+    return _matches(pieces, segment) and not _is_ambiguous(segment)
+
+
+def _matches(pieces: tuple[str, ...], text: str) -> bool:
+    """Return whether `text` equals the `pieces` with any characters between them, in linear time."""
+    first, last = pieces[0], pieces[-1]
+    if len(pieces) == 1:
+        return text == first
+    if len(text) < len(first) + len(last) or not text.startswith(first) or not text.endswith(last):
+        return False
+    position, end = len(first), len(text) - len(last)
+    for piece in pieces[1:-1]:
+        position = text.find(piece, position, end)
+        if position < 0:
+            return False
+        position += len(piece)
+    return True
+
+
+def _is_ambiguous(segment: str) -> bool:
+    """Return whether a server may read a segment as another path, after it decoded it up to three times."""
+    from urllib.parse import unquote
+
+    for _ in range(_DECODINGS):
+        if "/" in segment or "\\" in segment or "\0" in segment or "\ufffd" in segment:
+            return True
+        if segment.partition(";")[0] in (".", ".."):
+            return True
+        decoded = unquote(segment)
+        if decoded == segment:
+            return False
+        segment = decoded
+    return True
