@@ -4,6 +4,7 @@ from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason, Stop, Wait, decide
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.lazy import exports
 from forbear.core.report import Attempt, Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
 from forbear.observe import default_listeners
@@ -13,6 +14,13 @@ from forbear.run.budget import Budget
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.switch import disable, disabled, enable
 from forbear.update import aupdate, update
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.http.idempotency import IdempotencyKey
+    from forbear.run.vouching import safe_to_repeat
+else:  # what few programs need is loaded when its name is first used
+    __getattr__, _ = exports(__name__, {"IdempotencyKey": "http.idempotency", "safe_to_repeat": "run.vouching"})
 
 __version__ = "0.1.0"
 
@@ -32,6 +40,7 @@ __all__ = [
     "Exponential",
     "Failed",
     "GaveUp",
+    "IdempotencyKey",
     "Kind",
     "Limits",
     "Policy",
@@ -54,5 +63,10 @@ __all__ = [
     "enable",
     "report",
     "retry",
+    "safe_to_repeat",
     "update",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *globals()})

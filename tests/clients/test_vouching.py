@@ -1,0 +1,263 @@
+"""What users vouch for, through every adapter: what it makes repeatable, and what it says in reports."""
+
+import re
+from typing import Any
+
+import pytest
+
+import forbear
+from forbear.clients.urllib3 import Retry
+from forbear.core.decide import Reason
+from forbear.services import cloud_storage
+from forbear.testing.cloud import Cloud, Fault
+from tests.support.clients.flavours import Flavour
+from tests.support.clients.others import BLIND_TOO, EVERY
+from tests.support.clients.wire import Answer, Wire, reply
+
+BUSY, FINE = reply(503), reply(200)
+TWICE = forbear.retry(on=Exception, attempts=2)
+BATCH = "/batch/storage/v1"
+
+
+@EVERY
+@pytest.mark.parametrize("failure", [BUSY, reply(429), Answer(end="reset")], ids=["503", "429", "reset"])
+def test_a_pattern(flavour: Flavour, failure: Answer) -> None:
+    """A POST that a pattern covers is repeated after an unknown outcome; another path is sent once."""
+    with Wire(failure, FINE) as wire:
+        transport = flavour.transport(safe=f"POST {wire.url}/search*")
+        assert flavour.call(transport, "POST", f"{wire.url}/search:all", content=b"q").status == 200
+        assert [seen.body for seen in wire.seen] == [b"q", b"q"]
+    with Wire(failure, FINE) as wire:
+        transport = flavour.transport(safe=f"POST {wire.url}/search*")
+        assert flavour.call(transport, "POST", f"{wire.url}/create", content=b"q").report.reason is Reason.UNSAFE
+        assert len(wire.seen) == 1
+
+
+@EVERY
+def test_a_function_of_the_request(flavour: Flavour) -> None:
+    """It sees headers and body."""
+    with Wire(BUSY, FINE, BUSY) as wire:
+        transport = flavour.transport(safe=lambda request: request.body == b"q" and "x-search" in request.headers)
+        assert flavour.call(transport, "POST", wire.url, content=b"q", headers={"X-Search": "1"}).status == 200
+        assert flavour.call(transport, "POST", wire.url, content=b"q").status == 503
+
+
+@EVERY
+def test_a_scope(flavour: Flavour) -> None:
+    """It covers what its block sends, and nothing afterwards."""
+    with Wire(BUSY, FINE, BUSY) as wire:
+        with forbear.safe_to_repeat(f"POST {wire.url}/search"):
+            assert flavour.call(flavour.transport(), "POST", f"{wire.url}/search", content=b"q").status == 200
+        assert flavour.call(flavour.transport(), "POST", f"{wire.url}/search", content=b"q").status == 503
+        assert len(wire.seen) == 3
+
+
+@EVERY
+def test_a_refusal(flavour: Flavour) -> None:
+    """A status by which the origin refuses is repeated whatever the request is; any other status is not."""
+    with Wire(reply(429), FINE, BUSY) as wire:
+        transport = flavour.transport(not_executed={wire.url: [429]})
+        assert flavour.call(transport, "POST", wire.url, content=b"x").status == 200
+        assert flavour.call(transport, "POST", wire.url, content=b"x").status == 503
+
+
+@EVERY
+@pytest.mark.parametrize("word", ["safe", "not_executed", "scope", "on_result"])
+def test_reports_and_events_say_so(flavour: Flavour, word: str) -> None:
+    """They say `vouched` where only the user's word allowed the retry, also where it failed again."""
+    events: list[forbear.Event] = []
+    policy = TWICE.with_on_event(events.append)
+    with Wire(BUSY) as wire:
+        options: dict[str, Any] = {}
+        scope = f"POST {wire.url}/other"
+        if word == "safe":
+            options["safe"] = f"POST {wire.url}/"
+        elif word == "not_executed":
+            options["not_executed"] = {wire.url: [503]}
+        elif word == "scope":
+            scope = f"POST {wire.url}/"
+        else:
+            policy = policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
+        with forbear.safe_to_repeat(scope):
+            report = flavour.call(flavour.transport(policy, **options), "POST", f"{wire.url}/", content=b"x").report
+        assert len(wire.seen) == 2
+    assert (report.vouched, report.reason) == (True, Reason.ATTEMPTS)
+    assert report.note.endswith("; a retry was allowed by the user's word alone")
+    assert [event.vouched for event in events if isinstance(event, forbear.Scheduled)] == [True]
+
+
+@EVERY
+def test_what_is_safe_anyway_needs_no_word(flavour: Flavour) -> None:
+    """A GET, and a request that was certainly not sent, are repeated without the user's word."""
+    with Wire(BUSY) as wire:
+        transport = flavour.transport(TWICE, safe=[f"GET {wire.url}/", f"POST {wire.url}/"])
+        assert not flavour.call(transport, "GET", f"{wire.url}/").report.vouched
+    report = flavour.call(transport, "POST", f"{wire.url}/", content=b"x").report  # nobody listens there any more
+    assert (report.vouched, report.reason) == (False, Reason.ATTEMPTS)
+
+
+@EVERY
+def test_the_cure_can_be_pasted(flavour: Flavour) -> None:
+    """The note on a stopped request names the pattern that makes it repeatable."""
+    with Wire(BUSY, BUSY, FINE) as wire:
+        url = f"{wire.url}/v1/users/83f1/search?token=abc"
+        stopped = flavour.call(flavour.transport(), "POST", url, content=b"x").report
+        assert "abc" not in stopped.note
+        assert "83f1" not in stopped.note
+        cure = re.search(r'safe="(.+)"$', stopped.note)
+        assert cure is not None
+        assert cure[1] == f"POST {wire.url}/v1/users/*/search?*"
+        assert flavour.call(flavour.transport(safe=cure[1]), "POST", url, content=b"x").status == 200
+
+
+@EVERY
+def test_a_batch_is_beyond_any_word(flavour: Flavour, cloud: Cloud) -> None:
+    """Its parts have outcomes of their own."""
+    cloud.fault(Fault.status(503))
+    safe, refused = f"POST {cloud.url}{BATCH}", {cloud.url: [503]}
+    policy = cloud_storage.policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
+    with forbear.safe_to_repeat(safe):
+        transport = flavour.transport(policy, safe=lambda _: True, not_executed=refused)
+        headers = {"Content-Type": "multipart/mixed; boundary=b"}
+        result = flavour.call(transport, "POST", cloud.url + BATCH, content=b"--b--", headers=headers)
+    assert (result.status, len(cloud.requests)) == (503, 1)
+    assert "safe=" not in result.report.note
+
+
+@EVERY
+def test_a_spent_body_is_beyond_any_word(flavour: Flavour) -> None:
+    """It cannot be sent again."""
+    with Wire(BUSY) as wire:
+        result = flavour.call(
+            flavour.transport(safe=f"POST {wire.url}/", buffer=0), "POST", f"{wire.url}/", content=flavour.once([b"x"])
+        )
+        assert (result.report.reason, len(wire.seen)) == (Reason.BODY, 1)
+
+
+@EVERY
+def test_a_policy_that_repeats_nothing_in_doubt(flavour: Flavour) -> None:
+    """`repeatable=False` is the user's last word, so the vouch does not count."""
+    with Wire(BUSY) as wire:
+        transport = flavour.transport(TWICE.with_repeatable(False), safe=f"POST {wire.url}/")
+        result = flavour.call(transport, "POST", f"{wire.url}/", content=b"x")
+        assert (result.report.reason, len(wire.seen)) == (Reason.UNSAFE, 1)
+        assert "safe=" not in result.report.note
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("answer", "status", "expected"),
+    [
+        (forbear.TRANSIENT, 404, 2),
+        (forbear.PERMANENT, 503, 1),
+        (True, 404, 1),
+        (1.0, 404, 1),
+        (False, 503, 2),
+        (None, 503, 2),
+        (KeyError("done"), 404, 1),
+        (KeyError("done"), 503, 2),
+    ],
+)
+def test_on_result_and_failed_responses(flavour: Flavour, answer: Any, status: int, expected: int) -> None:
+    """Only a Verdict counts there; any other answer is meant for successes, and so is code that fails on an error."""
+
+    def judge(response: Any) -> Any:
+        if response.status_code == 200 if hasattr(response, "status_code") else response.status == 200:
+            return False
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    policy = forbear.retry(on=OSError, attempts=2, on_result=judge)
+    with Wire(reply(status), FINE) as wire:
+        flavour.call(flavour.transport(policy), "GET", wire.url)
+        assert len(wire.seen) == expected
+
+
+@EVERY
+@pytest.mark.parametrize(
+    ("hosts", "add", "own", "failure", "expected"),
+    [
+        ("127.0.0.1", False, "mine", 503, 2),
+        ("127.0.0.1", False, "mine", 409, 2),
+        ("127.0.0.1", False, "mine", 422, 1),
+        ("127.0.0.1", False, None, 503, 1),
+        ("127.0.0.1", False, "", 503, 1),
+        ("127.0.0.1", True, None, 503, 2),
+        ("127.0.0.1", True, "mine", 503, 2),
+        (["api.example.com"], True, "mine", 503, 1),
+        (["api.example.com"], True, "mine", 409, 1),
+        (None, True, None, 503, 2),
+        (None, True, None, 409, 1),
+    ],
+)
+def test_keys_of_hosts(flavour: Flavour, hosts: Any, add: bool, own: str | None, failure: int, expected: int) -> None:
+    """A key counts on the hosts that honour it; only `add` makes one, and all attempts carry the same."""
+    key = forbear.IdempotencyKey("X-Key", hosts, add)
+    with Wire(reply(failure), FINE) as wire:
+        headers = {} if own is None else {"X-Key": own}
+        flavour.call(flavour.transport(idempotency=key), "POST", wire.url, content=b"x", headers=headers)
+        sent = [seen.header("x-key") for seen in wire.seen]
+    assert len(sent) == expected
+    assert len({*sent}) == 1
+    assert (sent[0] is None) is (own is None and not (add and hosts != ["api.example.com"]))
+
+
+@EVERY
+def test_a_key_in_use_after_doubt(flavour: Flavour) -> None:
+    """With a key for all hosts, a 409 means that the first attempt goes on only if that may be."""
+    with Wire(BUSY, reply(409), FINE) as wire:
+        transport = flavour.transport(idempotency_header="X-Key")
+        assert flavour.call(transport, "POST", wire.url, content=b"x").status == 200
+        assert len({seen.header("x-key") for seen in wire.seen}) == 1
+
+
+@BLIND_TOO
+@pytest.mark.parametrize("option", ["safe", "not_executed", "idempotency"])
+def test_wrong_options(flavour: Flavour, option: str) -> None:
+    """Every adapter refuses what it cannot use, by name."""
+    kind: Any = Retry if flavour.name == "urllib3" else flavour.transport
+    with pytest.raises((TypeError, ValueError), match=f"`{option}`"):
+        kind(**{option: 7})
+
+
+@pytest.mark.parametrize(
+    ("header", "hosts", "add", "words"),
+    [
+        ("a b", "h.example", False, "`header` must be the name of a header"),
+        (None, "h.example", False, "`header` must"),
+        ("Key", [], False, "`hosts` must .*; got none"),
+        ("Key", 7, False, "`hosts` must .*; got 7"),
+        ("Key", [7], False, "`hosts` must .*; got 7"),
+        ("Key", "https://h.example", False, "`hosts` must .* without scheme and port; got 'https://h.example'"),
+        ("Key", "h.example:443", False, "`hosts` must .*; got 'h.example:443'"),
+        ("Key", "*.example", False, r"`hosts` must .*; got '\*.example'"),
+        ("Key", "", False, "`hosts` must .*; got ''"),
+        ("Key", "h.example", 1, "`add` must be True .* or False, got 1"),
+    ],
+)
+def test_wrong_keys(header: Any, hosts: Any, add: Any, words: str) -> None:
+    """The error names the parameter, the rule and the value."""
+    with pytest.raises((TypeError, ValueError), match=words):
+        forbear.IdempotencyKey(header, hosts, add)
+
+
+@EVERY
+def test_keys_and_known_services(flavour: Flavour) -> None:
+    """A key for a service that forbear knows is refused, and so are two keys."""
+    key = forbear.IdempotencyKey("Key", "storage.googleapis.com")
+    with pytest.raises(ValueError, match=r"`hosts` must not name .* is one of cloud_storage"):
+        flavour.transport(idempotency=key)
+    with pytest.raises(TypeError, match="either `idempotency` or `idempotency_header`"):
+        flavour.transport(idempotency=forbear.IdempotencyKey("Key", "h.example"), idempotency_header="Key")
+
+
+def test_urllib3_names_the_cure() -> None:
+    """Its Retry object cannot be told, so the note says which adapter can."""
+    from tests.support.clients.others import Urllib3
+
+    client = Urllib3()
+    with Wire(BUSY) as wire, forbear.safe_to_repeat(f"POST {wire.url}/"):
+        report = client.call(client.transport(), "POST", f"{wire.url}/", content=b"x").report
+        assert len(wire.seen) == 1
+    assert "RetryAdapter(safe=...)" in report.note
