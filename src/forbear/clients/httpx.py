@@ -1,4 +1,4 @@
-"""Transports for httpx that retry requests, sync and async."""
+"""Transports for httpx that retry requests, sync and async; `install` puts them into a client that exists already."""
 
 try:
     import httpx
@@ -6,6 +6,7 @@ except ImportError as error:
     raise ImportError('forbear.clients.httpx needs httpx; install it with: pip install "forbear[httpx]"') from error
 
 from forbear.clients._httpx.errors import HttpxLibrary
+from forbear.clients._httpx.install import installer
 from forbear.clients._httpx.transport import DOCUMENTATION, AsyncRetrying, SyncRetrying
 
 _LIBRARY = HttpxLibrary(httpx)
@@ -26,3 +27,6 @@ class AsyncRetryTransport(
     """
 
     _library = _LIBRARY
+
+
+install = installer(httpx, (RetryTransport, AsyncRetryTransport))
