@@ -253,7 +253,7 @@ class Policy(Record):
     def verdict_of_failed_value(self, value: object) -> Verdict | None:
         """Return the verdict that `on_result` returns for a value that is a failure already, such as a response 503.
 
-        None if there is no `on_result`, if it returns anything but a Verdict, or if it raises: it is written for
+        None if there is no `on_result`, if it returns anything but a Verdict, or if it raises. It is written for
         successes, so only an answer that cannot be meant for one counts.
         """
         if self.on_result is None:

@@ -74,6 +74,15 @@ def test_the_reasons(invoke: Invoke) -> None:
     assert why["429 with Retry-After: 30"].endswith("after at least 30 s, as the server asks")
 
 
+def test_the_cure(invoke: Invoke) -> None:
+    """A POST that no table knows is stopped with the pattern to paste; ids and queries are stars in it."""
+    done = invoke("explain", "POST", "https://api.example.com/v1/users/17/search?q=x", "--json")
+    reasons = {failure["why"] for failure in json.loads(done.stdout)["failures"] if failure["status"] == 503}
+    (reason,) = reasons
+    assert reason.startswith("the request may have been executed and must not be executed twice; if that does no harm")
+    assert reason.endswith('vouch for it with safe="POST https://api.example.com/v1/users/*/search?*"')
+
+
 def test_profiles_and_services(invoke: Invoke) -> None:
     """The profile decides about disputed conditions; a service can be named for a host that is not known."""
     patch = ("PATCH", f"{API}/b/bkt", "-H", 'If-Match: "7"')

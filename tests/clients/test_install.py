@@ -11,6 +11,7 @@ import openai
 import pytest
 
 import forbear
+import forbear.clients.httpx
 import forbear.clients.httpx2
 from forbear.testing import virtual_time
 from tests.support.clients.flavours import Flavour

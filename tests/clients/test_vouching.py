@@ -8,6 +8,7 @@ import pytest
 import forbear
 from forbear.clients.urllib3 import Retry
 from forbear.core.decide import Reason
+from forbear.http.request import Request
 from forbear.services import cloud_storage
 from forbear.testing.cloud import Cloud, Fault
 from tests.support.clients.flavours import Flavour
@@ -36,8 +37,12 @@ def test_a_pattern(flavour: Flavour, failure: Answer) -> None:
 @EVERY
 def test_a_function_of_the_request(flavour: Flavour) -> None:
     """It sees headers and body."""
+
+    def is_search(request: Request) -> bool:
+        return request.body == b"q" and "x-search" in request.headers
+
     with Wire(BUSY, FINE, BUSY) as wire:
-        transport = flavour.transport(safe=lambda request: request.body == b"q" and "x-search" in request.headers)
+        transport = flavour.transport(safe=is_search)
         assert flavour.call(transport, "POST", wire.url, content=b"q", headers={"X-Search": "1"}).status == 200
         assert flavour.call(transport, "POST", wire.url, content=b"q").status == 503
 
@@ -116,8 +121,12 @@ def test_a_batch_is_beyond_any_word(flavour: Flavour, cloud: Cloud) -> None:
     cloud.fault(Fault.status(503))
     safe, refused = f"POST {cloud.url}{BATCH}", {cloud.url: [503]}
     policy = cloud_storage.policy.with_on_result(lambda _: forbear.NOT_EXECUTED)
+
+    def always(request: Request) -> bool:
+        return request.method == "POST"
+
     with forbear.safe_to_repeat(safe):
-        transport = flavour.transport(policy, safe=lambda _: True, not_executed=refused)
+        transport = flavour.transport(policy, safe=always, not_executed=refused)
         headers = {"Content-Type": "multipart/mixed; boundary=b"}
         result = flavour.call(transport, "POST", cloud.url + BATCH, content=b"--b--", headers=headers)
     assert (result.status, len(cloud.requests)) == (503, 1)

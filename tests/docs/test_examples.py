@@ -13,6 +13,7 @@ from sybil.parsers.markdown import PythonCodeBlockParser, SkipParser
 from forbear.testing import virtual_time
 from forbear.testing.cloud import Cloud
 from forbear.testing.valkey import valkey_server
+from tests.support.clients.wire import Answer, Wire, reply
 
 _ROOT = Path(__file__).parents[2]
 _PAGES = [_ROOT / "README.md", *sorted((_ROOT / "docs").rglob("*.md"))]
@@ -26,6 +27,21 @@ def cloud() -> Iterator[Cloud]:
         yield cloud
 
 
+class FailsFirst(Wire):
+    """A server that answers the first request to each path with 503, and the others with 200."""
+
+    def _next(self, head: bytes) -> Answer:
+        path = head.split(b" ")[1]
+        return reply(200) if any(seen.target.encode() == path for seen in self.seen) else reply(503)
+
+
+@pytest.fixture
+def server() -> Iterator[Wire]:
+    """A server of an API that no table knows."""
+    with FailsFirst() as server:
+        yield server
+
+
 @pytest.fixture(scope="session")
 def valkey() -> Iterator[str]:
     """The Unix socket of a Valkey, for the examples to talk to."""
@@ -34,10 +50,10 @@ def valkey() -> Iterator[str]:
 
 
 @pytest.mark.parametrize("page", _PAGES, ids=lambda page: str(page.relative_to(_ROOT)))
-def test_examples_run(page: Path, cloud: Cloud, valkey: str) -> None:
-    """The examples of a page run from top to bottom, in one namespace that begins with `cloud` and `valkey`."""
+def test_examples_run(page: Path, cloud: Cloud, server: Wire, valkey: str) -> None:
+    """The examples of a page run from top to bottom; its namespace begins with `cloud`, `server` and `valkey`."""
     document = Document.parse(str(page), PythonCodeBlockParser(), SkipParser())
-    document.namespace |= {"cloud": cloud, "valkey": valkey}
+    document.namespace |= {"cloud": cloud, "server": server, "valkey": valkey}
     examples = list(document.examples())
     with virtual_time(seed=1):
         for example in examples:

@@ -74,7 +74,7 @@ def test_a_function_sees_status_and_headers() -> None:
     vouch = Vouch(not_executed={ORIGIN: limited})
     assert vouch.is_refusal(STRICT, post("/a"), 400, {"x-error": "limit"})
     assert not vouch.is_refusal(STRICT, post("/a"), 400, {})
-    wrong = Vouch(not_executed={ORIGIN: lambda _, __: None})  # type: ignore[arg-type, return-value]
+    wrong = Vouch(not_executed={ORIGIN: lambda _, __: None})  # type: ignore[dict-item, return-value]
     with pytest.raises(TypeError, match="`not_executed` must return True or False, got None"):
         wrong.is_refusal(STRICT, post("/a"), 400, {})
 

@@ -242,9 +242,9 @@ class Exchange:
     def _users_verdict(self, status: int, headers: Mapping[str, str], response: object) -> Verdict | None:
         """Return the user's verdict on a failed response, None if the user has none.
 
-        It is that of `on_result`, else NOT_EXECUTED for a status in `not_executed`, else TRANSIENT for a 409 by which
-        the API may say that the key of this request is in use. For a batch and for requests of upload sessions, the
-        user's NOT_EXECUTED counts as TRANSIENT, since a part may have been executed.
+        The verdict of `on_result` counts first. NOT_EXECUTED follows from a status in `not_executed`. A 409 may say
+        that the key of this request is in use, and is then TRANSIENT. A part of a batch or of an upload may have been
+        executed, so for their requests NOT_EXECUTED becomes TRANSIENT.
         """
         judgement = self.judgement
         verdict = self.policy.verdict_of_failed_value(response) if self.policy.checks_values else None
