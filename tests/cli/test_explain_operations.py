@@ -34,9 +34,9 @@ TABLES: dict[str, tuple[Rows, Callable[[Path], Rows]]] = {
         lambda path: table.load(path, ("method", "resource"), ("query", "header")),
     ),
     "cloud_storage.grpc": (rpc_operations(), lambda path: table.load(path, ("stream",))),
-    "iam": (_rows(iam.RECOMMENDED, "v1", "v2", "v3", "credentials"), operations.rows),
+    "iam": (_rows(iam.RECOMMENDED, "v1", "v2", "v3", "credentials", "everywhere"), operations.rows),
     "memorystore": (_rows(memorystore.RECOMMENDED, "redis", "valkey"), operations.rows),
-    "resource_manager": (_rows(resource_manager.RECOMMENDED, "projects"), operations.rows),
+    "resource_manager": (_rows(resource_manager.RECOMMENDED, "operations"), operations.rows),
     "redis": (service.commands(), commands.load),
 }
 """The rows of every table, and how its file is read."""

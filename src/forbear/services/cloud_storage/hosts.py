@@ -4,6 +4,8 @@ import re
 from enum import Enum
 from functools import lru_cache
 
+from forbear.tables import google_hosts
+
 _ENDPOINT = re.compile(
     r"(?P<bucket>.+\.)?"
     r"(?:storage|storage\.mtls|content-storage|storage\.[^.]+\.rep|storage-[^.]+\.p)\.googleapis\.com"
@@ -31,7 +33,7 @@ class HostKind(Enum):
 @lru_cache(maxsize=256)
 def kind_of(host: str) -> HostKind | None:
     """Return the kind of `host`, None for a host that is not Cloud Storage's. Its port and the case do not matter."""
-    name = host.lower().partition(":")[0].rstrip(".")
+    name = google_hosts.name_of(host)
     if name in _SHARED:
         return HostKind.SHARED
     match = _ENDPOINT.fullmatch(name)

@@ -1,47 +1,49 @@
 """IAM: its APIs, its two policies, and read-modify-write of allow policies.
 
-The APIs are those of accounts, keys, roles and pools (v1), deny policies (v2), bindings (v3) and credentials.
-`setIamPolicy` of other APIs (projects, buckets, topics) belongs to their services.
+The APIs are those of accounts, keys, roles and pools (v1), deny policies (v2), bindings (v3) and credentials. The IAM
+methods of other APIs, such as `setIamPolicy` of a topic, follow three rows for all of them, unless a service of their
+own knows them.
 """
 
 from collections.abc import Callable, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
 from forbear.core import check
 from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
-from forbear.core.service import Judgement
+from forbear.core.service import Judgement, TableEntry
 from forbear.core.verdict import TRANSIENT, Verdict
 from forbear.grpc import codes
-from forbear.grpc.call import Metadata
+from forbear.grpc.call import GrpcCall, Metadata
+from forbear.http import preconditions
+from forbear.http.request import Request, method_overrides
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
 from forbear.services import errors
 from forbear.services.errors import DOCUMENTED_WAITS, RECOMMENDED_WAITS, policy_of
-from forbear.tables import responses
+from forbear.services.iam import everywhere
+from forbear.tables import google_hosts, responses
+from forbear.tables.operations import COLUMNS, HttpOperation, RpcOperation
 from forbear.tables.service import TableService
+from forbear.tables.table import entries
 
 DOCUMENTED_STATUSES = frozenset({500, 502, 503, 504})
 """The statuses that the retry page of IAM calls retryable."""
 
 
-class Iam(TableService):
-    """The service IAM: it judges requests, RPCs and responses. `statuses` replaces the transient statuses.
+class AccessService(TableService):
+    """The base of the services that the retry page of IAM covers: IAM and Resource Manager.
 
-    By default these are 408, 429, 500, 502, 503 and 504. `retry_not_found` makes 404 transient, too. Reads of IAM are
-    eventually consistent, so a new resource may not be found yet. A 404 that may mean that an earlier attempt worked,
-    as for a delete, stays permanent.
+    `statuses` replaces the transient statuses (408, 429, 500, 502, 503 and 504). `retry_not_found` makes 404 transient,
+    too. Reads are eventually consistent, so a new resource may not be found yet. A 404 that may mean that an earlier
+    attempt worked, as for a delete, stays permanent.
     """
 
     __slots__ = ("retry_not_found",)
 
     retry_not_found: bool
-
-    name = "iam"
-    folder = Path(__file__).parent
-    files: ClassVar = {"iam": ("v1", "v2", "v3"), "iamcredentials": ("credentials",)}
 
     def __init__(self, *, statuses: frozenset[int] = TRANSIENT_STATUSES, retry_not_found: bool = False) -> None:
         super().__init__(statuses=statuses)
@@ -77,6 +79,70 @@ class Iam(TableService):
 
     def _may_appear(self, judgement: Judgement, not_found: int) -> bool:
         return self.retry_not_found and not_found not in judgement.maybe_done
+
+
+class Iam(AccessService):
+    """The service IAM: it judges requests, RPCs and responses. `statuses` replaces the transient statuses.
+
+    By default these are 408, 429, 500, 502, 503 and 504. `retry_not_found` makes 404 transient, too, unless it may mean
+    that an earlier attempt worked.
+    """
+
+    __slots__ = ()
+
+    name = "iam"
+    folder = Path(__file__).parent
+    files: ClassVar = {"iam": ("v1", "v2", "v3"), "iamcredentials": ("credentials",)}
+
+    def tables(self) -> Mapping[str, tuple[TableEntry, ...]]:
+        """Return all operations of IAM, and the three IAM methods of all other APIs, as one table named "iam"."""
+        others = entries(self.rows_of(_EVERYWHERE), COLUMNS)
+        return {name: (*listed, *others) for name, listed in super().tables().items()}
+
+    def classify(self, request: Request) -> Judgement:
+        """Return the judgement on a request by its operation in the tables of the API on its host.
+
+        A request that they do not have may be an IAM method of another API: on any host but those of IAM itself and of
+        Cloud Storage. `getIamPolicy` and `testIamPermissions` are reads, and `setIamPolicy` may be repeated with an
+        etag in its policy. Any other unknown request may be repeated if its method is GET, HEAD, OPTIONS or TRACE and
+        no header overrides that.
+        """
+        judgement = super().classify(request)
+        if judgement.operation is not None or google_hosts.api(request.host) in self.files:
+            return judgement
+        path, query = preconditions.split(request.target)
+        name = everywhere.method_of(path)
+        usual = ("GET", "POST") if name == "getIamPolicy" else ("POST",)
+        if name is None or request.method not in usual or everywhere.is_storage(request.host):
+            return judgement
+        if preconditions.is_cut(request.target) or set(method_overrides(request.headers)) - {request.method}:
+            return judgement
+        return _everywhere()[name].judge(request, query)
+
+    def classify_call(self, call: GrpcCall) -> Judgement:
+        """Return the judgement on an RPC by its name and message, the strictest if several tables have it.
+
+        GetIamPolicy, SetIamPolicy and TestIamPermissions of other Google APIs are judged as over HTTP. Any other RPC in
+        no table is never repeated.
+        """
+        judgement = super().classify_call(call)
+        name = everywhere.rpc_method_of(call.method) if judgement.operation is None else None
+        return judgement if name is None else _rpc(call.name, name).judge(call.message)
+
+
+_EVERYWHERE = "everywhere"
+
+
+@cache
+def _everywhere() -> Mapping[str, HttpOperation]:
+    return {row.id.rpartition(".")[2]: HttpOperation(Iam.name, row) for row in Iam.rows_of(_EVERYWHERE)}
+
+
+@lru_cache(maxsize=256)
+def _rpc(rpc: str, method: str) -> RpcOperation:
+    """Return the RPC with the full name `rpc`, which is the IAM method `method` of some API."""
+    row = next(row for row in Iam.rows_of(_EVERYWHERE) if row.id.endswith(f".{method}"))
+    return RpcOperation(Iam.name, rpc, row)
 
 
 RECOMMENDED = Iam()

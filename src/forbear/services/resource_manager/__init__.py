@@ -1,6 +1,6 @@
-"""Resource Manager: allow policies of projects (v1), and two policies, `policy` (recommended) and `documented`.
+"""Resource Manager: projects, folders, organizations and tags, and two policies, `policy` and `documented`.
 
-Both are those of IAM, for this service. Its module is loaded when a name is first used.
+Both are those of IAM, for this service; `policy` is the recommended one. The module is loaded at the first use.
 """
 
 from typing import TYPE_CHECKING

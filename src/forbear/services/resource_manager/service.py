@@ -1,4 +1,7 @@
-"""Resource Manager (v1): the service that judges requests for the allow policies of projects, and its two policies."""
+"""Resource Manager: the service that judges requests for projects, folders, organizations and tags, and its policies.
+
+The tables have the APIs v1, v1beta1, v2 (folders) and v3; operations that are equal in several of them share a row.
+"""
 
 from functools import cache
 from pathlib import Path
@@ -7,21 +10,21 @@ from typing import ClassVar
 from forbear.policy import Policy
 from forbear.services import iam
 from forbear.services.errors import ErrorVerdicts
-from forbear.services.iam.service import DOCUMENTED_STATUSES
-from forbear.tables.service import TableService
+from forbear.services.iam.service import DOCUMENTED_STATUSES, AccessService
 
 
-class ResourceManager(TableService):
-    """The service Resource Manager: it judges requests and responses. `statuses` replaces the transient statuses.
+class ResourceManager(AccessService):
+    """The service Resource Manager: it judges requests, RPCs and responses. `statuses` replaces the transient statuses.
 
-    By default these are 408, 429, 500, 502, 503 and 504.
+    By default these are 408, 429, 500, 502, 503 and 504. `retry_not_found` makes 404 transient, too, unless it may mean
+    that an earlier attempt worked.
     """
 
     __slots__ = ()
 
     name = "resource_manager"
     folder = Path(__file__).parent
-    files: ClassVar = {"cloudresourcemanager": ("projects",)}
+    files: ClassVar = {"cloudresourcemanager": ("operations",)}
 
 
 RECOMMENDED = ResourceManager()
