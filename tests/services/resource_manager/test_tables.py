@@ -64,7 +64,7 @@ def test_the_rows_have_the_rpcs_of_the_client() -> None:
 
 
 def test_reads_are_told_from_writes() -> None:
-    """What gets, lists, tests, fetches or searches reads, whatever its method; nothing else does."""
+    """A method that gets, lists, tests, fetches or searches is a read, also as a POST; no other method is."""
     for row in ROWS:
         name = row.id.rpartition(".")[2]
         assert row.is_read is name.startswith(("get", "list", "test", "search", "fetch")), row.id

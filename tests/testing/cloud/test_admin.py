@@ -36,7 +36,7 @@ def test_state_of_the_other_apis(http: httpx.Client) -> None:
     state = http.get("/_cloud/state").json()
     assert state["multipartUploads"] == [{"id": "multipart-3", "bucket": "bkt", "name": "o", "parts": []}]
     assert state["serviceAccounts"][0]["email"].startswith("worker@")
-    assert (state["roles"][0]["name"], list(state["projectPolicies"])) == ("projects/p/roles/role", ["p"])
+    assert (state["roles"][0]["name"], list(state["policies"])) == ("projects/p/roles/role", ["projects/p"])
     assert (state["memorystore"][0]["state"], state["operations"][0]["done"]) == ("CREATING", False)
     http.post("/_cloud/reset")
     assert not any(http.get("/_cloud/state").json().values())

@@ -41,7 +41,8 @@ def known() -> set[tuple[str, str, str]]:
     """Return the methods that the services publish."""
     documents = files("googleapiclient.discovery_cache.documents")
     published: set[tuple[str, str, str]] = set()
-    for name in ("storage.v1", "iam.v1", "cloudresourcemanager.v1", "cloudresourcemanager.v3", "redis.v1"):
+    manager = (f"cloudresourcemanager.{version}" for version in ("v1", "v2", "v3"))
+    for name in ("storage.v1", "iam.v1", *manager, "redis.v1"):
         document = json.loads(documents.joinpath(f"{name}.json").read_text(encoding="utf-8"))
         base = document["servicePath"]
         for method, verb, path in methods(document):

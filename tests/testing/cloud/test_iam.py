@@ -132,7 +132,13 @@ def test_roles(http: httpx.Client) -> None:
     assert status_of(http.get(f"{ROLES}/none")) == (404, "NOT_FOUND")
 
 
-@pytest.mark.parametrize("place", ["account", "/v1/projects/p", "/v3/projects/p"])
+@pytest.mark.parametrize(
+    "place",
+    [
+        "account", "/v1/projects/p", "/v3/projects/p", "/v2/folders/1", "/v3/folders/1", "/v1/organizations/1",
+        "/v3/organizations/1", "/v3/tagKeys/1", "/v3/tagValues/1",
+    ],
+)  # fmt: skip
 def test_policies(cloud: Cloud, http: httpx.Client, account: str, place: str) -> None:
     """A policy is written under its etag, or overwritten without one; of two writers with one etag, one fails."""
     path = account if place == "account" else place
@@ -148,6 +154,15 @@ def test_policies(cloud: Cloud, http: httpx.Client, account: str, place: str) ->
     assert sum(effect.operation.endswith("setIamPolicy") for effect in cloud.effects) == 2
     wanted = {"permissions": ["a.b.c"]}
     assert http.post(f"{path}:testIamPermissions", json=wanted).json() == wanted
+
+
+def test_versions_share_a_policy(http: httpx.Client) -> None:
+    """A policy is of a resource, whichever version of the API writes it, and other resources have their own."""
+    policy = {"bindings": [{"role": "roles/viewer", "members": ["user:a@example.com"]}]}
+    for old, new in (("/v1/projects/7", "/v3/projects/7"), ("/v2/folders/7", "/v3/folders/7")):
+        assert http.post(f"{new}:getIamPolicy").json()["bindings"] == []
+        assert http.post(f"{old}:setIamPolicy", json={"policy": policy}).status_code == 200
+        assert http.post(f"{new}:getIamPolicy").json()["bindings"] == policy["bindings"]
 
 
 def test_enums_are_accepted_by_name_and_by_number(http: httpx.Client, account: str) -> None:

@@ -96,9 +96,7 @@ def _state(state: CloudState, request: HttpRequest) -> JsonObject:
         ],
         "serviceAccounts": [account_resource(account) for account in store.iam.accounts.values()],
         "roles": [role_resource(role) for role in store.iam.roles.values()],
-        "projectPolicies": {
-            project: {**policy.body, "etag": policy.etag} for project, policy in store.iam.policies.items()
-        },
+        "policies": {name: {**policy.body, "etag": policy.etag} for name, policy in store.iam.policies.items()},
         "memorystore": [resource_json(resource) for resource in store.memorystore.resources.values()],
         "operations": [job_resource(job) for job in store.memorystore.jobs.values()],
         "pendingFaults": state.plan.pending,

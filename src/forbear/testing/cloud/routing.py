@@ -26,6 +26,8 @@ from forbear.testing.cloud.operations import BATCH, GET, INSERT, STEPS
 from forbear.testing.cloud.xml.document import xml_error
 
 _log = logging.getLogger(__name__)
+_VERSIONS = ("/v1/", "/v2/", "/v3/")
+"""The starts of the paths of all APIs but Cloud Storage; no bucket has so short a name."""
 _Shape: TypeAlias = tuple[str | None, ...]
 """The first segments of a path, or all of them, with None in the place of each variable."""
 
@@ -100,7 +102,7 @@ def resolve(request: HttpRequest) -> Route:
     """
     if xml.in_host(request):
         return _xml(request)
-    if request.path.startswith(("/v1/", "/v3/")):  # no bucket has so short a name
+    if request.path.startswith(_VERSIONS):
         return _json(request, google_error)
     return _xml(request) if xml.in_path(request) else _json(request, storage_error)
 

@@ -1,4 +1,4 @@
-"""IAM, and the IAM policies of projects: the operations, with the paths that reach them and their handlers."""
+"""IAM, and the IAM policies of Resource Manager: the operations, with the paths that reach them and their handlers."""
 
 from functools import partial
 
@@ -8,6 +8,25 @@ from forbear.testing.cloud.iam import accounts, policies
 _PROJECT = "/v1/projects/{project}"
 _ACCOUNTS = f"{_PROJECT}/serviceAccounts"
 _KEYS = f"{_ACCOUNTS}/{{account}}/keys"
+_WITH_POLICIES = {
+    "v1": ("projects", "organizations"),
+    "v2": ("folders",),
+    "v3": ("projects", "folders", "organizations", "tagKeys", "tagValues"),
+}
+"""The collections of Resource Manager whose resources have IAM policies, by the version of the API."""
+
+
+def _resource_manager() -> Routes:
+    """Return the routes to the IAM methods of Resource Manager, which are the same operations in all versions."""
+    return tuple(
+        route
+        for version, collections in _WITH_POLICIES.items()
+        for name in collections
+        for route in resource_routes(
+            f"cloudresourcemanager.{name}", f"/{version}/{name}", "resource", policies.policy_handlers(name)
+        )
+    )
+
 
 IAM_ROUTES: Routes = (
     *resource_routes(
@@ -54,6 +73,5 @@ IAM_ROUTES: Routes = (
             "undelete": policies.undelete_role,
         },
     ),
-    *resource_routes("cloudresourcemanager.projects", "/v1/projects", "project", policies.PROJECT_POLICY),
-    *resource_routes("cloudresourcemanager.projects", "/v3/projects", "project", policies.PROJECT_POLICY),
+    *_resource_manager(),
 )

@@ -1,4 +1,4 @@
-"""IAM policies of service accounts and projects, and custom roles: a change with an old etag is refused.
+"""IAM policies of accounts, projects, folders, organizations and tags, and custom roles; old etags are refused.
 
 The cloud stores policies but does not enforce them.
 """
@@ -55,9 +55,17 @@ def _of_account(call: ApiCall) -> tuple[IamPolicy, str]:
     return account.policy, account.name
 
 
-def _of_project(call: ApiCall) -> tuple[IamPolicy, str]:
-    project = call.names["project"]
-    return call.store.iam.policy(project), f"projects/{project}"
+def policy_handlers(collection: str) -> Handlers:
+    """Return the handlers of IAM policies for the resources of a collection such as "projects", which all exist.
+
+    The path has the id of a resource as its variable "resource".
+    """
+
+    def find(call: ApiCall) -> tuple[IamPolicy, str]:
+        name = f"{collection}/{call.names['resource']}"
+        return call.store.iam.policy(name), name
+
+    return _handlers(find)
 
 
 def _handlers(find: Callable[[ApiCall], tuple[IamPolicy, str]]) -> Handlers:
@@ -99,7 +107,6 @@ def _response(policy: IamPolicy) -> HttpResponse:
 
 
 ACCOUNT_POLICY = _handlers(_of_account)
-PROJECT_POLICY = _handlers(_of_project)
 
 
 def create_role(call: ApiCall) -> HttpResponse:

@@ -1,4 +1,4 @@
-"""The state of IAM: service accounts with their keys, custom roles and project policies."""
+"""The state of IAM: service accounts with their keys, custom roles, and policies of projects, folders and so on."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -64,7 +64,7 @@ class Role(Revised):
 
 
 class IamState:
-    """All accounts, roles and policies; every project exists."""
+    """All accounts, roles and policies; every project, folder, organization and tag exists."""
 
     def __init__(self, next_id: Callable[[], int]) -> None:
         self.accounts: dict[str, ServiceAccount] = {}
@@ -72,7 +72,7 @@ class IamState:
         self.roles: dict[tuple[str, str], Role] = {}
         """Custom roles by project and id."""
         self.policies: dict[str, IamPolicy] = {}
-        """Policies by project."""
+        """Policies by the name of their resource, such as "projects/p" or "folders/1"."""
         self.unseen: dict[str, int] = {}
         """The number of further reads of a new resource that fail with 404, by its name."""
         self._next_id = next_id
@@ -117,9 +117,9 @@ class IamState:
             raise ApiError(404, f"The role named projects/{project}/roles/{name} was not found.")
         return role
 
-    def policy(self, project: str) -> IamPolicy:
-        """Return the IAM policy of a project, which has no bindings before the first write."""
-        return self.policies.setdefault(project, IamPolicy())
+    def policy(self, name: str) -> IamPolicy:
+        """Return the IAM policy of the resource `name`, such as "projects/p"; it has no bindings at first."""
+        return self.policies.setdefault(name, IamPolicy())
 
     def check_seen(self, name: str) -> None:
         """Count one read of the resource `name`; raise 404 for the first reads of a new one that a fault hides."""
