@@ -5,6 +5,7 @@ from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason, Stop, Wait, decide
 from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
 from forbear.core.lazy import exports
+from forbear.core.presets import PRESETS, Preset
 from forbear.core.report import Attempt, Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
 from forbear.observe import default_listeners
@@ -30,6 +31,7 @@ __all__ = [
     "CONFLICT",
     "NOT_EXECUTED",
     "PERMANENT",
+    "PRESETS",
     "TRANSIENT",
     "Attempt",
     "AttemptTimeout",
@@ -44,6 +46,7 @@ __all__ = [
     "Kind",
     "Limits",
     "Policy",
+    "Preset",
     "Ratio",
     "Reason",
     "Recovered",

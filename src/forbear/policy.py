@@ -1,6 +1,6 @@
 """`Policy`, the frozen value that users hold and share, and `retry()`, which makes one."""
 
-from forbear.core import check
+from forbear.core import check, presets
 from forbear.core.backoff import Exponential
 from forbear.core.decide import DEFAULT_ATTEMPTS, DEFAULT_MAX_RETRY_AFTER, DEFAULT_TIMEOUT, Limits
 from forbear.core.record import Record
@@ -187,6 +187,16 @@ class Policy(Record):
         """Return a copy with `limits` in place of all its limits: attempts, timeout, clamp and the others."""
         return self.replace(limits=limits)
 
+    def with_preset(self, name: str) -> "Policy":
+        """Return a copy with the attempts, the timeout and the backoff of a preset.
+
+        The presets are "interactive", "mobile", "ci" and "batch"; `forbear.PRESETS` has their figures and reasons.
+        Raises ValueError for any other name.
+        """
+        chosen = presets.preset(name)
+        limits = self.limits.replace(attempts=chosen.limits.attempts, timeout=chosen.limits.timeout)
+        return self.replace(limits=limits, backoff=chosen.backoff)
+
     def with_attempt_timeout(self, attempt_timeout: float | None) -> "Policy":
         """Return a copy with another timeout for one attempt, in seconds; None for no limit.
 
@@ -213,6 +223,26 @@ class Policy(Record):
         HTTP adapters the operation of each request decides.
         """
         return self.replace(repeatable=repeatable)
+
+    def with_retry_not_found(self, retry_not_found: bool = True) -> "Policy":
+        """Return a copy that does or does not retry 404 and NOT_FOUND, an option of IAM's retry page.
+
+        Reads of IAM and Resource Manager are eventually consistent, so a new resource may not be found yet. A 404 that
+        may mean that an earlier attempt worked, as for a delete, stays permanent. Raises TypeError for a policy of
+        another service, or of none.
+        """
+        check.flag("retry_not_found", retry_not_found)
+        service: Any = self.service
+        if not hasattr(service, "retry_not_found"):
+            owner = "no service" if service is None else service.name
+            raise TypeError(
+                f"the policy must be one of IAM or Resource Manager, such as iam.policy, got one of {owner}"
+            )
+        changed = service.replace(retry_not_found=retry_not_found)
+        on: Any = self.on
+        if getattr(on, "service", None) == service:  # it judges the errors of functions
+            on = on.replace(service=changed)
+        return self.replace(on=on, service=changed)
 
     def with_budget(self, budget: Budget | None) -> "Policy":
         """Return a copy that shares another retry budget; None for no budget."""

@@ -62,8 +62,18 @@ def policy(name: str, profile: str = "policy") -> "Policy | None":
 
     Every service has "policy" (recommended), most have "documented". Raises KeyError for an unknown service.
     """
-    value: Policy | None = getattr(_module(name), profile, None)
-    return value
+    from forbear.policy import Policy  # only here: this module is loaded with every client
+
+    module = _module(name)
+    value: object = getattr(module, profile, None) if profile in getattr(module, "__all__", ("policy",)) else None
+    return value if isinstance(value, Policy) else None
+
+
+def profiles(name: str) -> tuple[str, ...]:
+    """Return the names of all policies of the service `name`, "policy" first. KeyError for an unknown service."""
+    listed = getattr(_module(name), "__all__", ())
+    others = (profile for profile in listed if profile != "policy" and policy(name, profile) is not None)
+    return ("policy", *others)
 
 
 def find(host: str, path: str) -> "HttpService | None":

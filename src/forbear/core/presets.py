@@ -1,0 +1,70 @@
+"""Presets: limits and waits for typical situations. What is transient and what is safe stays with the policy."""
+
+from forbear.core.backoff import Exponential
+from forbear.core.decide import Limits
+from forbear.core.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from forbear.core.backoff import Backoff
+
+
+class Preset(Record):
+    """Limits and a backoff under a `name`, with the `reason` for these figures in one or two sentences."""
+
+    __slots__ = ("name", "limits", "backoff", "reason")
+
+    name: str
+    limits: Limits
+    backoff: "Backoff"
+    reason: str
+
+    def __init__(self, name: str, limits: Limits, backoff: "Backoff", reason: str) -> None:
+        self._set(name=name, limits=limits, backoff=backoff, reason=reason)
+
+
+PRESETS: "Mapping[str, Preset]" = {
+    preset.name: preset
+    for preset in (
+        Preset(
+            "interactive",
+            Limits(attempts=4, timeout=10),
+            Exponential(initial=0.5, multiplier=2, maximum=4, jitter="full"),
+            "Somebody waits for the result. After about ten seconds people give up or click again, and a click is a "
+            "retry without backoff.",
+        ),
+        Preset(
+            "mobile",
+            Limits(attempts=None, timeout=1800),
+            Exponential(initial=2, multiplier=2, maximum=120, jitter="equal"),
+            "Networks of phones disappear for minutes, and each attempt costs battery. The source pages advise mobile "
+            "clients to make more retries, at longer intervals, than desktop clients.",
+        ),
+        Preset(
+            "ci",
+            Limits(attempts=8, timeout=300),
+            Exponential(initial=1, multiplier=2, maximum=32, jitter="full"),
+            "A failed job is started again from its beginning, so five minutes of patience are cheap; longer waits "
+            "would meet the job's own time limit. Full jitter separates the jobs that start at the same second.",
+        ),
+        Preset(
+            "batch",
+            Limits(attempts=None, timeout=3600),
+            Exponential(initial=2, multiplier=2, maximum=300, jitter="equal"),
+            "No person waits, and an item that fails may cost the work of hours, so an hour of patience is cheap. "
+            "Waits of up to five minutes leave a service that recovers to those who are in a hurry.",
+        ),
+    )
+}
+"""The presets by name: "interactive", "mobile", "ci" and "batch"."""
+
+
+def preset(name: str) -> Preset:
+    """Return the preset called `name`; raise ValueError if there is none, TypeError if `name` is no string."""
+    if not isinstance(name, str):
+        raise TypeError(f"`name` must be the name of a preset, such as 'mobile', got {name!r}")
+    if name not in PRESETS:
+        raise ValueError(f"`name` must be one of {', '.join(PRESETS)}, got {name!r}")
+    return PRESETS[name]
