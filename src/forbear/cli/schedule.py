@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Unpack
 import click
 
 from forbear.cli.forecast import Forecast, backoff_text, end_text, forecast, limits_text, range_text
-from forbear.cli.options import DEFAULT_PROFILE, PolicyOptions, apply_options, named_policy, policy_options
+from forbear.cli.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.output import EXIT_CODES, BadInput, columns, console, show_table, tell
+from forbear.cli.profiles import DEFAULT_PROFILE, named_policy
 from forbear.core.decide import Limits
+from forbear.core.presets import PRESETS
 from forbear.core.record import Record
 
 if TYPE_CHECKING:
@@ -29,8 +31,8 @@ def command(profile: str, plot: Path | None, as_json: bool, as_csv: bool, **opti
     """Show when a policy retries.
 
     PROFILE is `default` (the policy of forbear.retry), a service such as `cloud_storage` (the recommended policy), or
-    a name such as `cloud_storage.documented` (the service's own documentation). A wrong name prints the list. The
-    options change the policy.
+    a name such as `cloud_storage.documented` (the service's own documentation). It may also be a preset:
+    `interactive`, `mobile`, `ci` or `batch`. A wrong name prints the list. The options change the policy.
 
     Each row shows a retry, the range of the wait before it, and the range of all waits so far. The schedule assumes
     that attempts fail at once; in a real run their time counts for the timeout, too.
@@ -63,17 +65,21 @@ def _print_table(profile: str, limits: Limits, backoff: "Backoff", predicted: Fo
             table.add_row(*row, style=None if retry.certain else "dim")
         show_table(table)
     click.echo(end_text(predicted))
+    if profile in PRESETS:
+        console().print(f"\n{PRESETS[profile].reason}", markup=False)
 
 
 def _print_json(profile: str, limits: Limits, backoff: "Backoff", predicted: Forecast) -> None:
     fields = {name: getattr(backoff, name) for name in backoff._fields()} if isinstance(backoff, Record) else {}
-    document = {
+    document: dict[str, object] = {
         "profile": profile,
         "backoff": {"kind": type(backoff).__name__, **fields},
         "limits": {"attempts": limits.attempts, "timeout": limits.timeout},
         "retries": [asdict(retry) for retry in predicted.retries],
         "end": {name: asdict(getattr(predicted, name)) for name in ("earliest", "medium", "latest")},
     }
+    if profile in PRESETS:
+        document["reason"] = PRESETS[profile].reason
     click.echo(json.dumps(document, indent=2))
 
 

@@ -313,6 +313,8 @@ def _features(policy: Policy, waits: Waits) -> dict[str, str]:
         losses["delays"] = "delays: a delay that `on` or `on_result` returns is ignored"
     if policy.on_event is not None:
         losses["on_event"] = "on_event: the listener is not called"
+    if getattr(policy.service, "retry_not_found", False):
+        losses["retry_not_found"] = "retry_not_found: 404 is permanent"
     if policy.retry_exhausted:
         losses["retry_exhausted"] = "retry_exhausted=True: the target does not know reports of inner policies"
     return losses

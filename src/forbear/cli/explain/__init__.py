@@ -8,8 +8,8 @@ import click
 
 from forbear.cli.explain import curl
 from forbear.cli.explain.draft import Draft
-from forbear.cli.options import KINDS
 from forbear.cli.output import EXIT_CODES, BadInput, tell
+from forbear.cli.profiles import RECOMMENDED, ProfileChoice, profile_option, retry_not_found_option
 from forbear.http.request import Request
 from forbear.run import switch
 
@@ -70,6 +70,7 @@ class _ExplainOptions(TypedDict):
     operations: str | None
     service: str | None
     profile: str
+    retry_not_found: bool
     as_json: bool
     as_csv: bool
 
@@ -85,7 +86,8 @@ class _ExplainOptions(TypedDict):
 @click.option("--har", metavar="FILE", help="Judge all requests that a browser or a proxy recorded; - for stdin.")
 @click.option("--operations", metavar="TABLE", help="List a table of operations; a wrong name prints the list.")
 @click.option("--service", metavar="NAME", help="Judge by this service, as for emulators. Default: by the host.")
-@click.option("--profile", type=click.Choice(KINDS), default=KINDS[0], help="Default: policy.")
+@profile_option(RECOMMENDED, "A profile of the service, such as documented; any name of `forbear schedule`.")
+@retry_not_found_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 @click.option("--csv", "as_csv", is_flag=True, help="Print a table of operations as CSV.")
 def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
@@ -116,11 +118,11 @@ def command(words: tuple[str, ...], **options: Unpack[_ExplainOptions]) -> None:
 class _InputKind(Enum):
     """A kind of input. Its value describes it, and lists the options that it accepts besides `--json`."""
 
-    REQUEST = "a METHOD and a URL", "headers", "data", "data_binary", "service", "profile"
-    CURL = "a curl line", "service", "profile"
-    GRPC = "a gRPC call", "json_fields", "service", "profile"
-    REDIS = "a Redis command", "profile"
-    HAR = "a HAR file", "har", "service", "profile"
+    REQUEST = "a METHOD and a URL", "headers", "data", "data_binary", "service", "profile", "retry_not_found"
+    CURL = "a curl line", "service", "profile", "retry_not_found"
+    GRPC = "a gRPC call", "json_fields", "service", "profile", "retry_not_found"
+    REDIS = "a Redis command", "profile", "retry_not_found"
+    HAR = "a HAR file", "har", "service", "profile", "retry_not_found"
     TABLE = "--operations", "operations", "as_csv"
 
 
@@ -138,11 +140,15 @@ def _check(kind: _InputKind, options: _ExplainOptions) -> None:
     """Raise BadInput for a used option that does not apply to the kind of input, and for `--json` with `--csv`."""
     text, *allowed = kind.value
     for name, value in options.items():
-        if name not in (*allowed, "as_json") and value not in (None, (), False, KINDS[0]):
+        if name not in (*allowed, "as_json") and value not in (None, (), False, RECOMMENDED):
             cure = "put it after the word curl" if kind is _InputKind.CURL and name in _OF_CURL else "leave it out"
             raise BadInput(f"`{_SPELLED.get(name) or f'--{name}'.replace('_', '-')}` does not go with {text}", cure)
     if options["as_csv"] and options["as_json"]:
         raise BadInput("`--json` does not go with `--csv`", "leave one of them out")
+
+
+def _chosen(options: _ExplainOptions) -> ProfileChoice:
+    return ProfileChoice(options["profile"], options["retry_not_found"])
 
 
 def _answer_request(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
@@ -171,7 +177,7 @@ def _answer_curl(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
 def _answer_http(request: Request, options: _ExplainOptions) -> "Answer":
     from forbear.cli.explain import http
 
-    answer = http.answer(request, options["service"], options["profile"])
+    answer = http.answer(request, options["service"], _chosen(options))
     if not options["as_json"] and options["service"] is None and answer.judgement.service == http.UNKNOWN_SERVICE:
         tell("the host is not known: judged by HTTP alone; for an emulator name its --service")
     return answer
@@ -181,7 +187,7 @@ def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     from forbear.cli.explain import grpc
 
     call = grpc.parse_call(words[1:], options["json_fields"])
-    answer = grpc.answer(call, options["service"], options["profile"])
+    answer = grpc.answer(call, options["service"], _chosen(options))
     if not options["as_json"] and answer.judgement.service == grpc.UNKNOWN_SERVICE:
         tell("the package is not known, so no rule allows a repeat; name its --service if there is one")
     return answer
@@ -190,7 +196,7 @@ def _answer_grpc(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
 def _answer_redis(words: tuple[str, ...], options: _ExplainOptions) -> "Answer":
     from forbear.cli.explain import redis
 
-    return redis.answer(redis.parse_command(words[1:]), options["profile"])
+    return redis.answer(redis.parse_command(words[1:]), _chosen(options))
 
 
 _ANSWERS = {
@@ -210,7 +216,7 @@ def _judge_recorded(words: tuple[str, ...], options: _ExplainOptions) -> None:
     recorded, others = har.read(names[0])
     if others:
         tell(f"ignored: {others} entries that are not HTTP requests")
-    judged = har.judge(recorded, options["service"], options["profile"])
+    judged = har.judge(recorded, options["service"], _chosen(options))
     if options["as_json"]:
         har.print_json(judged, options["profile"])
     else:

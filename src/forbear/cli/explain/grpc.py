@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import cast
 
 from forbear.cli.explain.answer import Answer, FailureOutcome, outcome_of
-from forbear.cli.options import DEFAULT_PROFILE, named_policy
 from forbear.cli.output import BadInput
+from forbear.cli.profiles import DEFAULT_PROFILE, ProfileChoice, named_policy
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
 from forbear.grpc import codes, status
@@ -52,7 +52,7 @@ def parse_call(words: Sequence[str], json_fields: str | None) -> GrpcCall:
     return GrpcCall(method, message)
 
 
-def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
+def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answer:
     """Return which failures of a call are retried, and why.
 
     `service` names the service that judges it, None for the one that its package belongs to. For an unknown package the
@@ -67,7 +67,7 @@ def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
     return Answer(
         f"gRPC {call.name}",
         {"method": call.name, "fields": sorted(cast("dict[str, object]", call.message))},
-        profile,
+        profile.name,
         policy,
         judgement,
         _outcomes(judgement, policy, verdict),
@@ -75,13 +75,16 @@ def answer(call: GrpcCall, service: str | None, profile: str) -> Answer:
     )
 
 
-def _policy_for(call: GrpcCall, service: str | None, profile: str) -> "tuple[Policy, RpcService | None]":
+def _policy_for(call: GrpcCall, service: str | None, profile: ProfileChoice) -> "tuple[Policy, RpcService | None]":
     if service is None:
         known = registry.find_rpc(call.method)
-        if known is None:
-            return named_policy(DEFAULT_PROFILE), None
-        service = known.name
-    policy = named_policy(f"{service}.{profile}")
+        service = profile.service if known is None else known.name
+        if service is None:
+            return named_policy(profile.name if profile.is_plain else DEFAULT_PROFILE), None
+        profile.check_service(service, f"an RPC of {service}")
+    else:
+        profile.check_service(service, f"`--service {service}`")
+    policy = profile.policy(service)
     judge: object = policy.service
     if not is_rpc_service(judge):
         raise BadInput(f"{service} does not judge gRPC calls", "leave --service out, or name the service of an API")

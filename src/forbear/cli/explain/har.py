@@ -17,6 +17,7 @@ from forbear.cli.explain import http
 from forbear.cli.explain.draft import Draft
 from forbear.cli.explain.tables import either
 from forbear.cli.output import BadInput, console
+from forbear.cli.profiles import ProfileChoice
 from forbear.core.check import is_list, is_mapping
 from forbear.core.redact import printable
 from forbear.core.service import Judgement
@@ -178,7 +179,7 @@ class JudgedRequest:
         return self.recorded.status is None or (self.verdict is not None and self.verdict.effect is Effect.UNKNOWN)
 
 
-def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: str) -> list[JudgedRequest]:
+def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: ProfileChoice) -> list[JudgedRequest]:
     """Judge the requests, and sort them worst first by group; within "failed", those in doubt come first.
 
     Otherwise they keep their recorded order. `service` names the service that judges them, None for the one of each
@@ -189,7 +190,7 @@ def judge(recorded: Iterable[RecordedRequest], service: str | None, profile: str
     return sorted(items, key=lambda item: (order.index(item.group), item.group == "failed" and not item.in_doubt))
 
 
-def _judge(recorded: RecordedRequest, service: str | None, profile: str) -> JudgedRequest:
+def _judge(recorded: RecordedRequest, service: str | None, profile: ProfileChoice) -> JudgedRequest:
     _, rules = http.policy_for(recorded.request, service, profile)
     judgement = rules.classify(recorded.request)
     status = recorded.status

@@ -6,8 +6,8 @@ from functools import cache
 from typing import TYPE_CHECKING
 
 from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, wait_text, why_retried
-from forbear.cli.options import named_policy
 from forbear.cli.output import BadInput
+from forbear.cli.profiles import ProfileChoice
 from forbear.core.decide import Reason
 from forbear.core.service import Judgement
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind, Verdict
@@ -26,12 +26,13 @@ UNKNOWN_SERVICE = "rfc9110"
 """The service that judges a request if no service knows its host."""
 
 _TRANSIENT = (408, 429, 500, 502, 503, 504)
+_RARE = (501, 505, 508)  # listed only for the profiles that retry them
 _OTHERS = (400, 401, 403, 404, 409, 412)
 _RETRY_AFTER = "30"  # seconds
 _CONFLICTS = ("ABORTED", "ALREADY_EXISTS")  # what the body of a 409 may say
 
 
-def answer(request: Request, service: str | None, profile: str) -> Answer:
+def answer(request: Request, service: str | None, profile: ProfileChoice) -> Answer:
     """Return which failures of a request are retried, and why.
 
     `service` names the service that judges it, None for the one that its host belongs to (unknown: RFC 9110).
@@ -44,7 +45,7 @@ def answer(request: Request, service: str | None, profile: str) -> Answer:
     return Answer(
         f"{request.method} {request.host}{path}",
         {"method": request.method, "host": request.host, "path": path},
-        profile,
+        profile.name,
         policy,
         judgement,
         outcomes,
@@ -53,12 +54,16 @@ def answer(request: Request, service: str | None, profile: str) -> Answer:
     )
 
 
-def policy_for(request: Request, service: str | None, profile: str) -> "tuple[Policy, HttpService]":
+def policy_for(request: Request, service: str | None, profile: ProfileChoice) -> "tuple[Policy, HttpService]":
     """Return the policy for a request, and the service that judges it.
 
-    `service` is its name, None for the one that the host belongs to (unknown: RFC 9110). Raises BadInput if there is no
-    such profile, or if the service does not judge HTTP requests.
+    `service` is its name, None for the one that the profile names, else the one that the host belongs to (unknown: RFC
+    9110). Raises BadInput if there is no such profile, or if the service does not judge HTTP requests.
     """
+    if service is None:
+        service = profile.service
+    else:
+        profile.check_service(service, f"`--service {service}`")
     if service is None:
         known = registry.find(request.host, path_of(request))
         service = UNKNOWN_SERVICE if known is None else known.name
@@ -74,8 +79,8 @@ def path_of(request: Request) -> str:
 
 
 @cache
-def _policy(service: str, profile: str) -> Policy:
-    return named_policy(f"{service}.{profile}")
+def _policy(service: str, profile: ProfileChoice) -> Policy:
+    return profile.policy(service)
 
 
 def _outcomes(
@@ -99,6 +104,7 @@ def _outcomes(
     yield after_error(NOT_SENT, NOT_EXECUTED)
     yield after_error(LOST, TRANSIENT)
     yield from (after_response(status, {}) for status in _TRANSIENT)
+    yield from (outcome for status in _RARE if (outcome := after_response(status, {})).retried)
     yield after_response(429, {"retry-after": _RETRY_AFTER})
     yield from (after_response(status, {}) for status in _OTHERS)
     if judgement.mutation and not judgement.session:

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from forbear.cli.explain import tables
 from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, outcome_of
-from forbear.cli.options import named_policy
 from forbear.cli.output import BadInput
+from forbear.cli.profiles import ProfileChoice
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind
 from forbear.policy import Policy
 from forbear.services.redis.errors import needs_reconnect, verdict_of_response
@@ -49,15 +49,16 @@ def parse_command(line: Sequence[str]) -> tuple[str, ...]:
     return words
 
 
-def answer(words: Sequence[str], profile: str) -> Answer:
+def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
     """Return which failures of the command `words` are retried, and why, under the policy of Redis called `profile`."""
-    policy = named_policy(f"{NAME}.{profile}")
+    profile.check_service(NAME, "a Redis command")
+    policy = profile.policy(NAME)
     judgement = classify(words)
     name, count = _shown(words, judgement)
     return Answer(
         f"{name} ({count} argument{'' if count == 1 else 's'})",
         {"command": name, "arguments": count},
-        profile,
+        profile.name,
         policy,
         judgement,
         _outcomes(judgement, policy),

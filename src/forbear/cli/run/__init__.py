@@ -8,8 +8,9 @@ import click
 from forbear.cli import values
 from forbear.cli.options import PolicyOptions, apply_options, policy_options
 from forbear.cli.output import BadInput
-from forbear.core.backoff import Exponential
+from forbear.cli.profiles import named_policy
 from forbear.core.decide import Limits
+from forbear.policy import Policy
 
 _EPILOG = """\b
 Exit codes: the code of the last attempt; 128 + n if signal n ended it or the wait
@@ -18,6 +19,9 @@ executed, 127 if it is not found; 2 for bad usage."""
 
 
 @click.command(epilog=_EPILOG, context_settings={"allow_interspersed_args": False})
+@click.option(
+    "--profile", metavar="NAME", help="Take the limits and the backoff of a policy, as in `forbear schedule`."
+)
 @policy_options
 @click.option(
     "--attempt-timeout",
@@ -52,16 +56,19 @@ def command(
     attempt_timeout: float | None,
     grace: float,
     quiet: bool,
+    profile: str | None,
     **options: Unpack[PolicyOptions],
 ) -> None:
     """Run a program, and run it again after a transient failure.
 
-    At most 5 attempts, with waits of up to 1, 2, 4 and 8 s between them (full jitter), and no timeout.
+    At most 5 attempts, with waits of up to 1, 2, 4 and 8 s between them (full jitter), and no timeout. Of a `--profile`
+    only the limits and the waits count, not which errors it retries.
 
     Each attempt gets its number in FORBEAR_ATTEMPT and the same input on stdin. forbear passes signals on to COMMAND,
     and then makes no further attempt. Durations are in seconds (90, 0.5) or have units (1m30s, 500ms).
     """
-    limits, backoff = apply_options(Limits(timeout=None), Exponential(), options)
+    chosen = Policy(OSError, Limits(timeout=None)) if profile is None else named_policy(profile)
+    limits, backoff = apply_options(chosen.limits, chosen.backoff, options)
     if os.name != "posix":
         raise BadInput("`forbear run` needs process groups and signals, which this system lacks", "use WSL")
     from forbear.cli.run.repeat import TRANSIENT, repeat  # needs a POSIX system

@@ -9,6 +9,7 @@ import click
 from forbear.cli import values
 from forbear.cli.options import PolicyOptions, add_options, policy_options
 from forbear.cli.output import BadInput, warn
+from forbear.cli.profiles import profile_option
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -40,6 +41,7 @@ _OPTIONS = (
 class TransferOptions(PolicyOptions):
     """The values of the shared options; None and False mean that an option is absent."""
 
+    profile: str
     exclude: str | None
     manifest: Path | None
     parallel: int | None
@@ -58,7 +60,8 @@ class TransferOptions(PolicyOptions):
 
 def transfer_options(function: F) -> F:
     """Add the shared options to a command, which receives them as the keywords of `TransferOptions`."""
-    return add_options(policy_options(function), _OPTIONS)
+    described = policy_options(add_options(function, _OPTIONS))
+    return profile_option("cloud_storage", "The policy, as in `forbear schedule`.")(described)
 
 
 def check(options: TransferOptions) -> None:

@@ -14,9 +14,11 @@ import click
 
 from forbear.cli.options import apply_options
 from forbear.cli.output import BadInput, Problem, tell
+from forbear.cli.profiles import named_policy
 from forbear.cli.transfers.options import TransferOptions
 from forbear.cli.transfers.reporter import UNREACHABLE, Reporter, in_options, of_bytes, of_count
 from forbear.cli.transfers.statistics import Statistics
+from forbear.policy import Policy
 from forbear.run.runtime import current
 from forbear.services import cloud_storage
 from forbear.transfer.errors import NoCredentials, TransferError
@@ -29,6 +31,7 @@ from forbear.transfer.wire.response import NotConnected
 
 _A = TypeVar("_A", CpArguments, RsyncArguments)
 
+_SERVICE = "cloud_storage"
 _FRAMES = 8
 """Updates of the live lines a second."""
 _FILES_EACH = 4
@@ -182,8 +185,17 @@ def _is_terminal(file: TextIO | None) -> bool:
     return file is not None and file.isatty()
 
 
+def _policy(name: str) -> Policy:
+    """Return the policy called `name`; of a policy of another service take the limits and the backoff, and say so."""
+    policy = named_policy(name, _SERVICE)
+    if policy.service is not None and policy.service.name == _SERVICE:
+        return policy
+    tell(f"{name} sets limits and waits; what is retried follows the rules of {_SERVICE}")
+    return cloud_storage.policy.with_limits(policy.limits).with_backoff(policy.backoff)
+
+
 def _settings(options: TransferOptions, endpoint: str | None) -> Settings:
-    policy = cloud_storage.policy
+    policy = _policy(options["profile"])
     limits, backoff = apply_options(policy.limits, policy.backoff, options)
     credentials = None
     if options["anonymous"] or options["credentials"] or options["impersonate"]:
