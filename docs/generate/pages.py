@@ -69,7 +69,7 @@ def iam() -> Iterator[str]:
         "IAM",
         """This page lists which operations of the APIs of IAM may be repeated: accounts, keys, roles and pools; deny
         policies; bindings; credentials. The page also lists the waits and limits of `iam.policy` and
-        `iam.documented`.""",
+        `iam.documented`. Its last section is about the IAM methods of APIs for which forbear has no table.""",
         "iam",
     )
     yield from _how_to_read(
@@ -85,6 +85,7 @@ def iam() -> Iterator[str]:
         "google.iam.v2": "Deny policies (v2)",
         "google.iam.v3": "Bindings (v3)",
         "iamcredentials.": "Credentials",
+        "iam.any.": "The IAM methods of all other APIs of Google",
     }
     yield from _by_prefix("iam", titles)
 
@@ -214,7 +215,12 @@ def _two_profiles(documented: profiles.Profile, policy: profiles.Profile) -> Ite
 
 
 def _by_prefix(table: str, titles: dict[str, str]) -> Iterator[str]:
-    """Yield one section for each prefix of a name in `titles`."""
+    """Yield one section for each prefix of a name in `titles`; a name belongs to its longest prefix."""
     for prefix, title in titles.items():
+        longer = tuple(other for other in titles if other.startswith(prefix) and other != prefix)
         yield from (f"## {title}", "")
-        yield from operations.section(entry for entry in tables.find(table) if entry.id.startswith(prefix))
+        yield from operations.section(
+            entry
+            for entry in tables.find(table)
+            if entry.id.startswith(prefix) and not (longer and entry.id.startswith(longer))
+        )
