@@ -158,9 +158,9 @@ def documented() -> Policy:
 
     Waits are `min(2**n + up to 1 s, 64 s)` (the page offers 32 or 64), for five minutes in all as in its example,
     without a limit on attempts. Transient are 500, 502, 503 and 504. 404 is optional on the page:
-    `documented.replace(service=Iam(statuses=documented.service.statuses, retry_not_found=True))`. A 409 with the status
-    ABORTED calls for a new read-modify-write, as `forbear.update` does it with `is_conflict`. The page names no
-    operation that must not be repeated, so the table decides here, too.
+    `documented.with_retry_not_found()`. A 409 with the status ABORTED calls for a new read-modify-write, as
+    `forbear.update` does it with `is_conflict`. The page names no operation that must not be repeated, so the table
+    decides here, too.
 
     One departure: the page lists no transport errors. Here they are transient, around functions too: a lost connection
     says no less than a 503, and a request that may have been executed is not repeated blindly after either.

@@ -33,9 +33,10 @@ DOCUMENTED = ResourceManager(statuses=DOCUMENTED_STATUSES)
 
 @cache
 def documented() -> Policy:
-    """Return a policy that follows the retry page of IAM to the letter, which covers these methods, too.
+    """Return a policy that follows the retry page of IAM to the letter, which covers the IAM methods of these APIs.
 
-    It is `iam.documented` with the service Resource Manager.
+    It is `iam.documented` with the service Resource Manager. Other operations have the same waits, limits and statuses,
+    and the table says which of them may be repeated.
     """
     return iam.documented.replace(on=ErrorVerdicts(DOCUMENTED), service=DOCUMENTED)
 
