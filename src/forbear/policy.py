@@ -52,7 +52,7 @@ class Policy(Record):
     on_result: "Callable[[Any], Answer] | None"
     on_event: "Callable[[Event], object] | None"
     budget: Budget | None
-    repeatable: bool
+    repeatable: bool | None
     retry_exhausted: bool
     name: str | None
     service: "HttpService | None"
@@ -66,7 +66,7 @@ class Policy(Record):
         on_result: "Callable[[Any], Answer] | None" = None,
         on_event: "Callable[[Event], object] | None" = None,
         budget: Budget | None = None,
-        repeatable: bool = True,
+        repeatable: bool | None = None,
         retry_exhausted: bool = False,
         name: str | None = None,
         service: "HttpService | None" = None,
@@ -89,7 +89,7 @@ class Policy(Record):
             listeners.check("`on_event`", on_event)
         if budget is not None and not isinstance(budget, Budget):
             raise TypeError(f"`budget` must be a forbear.Budget or None, got {budget!r}")
-        check.flag("repeatable", repeatable)
+        check.flag("repeatable", repeatable, none="functions yes, requests by their tables")
         check.flag("retry_exhausted", retry_exhausted)
         if name is not None and not isinstance(name, str):
             raise TypeError(f"`name` must be a string or None (the function's name), got {name!r}")
@@ -216,11 +216,11 @@ class Policy(Record):
         """Return a copy that notifies another listener; None for no listener of its own."""
         return self.replace(on_event=on_event)
 
-    def with_repeatable(self, repeatable: bool) -> "Policy":
-        """Return a copy that does or does not repeat a call whose outcome is unknown, where no service judges the call.
+    def with_repeatable(self, repeatable: bool | None) -> "Policy":
+        """Return a copy with another `repeatable`, as for `forbear.retry`: True, False or None.
 
-        The policies of services do not repeat such a call: they cannot see the operation of a decorated function. In
-        HTTP adapters the operation of each request decides.
+        The policies of services have None, and do not repeat a function whose outcome is unknown: they cannot see its
+        operation. With True they repeat it, too.
         """
         return self.replace(repeatable=repeatable)
 
@@ -253,6 +253,17 @@ class Policy(Record):
         return self.replace(name=name)
 
     # Judge outcomes, for a run.
+
+    @property
+    def repeats_calls(self) -> bool:
+        """True if a function or block is repeated although its outcome is unknown.
+
+        It is `repeatable`; if that is None, it is True unless the policy is that of a service.
+        """
+        repeatable = self.repeatable
+        if repeatable is None:
+            return self.service is None and not getattr(self.on, "is_of_service", False)
+        return repeatable
 
     @property
     def checks_values(self) -> bool:
@@ -314,7 +325,7 @@ def retry(
     budget: Budget | None = None,
     clamp: bool = False,
     max_retry_after: float = DEFAULT_MAX_RETRY_AFTER,
-    repeatable: bool = True,
+    repeatable: bool | None = None,
     retry_exhausted: bool = False,
     unlimited: bool = False,
     name: str | None = None,
@@ -336,7 +347,10 @@ def retry(
     - `clamp`: shorten a last wait that would pass the deadline, for one final attempt. It never shortens a wait that
       the server asks for.
     - `max_retry_after`: without a timeout, a server that asks for a longer wait ends the run (900 s by default).
-    - `repeatable`: with False, a call is repeated only after a verdict of NOT_EXECUTED, never after an unknown outcome.
+    - `repeatable`: whether a call is repeated although it may have been executed. None (default): functions and blocks
+      are; in adapters of clients, the table of the service decides for each request. False: nothing is, in adapters
+      neither; only a verdict of NOT_EXECUTED is retried then. True: functions and blocks are, also under the policy of
+      a service; adapters refuse such a policy.
     - `retry_exhausted`: also retry errors on which an inner policy reached its limits, or that it found unsafe to
       repeat.
     - `unlimited`: permit both limits to be None.

@@ -69,7 +69,7 @@ def test_envoy_takes_the_route(policy: Policy) -> None:
     methods = {header.string_match.exact for header in route.retry_policy.retriable_request_headers}
     if policy.service is None:
         assert methods == set()
-        assert ("reset" in route.retry_policy.retry_on) is policy.repeatable
+        assert ("reset" in route.retry_policy.retry_on) is policy.repeats_calls
     else:
         assert "GET" in methods
         assert ("DELETE" in methods) is (policy.service.name == "rfc9110")

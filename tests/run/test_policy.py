@@ -59,7 +59,7 @@ def test_defaults() -> None:
         on_result=None,
         on_event=None,
         budget=None,
-        repeatable=True,
+        repeatable=None,
         retry_exhausted=False,
         name=None,
         service=None,
@@ -90,6 +90,7 @@ def test_retry_and_limits_agree() -> None:
         assert parameter.default == known[name].default, name
 
 
+REPEATABLE = "`repeatable` must be True, False or None (functions yes, requests by their tables), got 'never'"
 ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs or tasks"
 
 
@@ -138,7 +139,7 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
         ({"on_event": "log"}, TypeError, "`on_event` must be callable or None, got 'log'"),
         ({"budget": 10}, TypeError, "`budget` must be a forbear.Budget or None, got 10"),
         ({"max_retry_after": -1}, ValueError, "`max_retry_after` must be zero or more and finite, got -1"),
-        ({"repeatable": "never"}, TypeError, "`repeatable` must be True or False, got 'never'"),
+        ({"repeatable": "never"}, TypeError, REPEATABLE),
         ({"retry_exhausted": 1}, TypeError, "`retry_exhausted` must be True or False, got 1"),
         ({"clamp": None}, TypeError, "`clamp` must be True or False, got None"),
         ({"name": 5}, TypeError, "`name` must be a string or None (the function's name), got 5"),
@@ -176,6 +177,7 @@ DERIVED: list[tuple[str, Callable[[Policy], Policy], Any]] = [
     ("name", lambda policy: policy.with_name("other"), "other"),
     ("name", lambda policy: policy.with_name(None), None),
     ("repeatable", lambda policy: policy.replace(repeatable=True), True),
+    ("repeatable", lambda policy: policy.with_repeatable(None), None),
 ]
 
 

@@ -72,7 +72,7 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
 
         It does not change which requests may be repeated.
         """
-        return self._with(on=predicate, service=None, repeatable=True)
+        return self._with(on=predicate, service=None)
 
     def with_delay(
         self, initial: float | None = None, maximum: float | None = None, multiplier: float | None = None

@@ -24,7 +24,7 @@ from forbear.core.report import attach
 from forbear.core.verdict import Effect, Verdict
 from forbear.exchange.call import Start
 from forbear.exchange.http.exchange import Exchange
-from forbear.exchange.http.options import HttpOptions
+from forbear.exchange.http.options import HttpOptions, check_policy
 from forbear.http.ranges import number
 from forbear.http.request import READS, Request
 from forbear.policy import Policy
@@ -79,6 +79,7 @@ class Retry(urllib3.Retry):
         idempotency_header: None = None,
     ) -> None:
         _refuse(safe=safe, not_executed=not_executed, idempotency=idempotency, idempotency_header=idempotency_header)
+        check_policy(policy, "use an adapter that sees whole requests: forbear.clients.requests.RetryAdapter(safe=...)")
         self._options = HttpOptions(policy)
         if policy is not None and (policy.checks_values or policy.attempt_timeout is not None):
             what = "on_result" if policy.checks_values else "attempt_timeout"

@@ -11,6 +11,8 @@ from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, succeeded
 
+FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repeatable=False)"
+
 
 class Start:
     """The moment before the first attempt: the runtime, its time, and the number of reports made so far.
@@ -72,10 +74,12 @@ class RetriedCall:
             error,
             type(error).__qualname__,
             text_of(error),
-            repeatable=judgement.repeatable and (policy.repeatable or policy.service is not None),
+            repeatable=judgement.repeatable and policy.repeatable is not False,
             maybe_done=code in judgement.maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
-            unsafe=why_not(judgement, "the call"),
+            unsafe=f"{judgement.operation or 'the call'} {FORBIDDEN}"
+            if policy.repeatable is False
+            else why_not(judgement, "the call"),
             vouched=judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED,
         )
 
@@ -95,6 +99,17 @@ class RetriedCall:
     async def asleep(self, delay: float) -> None:
         """Wait `delay` seconds before the next attempt, in async code, by the clock of the runtime."""
         await self._start.runtime.asleep(delay)
+
+
+def refuse_repeatable(policy: Policy, vouch: str) -> None:
+    """Raise ValueError for a policy with `repeatable=True`, which would cover all that a client sends.
+
+    The text ends with `vouch`, which says what to write instead.
+    """
+    if policy.repeatable is True:
+        raise ValueError(
+            f"`policy` must not have repeatable=True, which would hold for all requests of a client; {vouch}"
+        )
 
 
 def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:

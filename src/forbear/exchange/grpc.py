@@ -33,6 +33,9 @@ ONCE = "the requests can be read only once; pass a list"
 """The reason why a stream of requests that is no list is not sent again."""
 
 
+_VOUCH = 'name the RPCs that may be executed twice: safe=["package.Service/Method"] of the interceptors'
+
+
 class Rpc:
     """The RPC with the full name `method`, under a policy; with `safe` it may always be repeated.
 
@@ -164,7 +167,7 @@ def check_rpc_policy(policy: Policy | None) -> None:
 
     Raise ValueError for a policy with an `attempt_timeout` or an `on_result`, which RPCs do not support.
     """
-    check_policy(policy)
+    check_policy(policy, _VOUCH)
     if policy is None:
         return
     if policy.attempt_timeout is not None:

@@ -163,7 +163,7 @@ class Outline:
         "rfc9110" these are reads, PUT and DELETE, for any other service reads only.
         """
         if self.policy.service is None:
-            return None if self.policy.repeatable else frozenset()
+            return None if self.policy.repeats_calls else frozenset()
         return frozenset({*READS, *IDEMPOTENT}) if self.service == "rfc9110" else READS
 
     @property
@@ -284,7 +284,7 @@ def _features(policy: Policy, waits: Waits) -> dict[str, str]:
     losses: dict[str, str] = {}
     if policy.service is not None:
         losses["safety"] = "safety: the target does not see which operations are safe to execute twice"
-    elif not policy.repeatable:
+    elif not policy.repeats_calls:
         losses["safety"] = "repeatable=False: calls that may have been executed are repeated"
     losses["errors"] = "errors: the target decides which failures are transient"
     if limits.attempts is not None:

@@ -65,9 +65,9 @@ def source_errors(outline: Outline) -> Errors:
     if policy.service is not None or policy.on is verdict_of_exception:
         outline.differs("errors", "errors: by type and status alone; wrapped and rarer ones are not known")
     if isinstance(policy.on, ErrorVerdicts):
-        return Errors(_TRANSIENT, outline.statuses) if policy.repeatable else Errors(())
+        return Errors(_TRANSIENT, outline.statuses) if policy.repeats_calls else Errors(())
     if policy.on is verdict_of_exception:
-        return Errors(_REDIS_TRANSIENT if policy.repeatable else _REDIS_NOT_EXECUTED)
+        return Errors(_REDIS_TRANSIENT if policy.repeats_calls else _REDIS_NOT_EXECUTED)
     types = _listed(policy)
     if types is None:
         raise TypeError(
@@ -75,7 +75,7 @@ def source_errors(outline: Outline) -> Errors:
             f"{policy.on!r}; name types with `with_on`, or use the function of forbear.export that makes the object"
         )
     outline.says("errors")
-    return Errors(tuple(_dotted(kind) for kind in types) if policy.repeatable else ())
+    return Errors(tuple(_dotted(kind) for kind in types) if policy.repeats_calls else ())
 
 
 def error_types(outline: Outline) -> tuple[type[Exception], ...]:
@@ -87,7 +87,7 @@ def error_types(outline: Outline) -> tuple[type[Exception], ...]:
     types = _listed(outline.policy)
     if types is not None:
         outline.says("errors")
-        return types if outline.policy.repeatable else ()
+        return types if outline.policy.repeats_calls else ()
     return tuple(_imported(name) for name in source_errors(outline).types)
 
 
@@ -108,7 +108,7 @@ class Retryable:
         if not isinstance(error, Exception):
             return False
         kind = self.policy.verdict_of_error(error).kind
-        return kind is Kind.NOT_EXECUTED or (kind is Kind.TRANSIENT and self.policy.repeatable)
+        return kind is Kind.NOT_EXECUTED or (kind is Kind.TRANSIENT and self.policy.repeats_calls)
 
 
 def warn_about_safety(outline: Outline) -> None:
@@ -120,7 +120,7 @@ def warn_about_safety(outline: Outline) -> None:
     policy = outline.policy
     if policy.service is None and policy.on is not verdict_of_exception:
         outline.says("safety")  # the target repeats the same calls as the policy
-    elif policy.repeatable:
+    elif policy.repeats_calls:
         outline.warns("safety", "every call is repeated, so use it only for operations that are safe to execute twice")
     else:
         outline.warns(

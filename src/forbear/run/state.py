@@ -41,7 +41,7 @@ if TYPE_CHECKING:
         @property
         def attempt_timeout(self) -> float | None: ...
         @property
-        def repeatable(self) -> bool: ...
+        def repeats_calls(self) -> bool: ...
         @property
         def retry_exhausted(self) -> bool: ...
         @property
@@ -159,7 +159,7 @@ class Run:
         plan = self.plan
         verdict = TRANSIENT if type(error) is AttemptTimeout else plan.verdict_of_error(error)
         name, text = type(error).__qualname__, text_of(error)
-        return self.after(verdict, error, name, text, repeatable=plan.repeatable, unsafe=_UNSAFE)
+        return self.after(verdict, error, name, text, repeatable=plan.repeats_calls, unsafe=_UNSAFE)
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait before the next attempt, None to return `value`: a success, or the last value.
@@ -170,7 +170,7 @@ class Run:
         if verdict is None:
             self.succeeded()
             return None
-        return self.after(verdict, None, *refusal_of(value), repeatable=self.plan.repeatable, response=value)
+        return self.after(verdict, None, *refusal_of(value), repeatable=self.plan.repeats_calls, response=value)
 
     def succeeded(self) -> None:
         """Count a success in the budget, and notify the listeners if it took more than one attempt."""

@@ -198,6 +198,7 @@ class ErrorVerdicts(Record):
 
     __slots__ = ("service",)
 
+    is_of_service = True  # a policy with it repeats no function that may have been executed
     service: "HttpService"
 
     def __init__(self, service: "HttpService") -> None:
@@ -224,7 +225,7 @@ def policy_of(service: "HttpService", limits: Limits, backoff: Exponential) -> P
 
     A client judges each request by the service. The policy repeats no function that may have been executed.
     """
-    return Policy(ErrorVerdicts(service), limits, backoff, repeatable=False, service=service)
+    return Policy(ErrorVerdicts(service), limits, backoff, service=service)
 
 
 def transport_verdict(error: BaseException) -> Verdict:

@@ -85,5 +85,5 @@ class Rfc9110(Record):
 
 RECOMMENDED = RFC9110 = Rfc9110()
 
-policy = Policy(ErrorVerdicts(RFC9110), repeatable=False, service=RFC9110)
+policy = Policy(ErrorVerdicts(RFC9110), service=RFC9110)
 """The policy for unknown HTTP APIs: at most 5 attempts within 60 s, full jitter under 1, 2, 4 … s."""

@@ -16,19 +16,22 @@ from tests.support.clients.redis.proxy import HANG, LOSE, in_turn, once, proxy
 def test_a_policy_of_ones_own_keeps_the_table(flavour: Flavour, path: str) -> None:
     """The policy decides which errors are retried; the table decides for which commands."""
     policy = forbear.retry(on=flavour.errors.ConnectionError, attempts=3, backoff=forbear.Constant(0))
-    with proxy(path, in_turn(GET=[LOSE], INCRBY=[LOSE], CLIENT=[LOSE])) as seen:
-        with flavour.connect(seen.port, policy=policy, client_name="me") as session:
-            assert session("get", "k") is None
-            with pytest.raises(flavour.errors.ConnectionError):
-                session("incr", "k")
-        careful = policy.with_repeatable(False)
     with (
-        proxy(path, in_turn(GET=[LOSE], CLIENT=[LOSE])) as seen,
-        flavour.connect(seen.port, policy=careful, client_name="me") as session,
-        pytest.raises(flavour.errors.ConnectionError),
+        proxy(path, in_turn(GET=[LOSE], INCRBY=[LOSE], CLIENT=[LOSE])) as seen,
+        flavour.connect(seen.port, policy=policy, client_name="me") as session,
     ):
-        session("get", "k")
-    assert seen.executed.count("GET") == 1
+        assert session("get", "k") is None
+        with pytest.raises(flavour.errors.ConnectionError):
+            session("incr", "k")
+    for careful in (policy.with_repeatable(False), AT_ONCE.with_repeatable(False)):
+        with (
+            proxy(path, in_turn(GET=[LOSE], CLIENT=[LOSE])) as seen,
+            flavour.connect(seen.port, policy=careful, client_name="me") as session,
+            pytest.raises(flavour.errors.ConnectionError) as caught,
+        ):
+            session("get", "k")
+        assert seen.executed.count("GET") == 1
+        assert caught.value.__notes__[0].endswith("policy then forbids a repeat (repeatable=False)")
 
 
 def test_a_policy_for_other_errors_lets_these_out(flavour: Flavour, path: str) -> None:

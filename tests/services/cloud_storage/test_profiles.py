@@ -37,7 +37,8 @@ def ranges(policy: Policy, count: int = 9) -> list[tuple[float, float]]:
 def test_what_they_share(policy: Policy) -> None:
     """Errors are judged by their shape, and nothing is repeated whose operation nobody knows."""
     assert policy.on == ErrorVerdicts(service_of(policy))
-    assert policy.repeatable is False
+    assert policy.repeatable is None
+    assert not policy.repeats_calls
     assert policy.attempt_timeout is None
     assert policy.budget is None
     assert pickle.loads(pickle.dumps(policy)) == policy

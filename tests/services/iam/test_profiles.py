@@ -33,7 +33,7 @@ def test_documented_is_the_retry_page() -> None:
 def test_documented_departs_from_the_page_in_transport_errors(error: Exception) -> None:
     """The page lists none, and the docstring says so; nothing is repeated for one whose operation nobody knows."""
     assert ErrorVerdicts(DOCUMENTED)(error) == TRANSIENT
-    assert not iam.documented.repeatable
+    assert not iam.documented.repeats_calls
     assert "lists no transport errors" in (service.documented.__doc__ or "")
 
 
@@ -55,7 +55,8 @@ def test_what_they_share(policy: Policy) -> None:
     """Errors are judged by their shape, and nothing is repeated whose operation nobody knows."""
     assert policy.service is not None
     assert policy.on == ErrorVerdicts(policy.service)
-    assert policy.repeatable is False
+    assert policy.repeatable is None
+    assert not policy.repeats_calls
     assert pickle.loads(pickle.dumps(policy)) == policy
 
 

@@ -22,7 +22,7 @@ def test_the_figures() -> None:
     assert steps == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1, 1, 1, 1])
     assert sum(steps) < 10
     assert policy.on is verdict_of_exception
-    assert not policy.repeatable
+    assert not policy.repeats_calls
     assert policy is redis_service.policy
     assert pickle.loads(pickle.dumps(policy)) == policy
 

@@ -75,8 +75,8 @@ class Retry(api_retry.Retry):
         super().__init__(predicate, initial, maximum, multiplier, timeout, on_error, **kwargs)
         limits = Limits(attempts=None, timeout=self.timeout, unlimited=self.timeout is None)
         backoff = Exponential(initial=initial, multiplier=multiplier, maximum=maximum, jitter="full")
-        self._policy = Policy(VERDICTS, limits, backoff, repeatable=False, service=RECOMMENDED)
-        self._repeatable = False  # unless the caller vouches for the operation
+        self._policy = Policy(VERDICTS, limits, backoff, service=RECOMMENDED)
+        self._repeatable: bool | None = None
 
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
         """Return `func`, a function of the client that sends one request, with retries.
@@ -115,16 +115,20 @@ class Retry(api_retry.Retry):
         delays = {"initial": initial, "maximum": maximum, "multiplier": multiplier}
         return self._with(**{name: value for name, value in delays.items() if value is not None})
 
-    def with_repeatable(self, repeatable: bool) -> Self:
-        """Return a copy that may repeat every call, whatever the table says; with False the table decides again.
+    def with_repeatable(self, repeatable: bool | None) -> Self:
+        """Return a copy that may repeat every call (True), or none that may have been executed (False).
 
-        Pass True only if you know that repeats do no harm. Chunks of a resumable upload are continued in any case,
-        after a query for the bytes that the session has.
+        With None the table decides again. Pass True only if you know that repeats do no harm. Unless it is False,
+        chunks of a resumable upload are continued, after a query for the bytes that the session has.
         """
-        check.flag("repeatable", repeatable)
+        check.flag("repeatable", repeatable, none="the table decides")
         changed = self._with()
-        changed._repeatable = repeatable
+        changed._set_repeatable(repeatable)
         return changed
+
+    def _set_repeatable(self, repeatable: bool | None) -> None:
+        self._repeatable = repeatable
+        self._policy = self._policy.replace(repeatable=False if repeatable is False else None)
 
     def _with(self, **changes: Any) -> Self:
         kept: dict[str, Any] = {
@@ -136,7 +140,7 @@ class Retry(api_retry.Retry):
             "on_error": self._on_error,
         }
         changed = type(self)(**{**kept, **changes})
-        changed._repeatable = self._repeatable
+        changed._set_repeatable(self._repeatable)
         return changed
 
     def _decorate(

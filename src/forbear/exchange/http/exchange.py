@@ -7,7 +7,7 @@ from forbear.core.events import Operation
 from forbear.core.report import Report, attach, text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
-from forbear.exchange.call import Start, why_not, with_proof
+from forbear.exchange.call import FORBIDDEN, Start, why_not, with_proof
 from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.idempotency import IN_USE, IdempotencyKey
@@ -209,18 +209,17 @@ class Exchange:
 
     @property
     def _may_repeat(self) -> bool:
-        """True unless the policy forbids repeats.
-
-        `repeatable=False` in a service's own policy applies to functions only, not to requests.
-        """
-        return self.policy.repeatable or self.policy.service is not None
+        """True unless the policy forbids to repeat what may have been executed, by `repeatable=False`."""
+        return self.policy.repeatable is not False
 
     @property
     def unsafe(self) -> str:
         """The reason why the request may not be executed twice, with what would allow it: conditions or a vouch."""
         judgement = self.judgement
+        if not self._may_repeat:
+            return f"{judgement.operation or 'the request'} {FORBIDDEN}"
         why = why_not(judgement, "the request")
-        if judgement.refused is not None or judgement.conditions or not self._may_repeat:
+        if judgement.refused is not None or judgement.conditions:
             return why
         return f"{why}; {self._cure or cure(self.request)}"
 

@@ -2,6 +2,7 @@
 
 from forbear.core import check
 from forbear.core.record import Record
+from forbear.exchange.call import refuse_repeatable
 from forbear.http import bodies
 from forbear.http.idempotency import IdempotencyKey
 from forbear.http.request import READS
@@ -121,10 +122,17 @@ def _check_hosts(hosts: frozenset[str]) -> None:
             )
 
 
-def check_policy(policy: object) -> None:
+_VOUCH = (
+    'vouch for the requests that may be executed twice: safe="POST https://api.example.com/v1/search*" in the adapter, '
+    "or a block of `with forbear.safe_to_repeat(...):`"
+)
+
+
+def check_policy(policy: object, vouch: str = _VOUCH) -> None:
     """Raise TypeError for an object that is neither a policy nor None, and for Redis's policy.
 
-    Redis's policy takes all HTTP errors for permanent.
+    Redis's policy takes all HTTP errors for permanent. Raises ValueError for a policy with `repeatable=True`, whose
+    text says by `vouch` what to write instead.
     """
     if policy is None:
         return
@@ -137,6 +145,7 @@ def check_policy(policy: object) -> None:
             "`policy` must not be the policy of Redis, which judges only errors of Redis; "
             "take the policy of the service you call, or one of forbear.retry(on=...)"
         )
+    refuse_repeatable(policy, vouch)
 
 
 def new_token() -> str:

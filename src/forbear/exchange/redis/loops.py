@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from forbear.core.report import reports_made, text_of
 from forbear.core.verdict import Kind, Verdict
-from forbear.exchange.call import with_proof
+from forbear.exchange.call import FORBIDDEN, with_proof
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import SUBSCRIPTION, Work
@@ -207,7 +207,7 @@ class CommandRun(Run):
             text,
             repeatable=work.repeatable and self._settings.may_repeat,
             maybe_done=work.is_maybe_done(text),
-            unsafe=work.unsafe or None,
+            unsafe=self._why_not(work),
         )
 
     def returned(self, value: object) -> float | None:
@@ -224,8 +224,13 @@ class CommandRun(Run):
             None,
             *refusal_of(value),
             repeatable=self._work.repeatable and self._settings.may_repeat,
-            unsafe=self._work.unsafe or None,
+            unsafe=self._why_not(self._work),
         )
+
+    def _why_not(self, work: Work) -> str | None:
+        if work.repeatable and not self._settings.may_repeat:
+            return f"{work.operation} {FORBIDDEN}"
+        return work.unsafe or None
 
 
 def without_arguments(text: str) -> str:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from forbear.core.check import INFINITY
+from forbear.exchange.call import refuse_repeatable
 from forbear.policy import Policy
 from forbear.services.redis.errors import policy as _recommended
 from forbear.services.redis.errors import verdict_of_exception
@@ -12,6 +13,9 @@ RECOMMENDED = _recommended()
 _RETRIES = (
     "retry", "retry_on_error", "retry_on_timeout", "cluster_error_retry_attempts", "connection_error_retry_attempts",
 )  # fmt: skip
+
+
+_VOUCH = 'vouch for the commands that may be executed twice, as in safe="INCR" or `with promised("idempotent"):`'
 
 
 class RedisSettings:
@@ -32,17 +36,19 @@ class RedisSettings:
                 "`policy` must not be the policy of an HTTP service; "
                 "take forbear.services.redis.policy, or one of forbear.retry(on=...)"
             )
+        if policy is not None:
+            refuse_repeatable(policy, _VOUCH)
         self.policy = policy
         self.tables = policy is not None and policy.on is verdict_of_exception
         self.limit = _first_limit(policy)
 
     @property
     def may_repeat(self) -> bool:
-        """True if the policy permits repeating the commands that the tables call repeatable; False without a policy.
+        """True if the policy permits repeating the commands that the tables call repeatable.
 
-        The policy's `repeatable` decides, but in the service's own policy it applies to decorated functions only.
+        False without a policy, and for one with `repeatable=False`.
         """
-        return self.policy is not None and (self.tables or self.policy.repeatable)
+        return self.policy is not None and self.policy.repeatable is not False
 
 
 def _first_limit(policy: Policy | None) -> float | None:

@@ -49,7 +49,7 @@ def grpc(policy: Policy, methods: Iterable[str] | None = None) -> Exported[str]:
         retried = ["UNAVAILABLE"]
         outline.differs("errors", "errors: gRPC sees status codes only; UNAVAILABLE is retried")
     retry = _retry(outline, retried)
-    if not policy.repeatable and service is None:
+    if not policy.repeats_calls and service is None:
         retry = None
         outline.warns("repeatable=False", "only calls that gRPC itself knows were not executed are retried")
         outline.says("safety")

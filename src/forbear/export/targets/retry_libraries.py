@@ -48,7 +48,9 @@ def tenacity(policy: Policy) -> "Exported[Retrying]":
     late = stop_never if outline.timeout is None else stop_before_delay(outline.timeout)
     retry: retry_base = retry_if_exception(Retryable(policy))
     if policy.on_result is not None:
-        retry = retry | retry_if_result(lambda value: policy.repeatable and policy.verdict_of_value(value) is not None)
+        retry = retry | retry_if_result(
+            lambda value: policy.repeats_calls and policy.verdict_of_value(value) is not None
+        )
 
     def wait(state: "RetryCallState") -> float:
         previous = state.upcoming_sleep if state.attempt_number > 1 else None

@@ -114,7 +114,7 @@ def _temporal_options(outline: Outline) -> tuple[Options, dict[str, float]]:
     outline.has_no_jitter()
     outline.differs("retry_after", "Retry-After: raise ApplicationError(..., next_retry_delay=...) to obey it")
     attempts = outline.attempts or 0
-    if not outline.policy.repeatable:
+    if not outline.policy.repeats_calls:
         attempts = 1
         outline.warns(
             "safety", "an activity is not repeated, because Temporal cannot tell errors before execution from others"

@@ -153,6 +153,9 @@ def response_of(error: BaseException) -> str | None:
     return None
 
 
+vars(verdict_of_exception)["is_of_service"] = True  # as ErrorVerdicts has it
+
+
 def _names(error: BaseException) -> Iterator[str]:
     """Yield the names of the client libraries' classes that an error is an instance of, the most specific first."""
     return (cls.__name__ for cls in type(error).__mro__ if cls.__module__.partition(".")[0] in _LIBRARIES)
@@ -192,9 +195,9 @@ def policy() -> Policy:
       longer than 10 s; a caller that can wait for it uses `policy.with_timeout(60).with_attempts(100)`.
     - Errors are judged one by one: a failed authentication is not retried, READONLY and TRYAGAIN are.
     - A decorated function is not repeated if its command may have been executed, because the policy cannot see which
-      command it was. Use `policy.replace(repeatable=True)` for a function that may be repeated, or a client that judges
+      command it was. Use `policy.with_repeatable(True)` for a function that may be repeated, or a client that judges
       each command. Such a function should send one command: commands before the one that failed are sent again, too. It
       should send no script that may write and then answer LOADING, READONLY, BUSY, TRYAGAIN or the like.
     """
     backoff = Exponential(initial=0.02, multiplier=2, maximum=1, jitter="full")
-    return Policy(verdict_of_exception, Limits(attempts=11, timeout=10), backoff, repeatable=False)
+    return Policy(verdict_of_exception, Limits(attempts=11, timeout=10), backoff)
