@@ -12,6 +12,7 @@ from forbear.observe import default_listeners
 from forbear.policy import Policy, retry
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
+from forbear.run.decorated import policy_of, with_policy
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.switch import disable, disabled, enable
 from forbear.update import aupdate, update
@@ -64,10 +65,12 @@ __all__ = [
     "disable",
     "disabled",
     "enable",
+    "policy_of",
     "report",
     "retry",
     "safe_to_repeat",
     "update",
+    "with_policy",
 ]
 
 

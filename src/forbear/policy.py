@@ -7,14 +7,17 @@ from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.budget import Budget
-from forbear.run.functions import check_retryable, is_async, name_of, refuse_async
+from forbear.run.decorated import mark
+from forbear.run.functions import check_retryable, is_async, name_of
 from forbear.run.iterate import AsyncAttempts, Attempts
+from forbear.run.judges import TYPES, check_callable, check_on, types_of, verdict_of
 from forbear.run.loops import acall, awrap, call, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from typing import Any, ParamSpec, TypeVar
+    from datetime import timedelta
+    from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
     from forbear.core.backoff import Backoff
     from forbear.core.events import Event
@@ -24,12 +27,30 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     T = TypeVar("T")
 
-    Answer = bool | float | Verdict
+    Answer = bool | float | timedelta | Verdict
+    Seconds = float | timedelta
     On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
 
+    class Changes(TypedDict, total=False):
+        """The keywords of `retry()`."""
+
+        on: On
+        attempts: int | None
+        timeout: Seconds | None
+        attempt_timeout: Seconds | None
+        backoff: Backoff
+        on_result: Callable[[Any], Answer] | None
+        on_event: Callable[[Event], object] | None
+        budget: Budget | None
+        clamp: bool
+        max_retry_after: Seconds
+        repeatable: bool | None
+        retry_exhausted: bool
+        unlimited: bool
+        name: str | None
+
+
 _DEFAULT_BACKOFF = Exponential()
-_JUDGE = "judge by the error or the value alone"
-_TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 
 
 class Policy(Record):
@@ -62,7 +83,7 @@ class Policy(Record):
         on: "On",
         limits: Limits | None = None,
         backoff: "Backoff" = _DEFAULT_BACKOFF,
-        attempt_timeout: float | None = None,
+        attempt_timeout: "Seconds | None" = None,
         on_result: "Callable[[Any], Answer] | None" = None,
         on_event: "Callable[[Event], object] | None" = None,
         budget: Budget | None = None,
@@ -71,18 +92,16 @@ class Policy(Record):
         name: str | None = None,
         service: "HttpService | None" = None,
     ) -> None:
-        _check_on(on)
+        check_on(on)
         if limits is not None and not isinstance(limits, Limits):
             raise TypeError(f"`limits` must be a forbear.Limits or None (the defaults), got {limits!r}")
         if isinstance(backoff, type) or not callable(getattr(backoff, "delay", None)):
             raise TypeError(
                 f"`backoff` must have a delay(n, u, previous) method, such as forbear.Exponential(), got {backoff!r}"
             )
+        attempt_timeout = check.in_seconds(attempt_timeout)
         check.positive_seconds("attempt_timeout", attempt_timeout, none="no limit")
-        if on_result is not None:
-            if not callable(on_result):
-                raise TypeError(f"`on_result` must be callable or None, got {on_result!r}")
-            refuse_async("`on_result`", on_result, _JUDGE)
+        check_callable("on_result", on_result)
         if on_event is not None:
             if not callable(on_event):
                 raise TypeError(f"`on_event` must be callable or None, got {on_event!r}")
@@ -122,9 +141,9 @@ class Policy(Record):
         check_retryable(function)
         name = name_of(function)
         if is_async(function):
-            return awrap(self, self.name or name, function)  # type: ignore[return-value]
+            return mark(awrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
         self._refuse_attempt_timeout(name)
-        return wrap(self, self.name or name, function)  # type: ignore[return-value]
+        return mark(wrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
 
     def call(self, function: "Callable[P, T]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
         """Call a sync function as often as the policy allows and return its value.
@@ -165,6 +184,12 @@ class Policy(Record):
 
     # Derive other policies.
 
+    def with_changes(self, **changes: "Unpack[Changes]") -> "Policy":
+        """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`."""
+        fields: dict[str, Any] = dict(changes)
+        limits = {name: fields.pop(name) for name in Limits.__slots__ if name in fields}
+        return self.replace(limits=self.limits.replace(**limits), **fields) if limits else self.replace(**fields)
+
     def with_on(self, on: "On") -> "Policy":
         """Return a copy that retries the errors that `on` accepts; `on` as for `forbear.retry`."""
         return self.replace(on=on)
@@ -176,7 +201,7 @@ class Policy(Record):
         """
         return self.replace(limits=self.limits.replace(attempts=attempts))
 
-    def with_timeout(self, timeout: float | None) -> "Policy":
+    def with_timeout(self, timeout: "Seconds | None") -> "Policy":
         """Return a copy with another timeout for the whole run, in seconds; None for no limit.
 
         Raises ValueError if there is then no limit of attempts either, unless the policy is `unlimited`.
@@ -197,7 +222,7 @@ class Policy(Record):
         limits = self.limits.replace(attempts=chosen.limits.attempts, timeout=chosen.limits.timeout)
         return self.replace(limits=limits, backoff=chosen.backoff)
 
-    def with_attempt_timeout(self, attempt_timeout: float | None) -> "Policy":
+    def with_attempt_timeout(self, attempt_timeout: "Seconds | None") -> "Policy":
         """Return a copy with another timeout for one attempt, in seconds; None for no limit.
 
         Only async code can be run with one.
@@ -277,9 +302,9 @@ class Policy(Record):
         delay, and a Verdict itself. Any other answer raises TypeError.
         """
         on = self.on
-        if isinstance(on, _TYPES):
+        if isinstance(on, TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
-        return _verdict("on", on(error))
+        return verdict_of("on", on(error))
 
     def verdict_of_value(self, value: object) -> Verdict | None:
         """Return the verdict on a returned value, by `on_result`; None for a value that is accepted.
@@ -288,7 +313,7 @@ class Policy(Record):
         """
         if self.on_result is None:
             return None
-        verdict = _verdict("on_result", self.on_result(value))
+        verdict = verdict_of("on_result", self.on_result(value))
         return None if verdict.kind is Kind.PERMANENT else verdict
 
     def verdict_of_failed_value(self, value: object) -> Verdict | None:
@@ -314,26 +339,29 @@ class Policy(Record):
 
 
 def retry(
-    *,
-    on: "On",
+    *types: type[Exception],
+    on: "On | None" = None,
     attempts: int | None = DEFAULT_ATTEMPTS,
-    timeout: float | None = DEFAULT_TIMEOUT,
-    attempt_timeout: float | None = None,
+    timeout: "Seconds | None" = DEFAULT_TIMEOUT,
+    attempt_timeout: "Seconds | None" = None,
     backoff: "Backoff" = _DEFAULT_BACKOFF,
     on_result: "Callable[[Any], Answer] | None" = None,
     on_event: "Callable[[Event], object] | None" = None,
     budget: Budget | None = None,
     clamp: bool = False,
-    max_retry_after: float = DEFAULT_MAX_RETRY_AFTER,
+    max_retry_after: "Seconds" = DEFAULT_MAX_RETRY_AFTER,
     repeatable: bool | None = None,
     retry_exhausted: bool = False,
     unlimited: bool = False,
     name: str | None = None,
 ) -> Policy:
-    """Make a policy, to decorate a function with (`@forbear.retry(on=OSError)`), to call through, or to loop over.
+    """Make a policy, to decorate a function with (`@forbear.retry(OSError)`), to call through, or to loop over.
 
-    - `on`: the transient errors; you must pass it. Either exception types, or a callable that takes the error and
-      returns a bool, a float (retry after exactly so many seconds, 0.0 at once) or a Verdict.
+    Times are numbers of seconds or timedeltas.
+
+    - `types`: the exception types to retry, or instead of them
+    - `on`: exception types in a tuple, or a callable that judges an error. It returns a bool, a Verdict, or a float or
+      timedelta: retry after exactly that time, 0.0 at once. You must pass one of both.
     - `attempts`: the most attempts, 5 by default, the first call included.
     - `timeout`: the seconds for the whole run, 60 by default, from before the first attempt. It does not interrupt a
       running attempt, so a run may last longer by one attempt.
@@ -359,44 +387,8 @@ def retry(
     On giving up, the last error itself is raised, with a note and a report (`forbear.report(error)`). A permanent error
     of the first attempt is raised without them. Raises TypeError or ValueError for invalid arguments.
     """
+    judge: On = types_of(types, on)
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
-    return Policy(on, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name)
-
-
-def _check_on(on: "Any") -> None:
-    """Raise TypeError if `on` is neither a subclass of Exception, a tuple of such, nor a sync callable.
-
-    Raises ValueError for an empty tuple.
-    """
-    if not isinstance(on, _TYPES):
-        if not callable(on):
-            raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
-        refuse_async("`on`", on, _JUDGE)
-        return
-    listed: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)  # pyright: ignore[reportUnknownVariableType]
-    if not listed:
-        raise ValueError("`on` must list at least one exception type, got none")
-    for kind in listed:
-        if not isinstance(kind, type) or not issubclass(kind, BaseException):
-            raise TypeError(f"`on` must list exception types, got {kind!r}")
-        if not issubclass(kind, Exception):
-            raise TypeError(
-                f"`on` must list subclasses of Exception, got {kind.__name__}, which ends programs or tasks"
-            )
-
-
-def _verdict(parameter: str, answer: "Answer") -> Verdict:
-    """Return the verdict that stands for `answer`, the value returned by an `on` or `on_result`.
-
-    True is TRANSIENT, False PERMANENT, a number TRANSIENT with that delay in seconds, and a Verdict itself. Any other
-    value raises TypeError, which names the `parameter`.
-    """
-    if answer is True:
-        return TRANSIENT
-    if answer is False:
-        return PERMANENT
-    if isinstance(answer, Verdict):
-        return answer
-    if isinstance(answer, float | int):
-        return Verdict(Kind.TRANSIENT, delay=answer)
-    raise TypeError(f"`{parameter}` must return a bool, a number of seconds or a Verdict, got {answer!r}")
+    return Policy(
+        judge, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name
+    )

@@ -130,7 +130,8 @@ def test_grpc() -> None:
         with running() as server, grpc.insecure_channel(server.target) as plain, virtual_time():
             server.fail(grpc.StatusCode.UNAVAILABLE)
             policy = rfc9110.policy.with_repeatable(repeatable)
-            channel: Any = grpc.intercept_channel(plain, RetryInterceptor(policy, safe=["t.T/Say"]))
+            interceptor: Any = RetryInterceptor(policy, safe=["t.T/Say"])
+            channel: Any = grpc.intercept_channel(plain, interceptor)
             notes: list[str] = []
             try:
                 channel.unary_unary("/t.T/Say")(b"a")

@@ -4,11 +4,12 @@ import copy
 import inspect
 import pickle
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
-from forbear.core.backoff import Constant, Exponential
+from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.decide import Limits
 from forbear.core.events import Event
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
@@ -74,19 +75,71 @@ def test_every_argument_arrives() -> None:
     assert retry(on=Busy, attempts=None, timeout=None, unlimited=True).limits == Limits(None, None, unlimited=True)
 
 
-def test_what_to_retry_is_mandatory() -> None:
-    """Nobody else knows; and it is never positional, so that `@retry` alone fails at once."""
+def function() -> None:
+    """A function that somebody decorates by `@retry` alone."""
+
+
+def test_types_are_positional_too() -> None:
+    """One type stays a type, several become a tuple."""
+    assert retry(OSError) == retry(on=OSError)
+    assert retry(OSError, LookupError, attempts=3) == retry(on=(OSError, LookupError), attempts=3)
+
+
+@pytest.mark.parametrize(
+    ("types", "on", "text"),
+    [
+        ((), None, "`retry` needs the errors to retry, as in forbear.retry(OSError) or forbear.retry(on=judge)"),
+        ((function,), None, "before it can decorate: write @forbear.retry(OSError); a function that judges errors is"),
+        ((int,), None, "before it can decorate: write @forbear.retry(OSError); a function that judges errors is"),
+        (((OSError, KeyError),), None, "positional arguments of `retry` must be exception types, as in retry(OSError)"),
+        ((OSError, 5), None, "positional arguments of `retry` must be exception types, as in retry(OSError), got 5"),
+        (
+            (OSError, judge),
+            None,
+            "must be exception types, as in retry(OSError), got <function",
+        ),
+        ((OSError, KeyboardInterrupt), None, "`on` must list subclasses of Exception, got KeyboardInterrupt"),
+        ((OSError,), KeyError, "`on` must not be passed together with positional exception types, got <class 'KeyErr"),
+    ],
+)
+def test_what_to_retry_is_mandatory(types: tuple[Any, ...], on: Any, text: str) -> None:
+    """Nobody else knows; each wrong form has an error that says what to write."""
     make: Any = retry
-    with pytest.raises(TypeError, match="'on'"):
-        make()
-    with pytest.raises(TypeError, match="positional"):
-        make(OSError)
+    with pytest.raises(TypeError) as caught:
+        make(*types, on=on)
+    assert text in str(caught.value)
+
+
+def test_times_may_be_timedeltas() -> None:
+    """Wherever seconds are taken; the policy has plain seconds."""
+    minute, second = timedelta(minutes=1), timedelta(seconds=1)
+    policy = retry(OSError, timeout=minute, attempt_timeout=second, max_retry_after=minute)
+    assert policy == retry(OSError, timeout=60.0, attempt_timeout=1.0, max_retry_after=60.0)
+    assert policy.with_timeout(second).with_attempt_timeout(minute).limits.timeout == 1.0
+    assert Exponential(second, 2, minute, spread=second) == Exponential(1, 2, 60, spread=1)
+    assert Constant(second, spread=minute) == Constant(1, 60)
+    assert Sequence([second, 2, minute], second) == Sequence([1, 2, 60], 1)
+    assert Verdict(Kind.TRANSIENT, retry_after=minute, delay=second) == Verdict(Kind.TRANSIENT, 60, 1)
+    assert retry(on=lambda error: minute).verdict_of_error(OSError()) == Verdict(Kind.TRANSIENT, delay=60)
+    with pytest.raises(ValueError, match="`timeout` must be positive and finite"):
+        retry(OSError, timeout=timedelta(seconds=-1))
+
+
+def test_changes() -> None:
+    """Keywords of `retry()` change the policy and its limits."""
+    changed = FULL.with_changes(attempts=2, timeout=timedelta(seconds=3), name="other", on=OSError)
+    assert changed == FULL.with_attempts(2).with_timeout(3).with_name("other").with_on(OSError)
+    wrong: Any = FULL
+    with pytest.raises(TypeError, match="tries"):
+        wrong.with_changes(tries=5)
 
 
 def test_retry_and_limits_agree() -> None:
     """Each default of `retry()` is that of the limits or of the policy."""
     known = {**inspect.signature(Policy).parameters, **inspect.signature(Limits).parameters}
-    for name, parameter in inspect.signature(retry).parameters.items():
+    parameters = dict(inspect.signature(retry).parameters)
+    assert (parameters.pop("types").kind, parameters.pop("on").default) == (inspect.Parameter.VAR_POSITIONAL, None)
+    for name, parameter in parameters.items():
         assert parameter.default == known[name].default, name
 
 
@@ -97,7 +150,6 @@ ON_TYPES = "`on` must list subclasses of Exception, got {}, which ends programs 
 @pytest.mark.parametrize(
     ("arguments", "error", "text"),
     [
-        ({"on": None}, TypeError, "`on` must be exception types or a callable that judges an error, got None"),
         ({"on": 503}, TypeError, "`on` must be exception types or a callable that judges an error, got 503"),
         (
             {"on": [OSError]},

@@ -1,6 +1,7 @@
 """What type checkers see: a policy changes no type. mypy and basedpyright check these files, pytest runs them."""
 
 from collections.abc import Awaitable, Callable, Coroutine
+from datetime import timedelta
 from functools import partial
 from typing import Any, TypeVar, assert_type
 
@@ -103,7 +104,11 @@ def test_wrong_calls_are_refused() -> None:
     with pytest.raises(TypeError):
         policy.call(plain, "a", string=True)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError):
-        forbear.retry()  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+        forbear.retry(5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError):
+        forbear.retry(plain)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    with pytest.raises(TypeError):
+        forbear.with_policy(fetch, tries=5)  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
     with pytest.raises(TypeError):
         forbear.retry(on=5)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
 
@@ -122,6 +127,21 @@ async def test_decorated_methods() -> None:
     assert_type(Client.of_class("a"), Client)
     assert_type(client.of_none("a"), int)
     assert_type(client.size, int)
+
+
+async def test_functions_under_another_policy() -> None:
+    """`with_policy` keeps the type, also of generic functions, coroutine functions and methods."""
+    client = Client()
+    assert_type(forbear.policy_of(fetch), forbear.Policy)
+    assert_type(forbear.policy_of(client.method), forbear.Policy)
+    assert_type(forbear.with_policy(fetch, policy)("a", 5, strict=True), bytes)
+    assert_type(forbear.with_policy(generic, attempts=5)(5), int)
+    assert_type(await forbear.with_policy(afetch, timeout=timedelta(minutes=1))("a"), bytes)
+    assert_type(forbear.with_policy(client.method, policy, timeout=5)("a"), bytes)
+    assert_type(await forbear.with_policy(client.amethod, policy)("a"), bytes)
+    assert_type(forbear.with_policy(Client.of_class, policy)("a"), Client)
+    assert_type(forbear.with_policy(client.of_none, policy)("a"), int)
+    assert_type(forbear.retry(OSError, LookupError, timeout=timedelta(minutes=1)), forbear.Policy)
 
 
 async def test_calls() -> None:

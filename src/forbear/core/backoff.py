@@ -7,8 +7,10 @@ from forbear.core.record import Record
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from datetime import timedelta
     from typing import Literal, Protocol
 
+    Seconds = float | timedelta
     Jitter = Literal["full", "equal", "documented", "decorrelated", "none"]
 
     class Backoff(Protocol):
@@ -37,8 +39,8 @@ class Exponential(Record):
     the last delay, at most `maximum`; before the first retry, `initial` counts as the last delay. "none" waits the step
     itself.
 
-    `initial` (1), `maximum` (64) and `spread` (1) are seconds, and `maximum` is at least `initial`. `multiplier` (2) is
-    at least 1. Raises ValueError or TypeError for other values.
+    `initial` (1), `maximum` (64) and `spread` (1) are seconds or timedeltas, and `maximum` is at least `initial`.
+    `multiplier` (2) is at least 1. Raises ValueError or TypeError for other values.
     """
 
     __slots__ = ("initial", "multiplier", "maximum", "jitter", "spread")
@@ -51,21 +53,22 @@ class Exponential(Record):
 
     def __init__(
         self,
-        initial: float = 1,
+        initial: "Seconds" = 1,
         multiplier: float = 2,
-        maximum: float = 64,
+        maximum: "Seconds" = 64,
         jitter: "Jitter" = "full",
-        spread: float = 1,
+        spread: "Seconds" = 1,
     ) -> None:
-        check.positive_seconds("initial", initial)
+        first, most, random = check.in_seconds(initial), check.in_seconds(maximum), check.in_seconds(spread)
+        check.positive_seconds("initial", first)
         check.at_least("multiplier", multiplier, 1)
-        check.positive_seconds("maximum", maximum)
-        check.seconds("spread", spread)
-        if maximum < initial:
-            raise ValueError(f"`maximum` must be at least `initial`, which is {initial}, got {maximum}")
+        check.positive_seconds("maximum", most)
+        check.seconds("spread", random)
+        if most < first:
+            raise ValueError(f"`maximum` must be at least `initial`, which is {first}, got {most}")
         if jitter not in JITTERS:
             raise ValueError(f"`jitter` must be one of {', '.join(JITTERS)}, got {check.shown(jitter)}")
-        numbers = {"initial": initial, "multiplier": multiplier, "maximum": maximum, "spread": spread}
+        numbers = {"initial": first, "multiplier": multiplier, "maximum": most, "spread": random}
         self._set(jitter=jitter, **{name: float(value) for name, value in numbers.items()})
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
@@ -92,17 +95,21 @@ class Exponential(Record):
 
 
 class Constant(Record):
-    """The same delay before every retry: `seconds`, plus up to `spread` seconds of jitter (default 0)."""
+    """The same delay before every retry: `seconds`, plus up to `spread` seconds of jitter (default 0).
+
+    Both may be timedeltas.
+    """
 
     __slots__ = ("seconds", "spread")
 
     seconds: float
     spread: float
 
-    def __init__(self, seconds: float, spread: float = 0) -> None:
-        check.seconds("seconds", seconds)
-        check.seconds("spread", spread)
-        self._set(seconds=float(seconds), spread=float(spread))
+    def __init__(self, seconds: "Seconds", spread: "Seconds" = 0) -> None:
+        wait, random = check.in_seconds(seconds), check.in_seconds(spread)
+        check.seconds("seconds", wait)
+        check.seconds("spread", random)
+        self._set(seconds=float(wait), spread=float(random))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
         """Return `seconds + u * spread`, for every `n`; `u` is a random number in [0, 1), `previous` is not read."""
@@ -112,7 +119,8 @@ class Constant(Record):
 class Sequence(Record):
     """The listed `delays` in turn, then the last one for all further retries, each plus jitter.
 
-    All are in seconds. The jitter is random, up to `spread` (default 0). Raises ValueError if `delays` is empty.
+    All are in seconds, or timedeltas. The jitter is random, up to `spread` (default 0). Raises ValueError if `delays`
+    is empty.
     """
 
     __slots__ = ("delays", "spread")
@@ -120,14 +128,15 @@ class Sequence(Record):
     delays: tuple[float, ...]
     spread: float
 
-    def __init__(self, delays: "Iterable[float]", spread: float = 0) -> None:
-        listed = tuple(delays)
+    def __init__(self, delays: "Iterable[Seconds]", spread: "Seconds" = 0) -> None:
+        listed = tuple(map(check.in_seconds, delays))
+        random = check.in_seconds(spread)
         if not listed:
             raise ValueError("`delays` must name at least one wait in seconds, got none")
         for value in listed:
             check.seconds("delays", value)
-        check.seconds("spread", spread)
-        self._set(delays=tuple(map(float, listed)), spread=float(spread))
+        check.seconds("spread", random)
+        self._set(delays=tuple(map(float, listed)), spread=float(random))
 
     def delay(self, n: int, u: float, previous: float | None = None) -> float:
         """Return `delays[n] + u * spread` seconds for retry `n`, counted from 0; past the end, the last delay counts.

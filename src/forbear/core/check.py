@@ -26,6 +26,16 @@ def shown(value: object) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
+def in_seconds(value: "Any") -> "Any":
+    """Return the seconds of a timedelta; any other value is returned as it is, for the checks that follow."""
+    if isinstance(value, int | float) or value is None:
+        return value
+    import sys
+
+    module = sys.modules.get("datetime")  # expensive to import, and no value has this type before
+    return value.total_seconds() if module is not None and isinstance(value, module.timedelta) else value
+
+
 def positive_seconds(name: str, value: object, *, none: str | None = None) -> None:
     """Raise TypeError if `value` is no number, and ValueError if it is not positive and finite.
 

@@ -9,7 +9,11 @@ from forbear.core.verdict import Kind, Verdict
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from datetime import timedelta
+
     from forbear.core.backoff import Backoff
+
+    Seconds = float | timedelta
 
 
 _NOT_EXECUTED, _PERMANENT, _CONFLICT = Kind.NOT_EXECUTED, Kind.PERMANENT, Kind.CONFLICT  # slow to look up before 3.12
@@ -29,11 +33,12 @@ The profiles of services have limits of their own.
 class Limits(Record):
     """The limits of a run; the first one reached ends it.
 
-    `attempts` counts the first call: 5 (default) is at most 4 retries. `timeout` (default 60) is in seconds from before
-    the first attempt. A wait that would end past it is not begun, unless `clamp` shortens that wait, so that one final
-    attempt starts at the deadline. None means no limit; both may be None only with `unlimited=True`. A wait that the
-    server asks for is never shortened. It ends the run if it is longer than the rest of the timeout, or, without a
-    timeout, than `max_retry_after` seconds (default 900). Raises TypeError or ValueError for other values.
+    `attempts` counts the first call: 5 (default) is at most 4 retries. `timeout` (default 60) is a number of seconds or
+    a timedelta, from before the first attempt. A wait that would end past it is not begun, unless `clamp` shortens that
+    wait, so that one final attempt starts at the deadline. None means no limit; both may be None only with
+    `unlimited=True`. A wait that the server asks for is never shortened. It ends the run if it is longer than the rest
+    of the timeout, or, without a timeout, than `max_retry_after` seconds (default 900). Raises TypeError or ValueError
+    for other values.
     """
 
     __slots__ = ("attempts", "timeout", "clamp", "max_retry_after", "unlimited")
@@ -47,15 +52,17 @@ class Limits(Record):
     def __init__(
         self,
         attempts: int | None = DEFAULT_ATTEMPTS,
-        timeout: float | None = DEFAULT_TIMEOUT,
+        timeout: "Seconds | None" = DEFAULT_TIMEOUT,
         clamp: bool = False,
-        max_retry_after: float = DEFAULT_MAX_RETRY_AFTER,
+        max_retry_after: "Seconds" = DEFAULT_MAX_RETRY_AFTER,
         unlimited: bool = False,
     ) -> None:
         if attempts is not None:
             check.at_least("attempts", attempts, 1, what="a whole number or None (no limit)", whole=True)
+        timeout = check.in_seconds(timeout)
         check.positive_seconds("timeout", timeout, none="no limit")
         check.flag("clamp", clamp)
+        max_retry_after = check.in_seconds(max_retry_after)
         check.seconds("max_retry_after", max_retry_after)
         check.flag("unlimited", unlimited)
         if attempts is None and timeout is None and not unlimited:

@@ -2,8 +2,12 @@
 
 from enum import Enum
 
-from forbear.core.check import INFINITY, seconds
+from forbear.core.check import INFINITY, in_seconds, seconds
 from forbear.core.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from datetime import timedelta
 
 
 class Effect(Enum):
@@ -48,10 +52,15 @@ class Verdict(Record):
     throttled: bool
 
     def __init__(
-        self, kind: Kind, retry_after: float | None = None, delay: float | None = None, throttled: bool = False
+        self,
+        kind: Kind,
+        retry_after: "float | timedelta | None" = None,
+        delay: "float | timedelta | None" = None,
+        throttled: bool = False,
     ) -> None:
         if not isinstance(kind, Kind):
             raise TypeError(f"`kind` must be a forbear.Kind, got {kind!r}")
+        retry_after, delay = in_seconds(retry_after), in_seconds(delay)
         if retry_after is not None and retry_after != INFINITY:
             seconds("retry_after", retry_after)
         if delay is not None:

@@ -1,0 +1,90 @@
+"""Check what users pass to judge outcomes, and turn the answers of `on` and `on_result` into verdicts."""
+
+from forbear.core.check import in_seconds
+from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.run.functions import refuse_async
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
+JUDGE = "judge by the error or the value alone"
+
+
+def types_of(types: "Any", on: "Any") -> "Any":
+    """Return what `forbear.retry(*types, on=on)` retries: the types, or `on` if there are none.
+
+    Raises TypeError if both or neither are passed, and for a positional argument that is no exception type.
+    """
+    if not types:
+        if on is None:
+            raise TypeError(
+                "`retry` needs the errors to retry, as in forbear.retry(OSError) or forbear.retry(on=judge)"
+            )
+        return on
+    if on is not None:
+        raise TypeError(f"`on` must not be passed together with positional exception types, got {on!r}")
+    kind: Any
+    for kind in types:
+        if isinstance(kind, type) and issubclass(kind, BaseException):
+            continue
+        if len(types) == 1 and callable(kind):  # pyright: ignore[reportUnknownArgumentType]
+            raise TypeError(
+                "`retry` needs the errors to retry before it can decorate: write @forbear.retry(OSError); "
+                f"a function that judges errors is passed as on=, got {kind!r}"
+            )
+        raise TypeError(f"positional arguments of `retry` must be exception types, as in retry(OSError), got {kind!r}")
+    check_on(types)
+    return types[0] if len(types) == 1 else types
+
+
+def check_on(on: "Any") -> None:
+    """Raise TypeError if `on` is neither a subclass of Exception, a tuple of such, nor a sync callable.
+
+    Raises ValueError for an empty tuple.
+    """
+    if not isinstance(on, TYPES):
+        if not callable(on):
+            raise TypeError(f"`on` must be exception types or a callable that judges an error, got {on!r}")
+        refuse_async("`on`", on, JUDGE)
+        return
+    listed: tuple[Any, ...] = on if isinstance(on, tuple) else (on,)  # pyright: ignore[reportUnknownVariableType]
+    if not listed:
+        raise ValueError("`on` must list at least one exception type, got none")
+    for kind in listed:
+        if not isinstance(kind, type) or not issubclass(kind, BaseException):
+            raise TypeError(f"`on` must list exception types, got {kind!r}")
+        if not issubclass(kind, Exception):
+            raise TypeError(
+                f"`on` must list subclasses of Exception, got {kind.__name__}, which ends programs or tasks"
+            )
+
+
+def check_callable(parameter: str, function: object, cure: str = JUDGE) -> None:
+    """Raise TypeError if `function` is neither None nor a sync callable; `parameter` names it in the text.
+
+    The text for an async function ends with the `cure`.
+    """
+    if function is not None:
+        if not callable(function):
+            raise TypeError(f"`{parameter}` must be callable or None, got {function!r}")
+        refuse_async(f"`{parameter}`", function, cure)
+
+
+def verdict_of(parameter: str, answer: "Any") -> Verdict:
+    """Return the verdict that stands for `answer`, the value returned by an `on` or `on_result`.
+
+    True is TRANSIENT, False PERMANENT, a number or timedelta TRANSIENT with that delay, and a Verdict itself. Any other
+    value raises TypeError, which names the `parameter`.
+    """
+    if answer is True:
+        return TRANSIENT
+    if answer is False:
+        return PERMANENT
+    if isinstance(answer, Verdict):
+        return answer
+    answer = in_seconds(answer)
+    if isinstance(answer, float | int):
+        return Verdict(Kind.TRANSIENT, delay=answer)
+    raise TypeError(f"`{parameter}` must return a bool, a number of seconds or a Verdict, got {answer!r}")
