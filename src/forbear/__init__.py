@@ -14,6 +14,7 @@ from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
 from forbear.run.decorated import policy_of, with_policy
 from forbear.run.runtime import AttemptTimeout
+from forbear.run.stopping import stop_on
 from forbear.run.switch import disable, disabled, enable
 from forbear.update import aupdate, update
 
@@ -69,6 +70,7 @@ __all__ = [
     "report",
     "retry",
     "safe_to_repeat",
+    "stop_on",
     "update",
     "with_policy",
 ]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
 
     from forbear.core.backoff import Backoff
-    from forbear.core.events import Event
+    from forbear.core.events import Event, Failed
     from forbear.http.request import HttpService
 
     F = TypeVar("F", bound=Callable[..., Any])
@@ -48,6 +48,7 @@ if TYPE_CHECKING:
         retry_exhausted: bool
         unlimited: bool
         name: str | None
+        stop: Callable[[Failed], bool | str | None] | None
 
 
 _DEFAULT_BACKOFF = Exponential()
@@ -63,7 +64,7 @@ class Policy(Record):
 
     __slots__ = (
         "on", "limits", "backoff", "attempt_timeout", "on_result", "on_event", "budget", "repeatable",
-        "retry_exhausted", "name", "service",
+        "retry_exhausted", "name", "service", "stop",
     )  # fmt: skip
 
     on: "On"
@@ -77,6 +78,7 @@ class Policy(Record):
     retry_exhausted: bool
     name: str | None
     service: "HttpService | None"
+    stop: "Callable[[Failed], bool | str | None] | None"
 
     def __init__(
         self,
@@ -91,6 +93,7 @@ class Policy(Record):
         retry_exhausted: bool = False,
         name: str | None = None,
         service: "HttpService | None" = None,
+        stop: "Callable[[Failed], bool | str | None] | None" = None,
     ) -> None:
         check_on(on)
         if limits is not None and not isinstance(limits, Limits):
@@ -102,6 +105,7 @@ class Policy(Record):
         attempt_timeout = check.in_seconds(attempt_timeout)
         check.positive_seconds("attempt_timeout", attempt_timeout, none="no limit")
         check_callable("on_result", on_result)
+        check_callable("stop", stop, "decide by what the failure shows, or set an event for forbear.stop_on")
         if on_event is not None:
             if not callable(on_event):
                 raise TypeError(f"`on_event` must be callable or None, got {on_event!r}")
@@ -124,6 +128,7 @@ class Policy(Record):
         store(self, "retry_exhausted", retry_exhausted)
         store(self, "name", name)
         store(self, "service", service)
+        store(self, "stop", stop)
 
     # Run something under the policy.
 
@@ -354,6 +359,7 @@ def retry(
     retry_exhausted: bool = False,
     unlimited: bool = False,
     name: str | None = None,
+    stop: "Callable[[Failed], bool | str | None] | None" = None,
 ) -> Policy:
     """Make a policy, to decorate a function with (`@forbear.retry(OSError)`), to call through, or to loop over.
 
@@ -383,6 +389,8 @@ def retry(
       repeat.
     - `unlimited`: permit both limits to be None.
     - `name`: the name for reports and events, by default that of the function.
+    - `stop`: is called before each retry with the failed attempt (`Failed`: attempt, elapsed, error ...). True, or a
+      string that says why, ends the run. If it raises, its error is raised.
 
     On giving up, the last error itself is raised, with a note and a report (`forbear.report(error)`). A permanent error
     of the first attempt is raised without them. Raises TypeError or ValueError for invalid arguments.
@@ -390,5 +398,6 @@ def retry(
     judge: On = types_of(types, on)
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(
-        judge, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name
-    )
+        judge, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name,
+        stop=stop,
+    )  # fmt: skip

@@ -1,5 +1,6 @@
 """The flavours of clients to test, and one embedded cloud for all tests, empty but for a bucket before each."""
 
+import socket
 from collections.abc import Iterator
 
 import pytest
@@ -29,3 +30,11 @@ def cloud(running_cloud: Cloud) -> Cloud:
     running_cloud.clear_faults()
     running_cloud.store.create_bucket("bkt")
     return running_cloud
+
+
+@pytest.fixture
+def closed_port() -> int:
+    """Return a port of loopback on which nothing listens."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port

@@ -1,6 +1,5 @@
 """The origin of a request, as each HTTP adapter shows it to a service: scheme, host and port, defaults filled in."""
 
-import socket
 from typing import Any
 
 import pytest
@@ -28,14 +27,6 @@ class Spy(Rfc9110):
 
 
 SPYING = rfc9110.policy.replace(service=Spy()).with_attempts(1)
-
-
-@pytest.fixture
-def closed_port() -> int:
-    """Return a port of loopback on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 @BLIND_TOO

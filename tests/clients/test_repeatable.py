@@ -1,6 +1,5 @@
 """`Policy.repeatable` in adapters: None leaves it to the tables, False forbids doubtful repeats, True is refused."""
 
-import socket
 from collections.abc import Callable
 from functools import partial
 from typing import Any
@@ -139,14 +138,6 @@ def test_grpc() -> None:
                 notes = error.__notes__
             assert (len(server.calls), [note for note in notes if "repeatable=False" in note]) == (calls, notes)
             assert bool(notes) is (repeatable is False)
-
-
-@pytest.fixture
-def closed_port() -> int:
-    """Return a port of loopback on which nothing listens."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-    return port
 
 
 @pytest.fixture

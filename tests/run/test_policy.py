@@ -64,6 +64,7 @@ def test_defaults() -> None:
         retry_exhausted=False,
         name=None,
         service=None,
+        stop=None,
     )
     assert Policy(OSError) == retry(on=OSError)
 
@@ -277,7 +278,7 @@ def test_frozen() -> None:
 def test_printed() -> None:
     """Every field by name."""
     assert repr(FULL).startswith("Policy(on=<function judge at ")
-    assert repr(FULL).endswith("repeatable=False, retry_exhausted=True, name='fetch', service=None)")
+    assert repr(FULL).endswith("repeatable=False, retry_exhausted=True, name='fetch', service=None, stop=None)")
 
 
 def test_judging_errors() -> None:

@@ -89,6 +89,7 @@ class Reason(Enum):
     RETRY_AFTER = "the server asked for a longer wait"
     BUDGET = "the retry budget is used up"
     BODY = "the body cannot be sent again"
+    STOPPED = "the caller stopped the run"
 
 
 class Wait:

@@ -123,7 +123,7 @@ def awrap(
                 value = await function(*args, **kwargs)
             except Exception as error:
                 if run is None:
-                    run = Run(plan, operation, current_runtime(), started, reports)
+                    run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
                 delay = run.failed(error)
                 if delay is None:
                     raise

@@ -21,6 +21,11 @@ if TYPE_CHECKING:
 
     from trio import CancelScope
 
+    from forbear.run.stopping import StopEvent
+
+_GLANCE = 0.05
+"""Seconds between looks at the other events while one of several is waited for."""
+
 
 class AttemptTimeout(TimeoutError):
     """The error of an attempt that took longer than `attempt_timeout`, or than what was left of `timeout`.
@@ -111,6 +116,18 @@ class Runtime:
 
         return asyncio.sleep(seconds)
 
+    def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
+        """Sleep for so many seconds, or until one of the `events` is set; of several, each is looked at in turn."""
+        if len(events) == 1:
+            events[0].wait(seconds)
+            return
+        end = time.monotonic() + seconds
+        while not any(event.is_set() for event in events):
+            left = end - time.monotonic()
+            if left <= 0:
+                return
+            events[-1].wait(min(left, _GLANCE))
+
     def within(self, seconds: float) -> "AbstractAsyncContextManager[None]":
         """Return a context manager for `async with` that cancels its block after so many seconds.
 
@@ -144,6 +161,10 @@ class FastClock(Runtime):
     def sleep(self, seconds: "SupportsIndex | float") -> None:
         """Sleep for so many fast seconds."""
         Runtime.sleep(float(seconds) / self.factor)
+
+    def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
+        """Sleep for so many fast seconds, or until one of the `events` is set."""
+        super().sleep_unless(events, seconds / self.factor)
 
     def asleep(self, seconds: float) -> "Awaitable[None]":
         """Return an awaitable that sleeps for so many fast seconds, in asyncio or trio."""

@@ -14,6 +14,7 @@ from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.nesting import RunOrigin, ended_within, gave_up
 from forbear.run.runtime import AttemptTimeout, Runtime
+from forbear.run.stopping import WAITED, WHY, events, ever_used, is_stopped, waited
 from forbear.run.switch import ever_off, is_off
 
 TYPE_CHECKING = False
@@ -48,6 +49,8 @@ if TYPE_CHECKING:
         def checks_values(self) -> bool: ...
         @property
         def on_event(self) -> Callable[[Event], object] | None: ...
+        @property
+        def stop(self) -> Callable[[Failed], bool | str | None] | None: ...
         def verdict_of_error(self, error: Exception) -> Verdict: ...
         def verdict_of_value(self, value: object) -> Verdict | None: ...
 
@@ -253,28 +256,51 @@ class Run:
         if isinstance(step, Stop):
             stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step
         elif stop is None:
-            self.vouched |= vouched
-            budget = plan.budget
-            if budget is None:
-                return self._schedule(step.delay, failure)
-            settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
-            if self.awaits and budget.blocks:
-                return PendingDelay(step.delay, budget.atake, settle)
-            return settle(budget.take())
+            if ever_used[0] or plan.stop is not None:
+                stop = self._stopped(failure)
+            if stop is None:
+                self.vouched |= vouched
+                budget = plan.budget
+                if budget is None:
+                    return self._schedule(step.delay, failure, outcome)
+                settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
+                if self.awaits and budget.blocks:
+                    return PendingDelay(step.delay, budget.atake, settle)
+                return settle(budget.take())
         self._give_up(stop, failure, outcome, maybe_done)
         return None
+
+    def _stopped(self, failure: "Failure") -> Stop | None:
+        """Return the caller's stop, by the policy's `stop` or an event of `stop_on`; None to go on."""
+        if ever_used[0] and is_stopped():
+            return Stop(Reason.STOPPED, WHY)
+        stop = self.plan.stop
+        if stop is None:
+            return None
+        verdict, error, name, text, elapsed = failure
+        shown = Attempt(self.attempt, name, text, elapsed).text  # without secrets
+        why = stop(Failed(self.operation, self.attempt, elapsed, error, shown, verdict, name))
+        if why is True or (why and isinstance(why, str)):
+            return Stop(Reason.STOPPED, "`stop` returned True" if why is True else str(why))
+        if why is False or why is None or why == "":
+            return None
+        raise TypeError(f"`stop` must return True, False, None or the reason as a string, got {why!r}")
 
     def _settle(
         self, delay: float, failure: "Failure", outcome: object, maybe_done: bool, allowed: bool
     ) -> float | None:
         """Schedule the retry if the budget `allowed` it, otherwise give up; return the delay or None."""
         if allowed:
-            return self._schedule(delay, failure)
+            return self._schedule(delay, failure, outcome)
         self._give_up(Stop(Reason.BUDGET), failure, outcome, maybe_done)
         return None
 
-    def _schedule(self, delay: float, failure: "Failure") -> float:
-        """Count the failed attempt, notify the listeners of it and of the retry, and return `delay`."""
+    def _schedule(self, delay: float, failure: "Failure", outcome: object) -> float | None:
+        """Count the failed attempt, notify the listeners of it and of the retry, and return `delay`.
+
+        Within `stop_on`, sync code waits here, where the run can still give up. It then returns `WAITED`, a delay of 0,
+        or None if the event was set.
+        """
         verdict, error, name, text, elapsed = failure
         number = self.attempt
         if self.listeners:
@@ -290,13 +316,23 @@ class Run:
             self.in_doubt = True
         self.attempt = number + 1
         self.previous = delay
+        if ever_used[0] and not self.awaits and events():
+            if not waited(self.runtime, delay):
+                self.attempt = number
+                self.failures = self.failures[:-1]
+                self._give_up(Stop(Reason.STOPPED, WHY), failure, outcome, maybe_done=False, known=True)
+                return None
+            delay = WAITED
         self.reports = reports_made[0]
         return delay
 
-    def _give_up(self, stop: Stop, failure: "Failure", outcome: object, maybe_done: bool) -> None:
+    def _give_up(
+        self, stop: Stop, failure: "Failure", outcome: object, maybe_done: bool, *, known: bool = False
+    ) -> None:
         """Make the report, attach it to the error, if there is one, and notify the listeners.
 
-        Nothing is done for a permanent failure of the first attempt, unless `in_doubt` is set.
+        With `known` they know of the failed attempt already. Nothing is done for a permanent failure of the first
+        attempt, unless `in_doubt` is set.
         """
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
@@ -320,7 +356,8 @@ class Run:
             attach(error, self.report)
         if self.listeners:
             failed = Failed(self.operation, self.attempt, elapsed, error, last.text, verdict, name)
-            listeners.notify(self.listeners, failed, GaveUp(self.operation, self.report))
+            news = () if known else (failed,)
+            listeners.notify(self.listeners, *news, GaveUp(self.operation, self.report))
 
     def _keep(self, failure: "KeptFailure") -> None:
         failures = self.failures

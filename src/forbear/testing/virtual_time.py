@@ -13,11 +13,14 @@ from typing import TYPE_CHECKING, SupportsIndex
 
 from forbear.core import check
 from forbear.run.runtime import Runtime, current, expired, in_trio
+from forbear.run.stopping import WAITED
 
 if TYPE_CHECKING:
     import asyncio
 
     import trio
+
+    from forbear.run.stopping import StopEvent
 
 # asyncio does not say when all tasks are waiting. A task that wakes another (by a queue, a group, a cancellation) takes
 # one round of the loop. After so many rounds without a new wait, all tasks count as waiting.
@@ -183,8 +186,14 @@ class VirtualRuntime(Runtime):
 
     def sleep(self, seconds: SupportsIndex | float) -> None:
         """Record a wait in `slept`, and move the clock on by it."""
+        if seconds is WAITED:
+            return
         self.time.slept.append(float(seconds))
         self.time.advance(float(seconds))
+
+    def sleep_unless(self, events: "tuple[StopEvent, ...]", seconds: float) -> None:
+        """Record a wait in `slept`, and move the clock on by it; real events cannot be set during a virtual wait."""
+        self.sleep(seconds)
 
     async def asleep(self, seconds: float) -> None:
         """Record a wait in `slept`, and let it pass for this task in virtual time."""

@@ -1,0 +1,99 @@
+"""`stop_on`, the scope in which an event of the caller ends runs and interrupts their waits."""
+
+import contextlib
+from contextvars import ContextVar
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from contextvars import Token
+    from types import TracebackType
+    from typing import Protocol, Self
+
+    from forbear.run.runtime import Runtime
+
+    class StopEvent(Protocol):
+        """The protocol of an event, such as a threading.Event."""
+
+        def is_set(self) -> bool:
+            """Return whether the event is set."""
+            ...
+
+        def wait(self, timeout: float, /) -> object:
+            """Return once the event is set, or after `timeout` seconds."""
+            ...
+
+
+_scopes: "ContextVar[tuple[stop_on, ...]]" = ContextVar("forbear_stop_on", default=())
+ever_used = [False]
+"""A list of one item, True once a scope was opened: most processes need not look up the context variable."""
+
+WAITED = float("0")
+"""The delay that is left after a wait within `stop_on`; virtual time knows it by its identity."""
+WHY = "the event of stop_on is set"
+
+
+class stop_on:  # noqa: N801 - used like a function
+    """`with stop_on(event):` ends the runs in the block once `event` is set, and interrupts their sync waits at once.
+
+    The event has `is_set()` and `wait(timeout)`, as a threading.Event has. It is looked at after each failure, and
+    during each wait of sync code, in functions, blocks and clients. If it is set, the run gives up. The error of the
+    last attempt is raised, with a note and a report whose reason is STOPPED; a client returns its last response. A
+    running attempt is not interrupted. Async waits are not either, because tasks can be cancelled; async code looks at
+    the event after each failure only.
+
+    Scopes can be nested: each of their events counts, and with several of them a wait ends within 0.05 seconds. A scope
+    applies to this thread or task, and to the tasks that it starts, until the block ends. Raises TypeError for an
+    object without these methods.
+    """
+
+    __slots__ = ("_is_open", "_token", "event")
+
+    _token: "Token[tuple[stop_on, ...]]"
+
+    def __init__(self, event: "StopEvent") -> None:
+        if isinstance(event, type) or not all(callable(getattr(event, name, None)) for name in ("is_set", "wait")):
+            raise TypeError(f"`event` must have is_set() and wait(timeout), as a threading.Event has, got {event!r}")
+        from forbear.run.functions import is_async
+
+        if is_async(event.wait):
+            raise TypeError(
+                f"`event` must not be async, because sync code waits for it; cancel tasks instead: {event!r}"
+            )
+        self.event = event
+        self._is_open = False
+
+    def __enter__(self) -> "Self":
+        if self._is_open:
+            raise RuntimeError("a stop_on is open already; make one for each block")
+        ever_used[0] = self._is_open = True
+        self._token = _scopes.set((*_scopes.get(), self))
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> None:
+        self._is_open = False
+        with contextlib.suppress(ValueError):  # a generator that is closed in another context
+            _scopes.reset(self._token)
+
+    @property
+    def is_open(self) -> bool:
+        """True until the block ends; copies of its context may live longer."""
+        return self._is_open
+
+
+def events() -> "tuple[StopEvent, ...]":
+    """Return the events of the open scopes around the caller, outermost first."""
+    return tuple(scope.event for scope in _scopes.get() if scope.is_open)
+
+
+def is_stopped() -> bool:
+    """Return whether one of the events is set."""
+    return any(event.is_set() for event in events())
+
+
+def waited(runtime: "Runtime", seconds: float) -> bool:
+    """Wait so many seconds, or until one of the events is set; return False if one is."""
+    watched = events()
+    runtime.sleep_unless(watched, seconds)
+    return not any(event.is_set() for event in watched)

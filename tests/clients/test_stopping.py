@@ -1,0 +1,90 @@
+"""`stop_on` and `stop=` in clients: the last response is returned, or the last error raised, with a report."""
+
+import threading
+from typing import Any
+
+import grpc
+import pytest
+import redis
+
+import forbear
+from forbear.clients.grpc import RetryInterceptor
+from forbear.clients.redis import Redis
+from forbear.core.decide import Reason
+from forbear.services import redis as redis_service
+from forbear.services import rfc9110
+from tests.support.clients.flavours import Flavour
+from tests.support.clients.google.rpc_server import running
+from tests.support.clients.others import BLIND_TOO
+from tests.support.clients.wire import Wire, reply
+
+MINUTES = forbear.Constant(600)
+
+
+class Flag:
+    """An event that is set as soon as somebody waits for it."""
+
+    def __init__(self) -> None:
+        self.waited: list[float] = []
+
+    def is_set(self) -> bool:
+        """Return whether somebody waited."""
+        return bool(self.waited)
+
+    def wait(self, timeout: float, /) -> None:
+        """Return at once."""
+        self.waited.append(timeout)
+
+
+@BLIND_TOO
+def test_a_response_is_returned_as_it_is(flavour: Flavour) -> None:
+    """Its body can be read: a sync client keeps it open while it waits."""
+    event = threading.Event()
+    event.set()
+    policy = rfc9110.policy.with_backoff(forbear.Constant(1))
+    with Wire(reply(503, body=b"busy")) as wire, forbear.stop_on(event):
+        result = flavour.call(flavour.transport(policy), "GET", wire.url)
+        assert (result.status, result.content, len(wire.seen)) == (503, b"busy", 1)
+    assert (result.report.reason, result.slept) == (Reason.STOPPED, [])
+
+
+@BLIND_TOO
+def test_a_policy_may_stop(flavour: Flavour, closed_port: int) -> None:
+    """By what it sees of the failure: a response has a name, an error is at hand."""
+    seen: list[tuple[str, int]] = []
+
+    def stop(failed: forbear.Failed) -> bool:
+        seen.append((failed.name, failed.attempt))
+        return failed.attempt == 2
+
+    policy = rfc9110.policy.replace(stop=stop)
+    with Wire(reply(503), reply(503), reply(200)) as wire:
+        result = flavour.call(flavour.transport(policy), "GET", wire.url)
+        assert (result.status, len(wire.seen)) == (503, 2)
+    assert seen == [("HTTP 503", 1), ("HTTP 503", 2)]
+    refused = flavour.call(flavour.transport(policy), "GET", f"http://127.0.0.1:{closed_port}/")
+    assert (refused.report.reason, refused.report.count) == (Reason.STOPPED, 2)
+
+
+def test_waits_of_sync_clients_are_interrupted(closed_port: int) -> None:
+    """The event is waited for in place of the sleep."""
+    flag = Flag()
+    client = Redis(port=closed_port, policy=redis_service.policy.with_backoff(MINUTES).with_timeout(3600))
+    with forbear.stop_on(flag), pytest.raises(redis.ConnectionError) as caught:
+        client.get("k")
+    found = forbear.report(caught.value)
+    assert found is not None
+    assert (found.reason, flag.waited) == (Reason.STOPPED, [600])
+
+
+def test_waits_of_interceptors_are_interrupted() -> None:
+    """The error of the call is raised."""
+    flag = Flag()
+    interceptor: Any = RetryInterceptor(rfc9110.policy.with_backoff(MINUTES).with_timeout(3600), safe=["t.T/Say"])
+    with running() as server, grpc.insecure_channel(server.target) as plain, forbear.stop_on(flag):
+        server.fail(grpc.StatusCode.UNAVAILABLE)
+        channel: Any = grpc.intercept_channel(plain, interceptor)
+        with pytest.raises(grpc.RpcError) as caught:
+            channel.unary_unary("/t.T/Say")(b"a")
+        assert (len(server.calls), flag.waited) == (1, [600])
+    assert forbear.report(caught.value) is not None
