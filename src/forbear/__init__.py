@@ -3,8 +3,7 @@
 from forbear.core.backoff import Constant, Exponential, Sequence
 from forbear.core.budget import Ratio, Throttle, TokenBucket
 from forbear.core.decide import Limits, Reason, Stop, Wait, decide
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
-from forbear.core.lazy import exports
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, Succeeded
 from forbear.core.presets import PRESETS, Preset
 from forbear.core.report import Attempt, Report, report
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Effect, Kind, Safety, Verdict
@@ -12,18 +11,33 @@ from forbear.observe import default_listeners
 from forbear.policy import Policy, retry
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
-from forbear.run.decorated import policy_of, with_policy
+from forbear.run.endings import RAISE, TryAgain, Unsatisfied
 from forbear.run.runtime import AttemptTimeout
-from forbear.run.stopping import stop_on
 from forbear.run.switch import disable, disabled, enable
 from forbear.update import aupdate, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from forbear.http.idempotency import IdempotencyKey
+    from forbear.run.decorated import policy_of, with_policy
+    from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
-else:  # what few programs need is loaded when its name is first used
-    __getattr__, _ = exports(__name__, {"IdempotencyKey": "http.idempotency", "safe_to_repeat": "run.vouching"})
+else:
+    _LAZY = {
+        "IdempotencyKey": "http.idempotency",
+        "policy_of": "run.decorated",
+        "safe_to_repeat": "run.vouching",
+        "stop_on": "run.stopping",
+        "with_policy": "run.decorated",
+    }
+
+    def __getattr__(name):
+        """Load what few programs use when it is first used."""
+        from forbear.core.lazy import exports
+
+        value = globals()[name] = exports("forbear", _LAZY)[0](name)
+        return value
+
 
 __version__ = "0.1.0"
 
@@ -34,6 +48,7 @@ __all__ = [
     "NOT_EXECUTED",
     "PERMANENT",
     "PRESETS",
+    "RAISE",
     "TRANSIENT",
     "Attempt",
     "AttemptTimeout",
@@ -57,8 +72,11 @@ __all__ = [
     "Scheduled",
     "Sequence",
     "Stop",
+    "Succeeded",
     "Throttle",
     "TokenBucket",
+    "TryAgain",
+    "Unsatisfied",
     "Verdict",
     "Wait",
     "aupdate",

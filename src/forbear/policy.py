@@ -1,60 +1,35 @@
 """`Policy`, the frozen value that users hold and share, and `retry()`, which makes one."""
 
-from forbear.core import check, presets
+from forbear.core import check
 from forbear.core.backoff import Exponential
 from forbear.core.decide import DEFAULT_ATTEMPTS, DEFAULT_MAX_RETRY_AFTER, DEFAULT_TIMEOUT, Limits
-from forbear.core.record import Record
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.run import listeners
 from forbear.run.budget import Budget
-from forbear.run.decorated import mark
-from forbear.run.functions import check_retryable, is_async, name_of
+from forbear.run.derive import Derivable
+from forbear.run.endings import RAISE, TryAgain
+from forbear.run.functions import MARK, check_retryable, is_async, name_of
 from forbear.run.iterate import AsyncAttempts, Attempts
-from forbear.run.judges import TYPES, check_callable, check_on, types_of, verdict_of
+from forbear.run.judges import TYPES, check_callable, check_listener, check_on, types_of, verdict_of
 from forbear.run.loops import acall, awrap, call, wrap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
-    from datetime import timedelta
-    from typing import Any, ParamSpec, TypedDict, TypeVar, Unpack
+    from typing import Any, ParamSpec, TypeVar, Unpack
 
     from forbear.core.backoff import Backoff
-    from forbear.core.events import Event, Failed
+    from forbear.core.events import Event, Failed, Succeeded
     from forbear.http.request import HttpService
+    from forbear.run.derive import Answer, Changes, On, Seconds
 
     F = TypeVar("F", bound=Callable[..., Any])
     P = ParamSpec("P")
     T = TypeVar("T")
 
-    Answer = bool | float | timedelta | Verdict
-    Seconds = float | timedelta
-    On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
-
-    class Changes(TypedDict, total=False):
-        """The keywords of `retry()`."""
-
-        on: On
-        attempts: int | None
-        timeout: Seconds | None
-        attempt_timeout: Seconds | None
-        backoff: Backoff
-        on_result: Callable[[Any], Answer] | None
-        on_event: Callable[[Event], object] | None
-        budget: Budget | None
-        clamp: bool
-        max_retry_after: Seconds
-        repeatable: bool | None
-        retry_exhausted: bool
-        unlimited: bool
-        name: str | None
-        stop: Callable[[Failed], bool | str | None] | None
-
-
 _DEFAULT_BACKOFF = Exponential()
 
 
-class Policy(Record):
+class Policy(Derivable):
     """A frozen policy: which errors to retry, how long to wait and when to stop.
 
     It is picklable (if its functions are) and may be shared between threads and tasks. Make one with `forbear.retry()`,
@@ -64,7 +39,8 @@ class Policy(Record):
 
     __slots__ = (
         "on", "limits", "backoff", "attempt_timeout", "on_result", "on_event", "budget", "repeatable",
-        "retry_exhausted", "name", "service", "stop",
+        "retry_exhausted", "name", "service", "stop", "delay",
+        "on_give_up", "raise_unsatisfied", "on_success", "repeats_calls",
     )  # fmt: skip
 
     on: "On"
@@ -79,6 +55,15 @@ class Policy(Record):
     name: str | None
     service: "HttpService | None"
     stop: "Callable[[Failed], bool | str | None] | None"
+    delay: "Callable[[Any], Seconds | None] | None"
+    on_give_up: "Any"
+    raise_unsatisfied: bool
+    on_success: "Callable[[Succeeded], object] | None"
+    repeats_calls: bool
+    """True if a function or block is repeated although its outcome is unknown: what `repeatable` comes to.
+
+    If that is None, it is True unless the policy is that of a service.
+    """
 
     def __init__(
         self,
@@ -94,6 +79,10 @@ class Policy(Record):
         name: str | None = None,
         service: "HttpService | None" = None,
         stop: "Callable[[Failed], bool | str | None] | None" = None,
+        delay: "Callable[[Any], Seconds | None] | None" = None,
+        on_give_up: "Any" = RAISE,
+        raise_unsatisfied: bool = False,
+        on_success: "Callable[[Succeeded], object] | None" = None,
     ) -> None:
         check_on(on)
         if limits is not None and not isinstance(limits, Limits):
@@ -106,10 +95,12 @@ class Policy(Record):
         check.positive_seconds("attempt_timeout", attempt_timeout, none="no limit")
         check_callable("on_result", on_result)
         check_callable("stop", stop, "decide by what the failure shows, or set an event for forbear.stop_on")
-        if on_event is not None:
-            if not callable(on_event):
-                raise TypeError(f"`on_event` must be callable or None, got {on_event!r}")
-            listeners.check("`on_event`", on_event)
+        check_callable("delay", delay, "return the seconds at once")
+        check_listener("on_event", on_event)
+        check_listener("on_success", on_success)
+        check.flag("raise_unsatisfied", raise_unsatisfied)
+        if raise_unsatisfied and on_result is None:
+            raise ValueError("`raise_unsatisfied` needs `on_result`, which refuses values")
         if budget is not None and not isinstance(budget, Budget):
             raise TypeError(f"`budget` must be a forbear.Budget or None, got {budget!r}")
         check.flag("repeatable", repeatable, none="functions yes, requests by their tables")
@@ -129,6 +120,17 @@ class Policy(Record):
         store(self, "name", name)
         store(self, "service", service)
         store(self, "stop", stop)
+        store(self, "delay", delay)
+        store(self, "on_give_up", on_give_up)
+        store(self, "raise_unsatisfied", raise_unsatisfied)
+        store(self, "on_success", on_success)
+        if repeatable is None:
+            repeatable = service is None and not getattr(on, "is_of_service", False)
+        store(self, "repeats_calls", repeatable)
+
+    @classmethod
+    def _fields(cls) -> tuple[str, ...]:
+        return super()._fields()[:-1]  # without `repeats_calls`, which follows from the others
 
     # Run something under the policy.
 
@@ -146,9 +148,9 @@ class Policy(Record):
         check_retryable(function)
         name = name_of(function)
         if is_async(function):
-            return mark(awrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
-        self._refuse_attempt_timeout(name)
-        return mark(wrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
+            return _mark(awrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
+        self._refuse_async_parts(name)
+        return _mark(wrap(self, self.name or name, function), self, function)  # type: ignore[no-any-return]
 
     def call(self, function: "Callable[P, T]", *args: "P.args", **kwargs: "P.kwargs") -> "T":
         """Call a sync function as often as the policy allows and return its value.
@@ -157,7 +159,7 @@ class Policy(Record):
         the policy has an attempt timeout, and for async and generator functions.
         """
         check_retryable(function)
-        self._refuse_attempt_timeout(name_of(function))
+        self._refuse_async_parts(name_of(function))
         value: T = call(self, self.name or name_of(function), function, args, kwargs)
         return value
 
@@ -176,7 +178,8 @@ class Policy(Record):
 
         Raises TypeError if the policy has an attempt timeout or `on_result`.
         """
-        self._refuse_attempt_timeout("a block")
+        if self.attempt_timeout is not None or self.on_give_up is not RAISE:
+            self._refuse_async_parts("a block")
         return iter(Attempts(self, self.name or "block"))
 
     def __aiter__(self) -> AsyncAttempts:
@@ -187,113 +190,7 @@ class Policy(Record):
         """
         return AsyncAttempts(self, self.name or "block")
 
-    # Derive other policies.
-
-    def with_changes(self, **changes: "Unpack[Changes]") -> "Policy":
-        """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`."""
-        fields: dict[str, Any] = dict(changes)
-        limits = {name: fields.pop(name) for name in Limits.__slots__ if name in fields}
-        return self.replace(limits=self.limits.replace(**limits), **fields) if limits else self.replace(**fields)
-
-    def with_on(self, on: "On") -> "Policy":
-        """Return a copy that retries the errors that `on` accepts; `on` as for `forbear.retry`."""
-        return self.replace(on=on)
-
-    def with_attempts(self, attempts: int | None) -> "Policy":
-        """Return a copy with another limit of attempts, the first call included; None for no limit.
-
-        Raises ValueError if there is then no timeout either, unless the policy is `unlimited`.
-        """
-        return self.replace(limits=self.limits.replace(attempts=attempts))
-
-    def with_timeout(self, timeout: "Seconds | None") -> "Policy":
-        """Return a copy with another timeout for the whole run, in seconds; None for no limit.
-
-        Raises ValueError if there is then no limit of attempts either, unless the policy is `unlimited`.
-        """
-        return self.replace(limits=self.limits.replace(timeout=timeout))
-
-    def with_limits(self, limits: Limits) -> "Policy":
-        """Return a copy with `limits` in place of all its limits: attempts, timeout, clamp and the others."""
-        return self.replace(limits=limits)
-
-    def with_preset(self, name: str) -> "Policy":
-        """Return a copy with the attempts, the timeout and the backoff of a preset.
-
-        The presets are "interactive", "mobile", "ci" and "batch"; `forbear.PRESETS` has their figures and reasons.
-        Raises ValueError for any other name.
-        """
-        chosen = presets.preset(name)
-        limits = self.limits.replace(attempts=chosen.limits.attempts, timeout=chosen.limits.timeout)
-        return self.replace(limits=limits, backoff=chosen.backoff)
-
-    def with_attempt_timeout(self, attempt_timeout: "Seconds | None") -> "Policy":
-        """Return a copy with another timeout for one attempt, in seconds; None for no limit.
-
-        Only async code can be run with one.
-        """
-        return self.replace(attempt_timeout=attempt_timeout)
-
-    def with_backoff(self, backoff: "Backoff") -> "Policy":
-        """Return a copy with another backoff, an object whose `delay` method returns the seconds before each retry."""
-        return self.replace(backoff=backoff)
-
-    def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Policy":
-        """Return a copy with another judge of returned values: `on_result` as for `forbear.retry`, None for none."""
-        return self.replace(on_result=on_result)
-
-    def with_on_event(self, on_event: "Callable[[Event], object] | None") -> "Policy":
-        """Return a copy that notifies another listener; None for no listener of its own."""
-        return self.replace(on_event=on_event)
-
-    def with_repeatable(self, repeatable: bool | None) -> "Policy":
-        """Return a copy with another `repeatable`, as for `forbear.retry`: True, False or None.
-
-        The policies of services have None, and do not repeat a function whose outcome is unknown: they cannot see its
-        operation. With True they repeat it, too.
-        """
-        return self.replace(repeatable=repeatable)
-
-    def with_retry_not_found(self, retry_not_found: bool = True) -> "Policy":
-        """Return a copy that does or does not retry 404 and NOT_FOUND, an option of IAM's retry page.
-
-        Reads of IAM and Resource Manager are eventually consistent, so a new resource may not be found yet. A 404 that
-        may mean that an earlier attempt worked, as for a delete, stays permanent. Raises TypeError for a policy of
-        another service, or of none.
-        """
-        check.flag("retry_not_found", retry_not_found)
-        service: Any = self.service
-        if not hasattr(service, "retry_not_found"):
-            owner = "no service" if service is None else service.name
-            raise TypeError(
-                f"the policy must be one of IAM or Resource Manager, such as iam.policy, got one of {owner}"
-            )
-        changed = service.replace(retry_not_found=retry_not_found)
-        on: Any = self.on
-        if getattr(on, "service", None) == service:  # it judges the errors of functions
-            on = on.replace(service=changed)
-        return self.replace(on=on, service=changed)
-
-    def with_budget(self, budget: Budget | None) -> "Policy":
-        """Return a copy that shares another retry budget; None for no budget."""
-        return self.replace(budget=budget)
-
-    def with_name(self, name: str | None) -> "Policy":
-        """Return a copy with another name for reports and events; None for the function's own name."""
-        return self.replace(name=name)
-
     # Judge outcomes, for a run.
-
-    @property
-    def repeats_calls(self) -> bool:
-        """True if a function or block is repeated although its outcome is unknown.
-
-        It is `repeatable`; if that is None, it is True unless the policy is that of a service.
-        """
-        repeatable = self.repeatable
-        if repeatable is None:
-            return self.service is None and not getattr(self.on, "is_of_service", False)
-        return repeatable
 
     @property
     def checks_values(self) -> bool:
@@ -306,6 +203,8 @@ class Policy(Record):
         If `on` is a callable, its answer counts: True is TRANSIENT, False PERMANENT, a number TRANSIENT with that
         delay, and a Verdict itself. Any other answer raises TypeError.
         """
+        if isinstance(error, TryAgain):
+            return error.verdict
         on = self.on
         if isinstance(on, TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
@@ -335,7 +234,9 @@ class Policy(Record):
             return None
         return answer if isinstance(answer, Verdict) else None
 
-    def _refuse_attempt_timeout(self, what: str) -> None:
+    def _refuse_async_parts(self, what: str) -> None:
+        if self.on_give_up is not RAISE and is_async(self.on_give_up):
+            raise TypeError(f"`on_give_up` must not be async on {what}, which is sync, got {name_of(self.on_give_up)}")
         if self.attempt_timeout is not None:
             raise TypeError(
                 f"`attempt_timeout` cannot be enforced on {what}, which is sync: a thread cannot be stopped; "
@@ -360,6 +261,10 @@ def retry(
     unlimited: bool = False,
     name: str | None = None,
     stop: "Callable[[Failed], bool | str | None] | None" = None,
+    delay: "Callable[[Any], Seconds | None] | None" = None,
+    on_give_up: "Any" = RAISE,
+    raise_unsatisfied: bool = False,
+    on_success: "Callable[[Succeeded], object] | None" = None,
 ) -> Policy:
     """Make a policy, to decorate a function with (`@forbear.retry(OSError)`), to call through, or to loop over.
 
@@ -389,6 +294,12 @@ def retry(
       repeat.
     - `unlimited`: permit both limits to be None.
     - `name`: the name for reports and events, by default that of the function.
+    - `delay`: is called with each error (or refused value) that is retried, and returns the exact wait before the retry
+      in seconds, or None for the backoff. A delay that `on` returned counts instead.
+    - `on_give_up`: a value that a function returns instead of raising, or a function of the last error whose value is
+      returned. It is used where a transient error is not retried any more, not for permanent errors and conflicts.
+    - `raise_unsatisfied`: on giving up on a value that `on_result` refused, raise `Unsatisfied`.
+    - `on_success`: is called with a `Succeeded` event after every success, at the first attempt too.
     - `stop`: is called before each retry with the failed attempt (`Failed`: attempt, elapsed, error ...). True, or a
       string that says why, ends the run. If it raises, its error is raised.
 
@@ -399,5 +310,20 @@ def retry(
     limits = Limits(attempts, timeout, clamp, max_retry_after, unlimited)
     return Policy(
         judge, limits, backoff, attempt_timeout, on_result, on_event, budget, repeatable, retry_exhausted, name,
-        stop=stop,
+        stop=stop, delay=delay, on_give_up=on_give_up, raise_unsatisfied=raise_unsatisfied, on_success=on_success,
     )  # fmt: skip
+
+
+def _mark(wrapper: "Any", policy: "Policy", function: "Callable[..., Any]") -> "Any":
+    """Return `wrapper`, the decorated `function`, with the attributes `policy` and `with_policy`."""
+
+    def with_policy(other: "Policy | None" = None, /, **changes: "Unpack[Changes]") -> "Any":
+        """Return the function under another policy, or under its own one with `changes`."""
+        from forbear.run.decorated import chosen
+
+        return chosen(policy, other, changes)(function)
+
+    wrapper.policy = policy
+    wrapper.with_policy = with_policy
+    setattr(wrapper, MARK, wrapper.__code__)
+    return wrapper

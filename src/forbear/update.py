@@ -9,6 +9,7 @@ from forbear.core.decide import Limits, Reason, Stop
 from forbear.core.report import Report, text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy
+from forbear.run.endings import RAISE
 from forbear.run.functions import name_of, refuse_async
 from forbear.run.nesting import inner_report
 from forbear.run.runtime import AttemptTimeout, current
@@ -141,6 +142,8 @@ class _UpdateCycle:
             raise TypeError(
                 "`policy` must have no on_result: let `read` or `write` raise an error for results to repeat"
             )
+        if policy.on_give_up is not RAISE:
+            raise TypeError("`policy` must have no on_give_up, because it would hide whether the change was made")
         runtime = current.get()
         self._modify = modify
         self._conflict = conflict

@@ -26,6 +26,11 @@ FULL = retry(
     clamp=True,
     repeatable=False,
     retry_exhausted=True,
+    stop=bool,
+    delay=hash,
+    on_give_up=None,
+    raise_unsatisfied=True,
+    on_success=print,
 )
 
 
@@ -44,6 +49,11 @@ def test_what_is_not_said_is_a_loss() -> None:
         "budget=Budget(TokenBucket(capacity=10, deposit=0.1, cost=1, refund=False))",
         "on_result",
         "on_event",
+        "stop",
+        "delay",
+        "on_give_up",
+        "raise_unsatisfied",
+        "on_success",
         "retry_exhausted=True",
     ]
 

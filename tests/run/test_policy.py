@@ -15,6 +15,7 @@ from forbear.core.events import Event
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.policy import Policy, retry
 from forbear.run.budget import Budget
+from forbear.run.endings import RAISE
 from tests.support.run.cases import Broken, Busy
 
 BUDGET = Budget()
@@ -65,6 +66,10 @@ def test_defaults() -> None:
         name=None,
         service=None,
         stop=None,
+        delay=None,
+        on_give_up=RAISE,
+        raise_unsatisfied=False,
+        on_success=None,
     )
     assert Policy(OSError) == retry(on=OSError)
 
@@ -237,10 +242,10 @@ DERIVED: list[tuple[str, Callable[[Policy], Policy], Any]] = [
 @pytest.mark.parametrize(("name", "derive", "value"), DERIVED)
 def test_derived_policies_differ_in_one_thing(name: str, derive: Callable[[Policy], Policy], value: object) -> None:
     """The original stays as it was."""
-    before = {field: getattr(FULL, field) for field in Policy.__slots__}
+    before = {field: getattr(FULL, field) for field in Policy._fields()}
     derived = derive(FULL)
-    assert {field: getattr(derived, field) for field in Policy.__slots__} == before | {name: value}
-    assert {field: getattr(FULL, field) for field in Policy.__slots__} == before
+    assert {field: getattr(derived, field) for field in Policy._fields()} == before | {name: value}
+    assert {field: getattr(FULL, field) for field in Policy._fields()} == before
     assert derived != FULL
 
 
@@ -278,7 +283,10 @@ def test_frozen() -> None:
 def test_printed() -> None:
     """Every field by name."""
     assert repr(FULL).startswith("Policy(on=<function judge at ")
-    assert repr(FULL).endswith("repeatable=False, retry_exhausted=True, name='fetch', service=None, stop=None)")
+    assert repr(FULL).endswith(
+        "repeatable=False, retry_exhausted=True, name='fetch', service=None, stop=None, delay=None, on_give_up=RAISE, "
+        "raise_unsatisfied=False, on_success=None)"
+    )
 
 
 def test_judging_errors() -> None:

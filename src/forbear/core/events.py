@@ -130,4 +130,20 @@ class GaveUp(Record):
         self._set(operation=operation, report=report)
 
 
+class Succeeded(Record):
+    """The run succeeded on attempt number `attempt`, `elapsed` seconds after it began; for `on_success` only.
+
+    Other listeners get `Recovered` instead, and nothing for a success at once.
+    """
+
+    __slots__ = ("operation", "attempt", "elapsed")
+
+    operation: str
+    attempt: int
+    elapsed: float
+
+    def __init__(self, operation: str, attempt: int, elapsed: float) -> None:
+        self._set(operation=operation, attempt=attempt, elapsed=elapsed)
+
+
 Event = Failed | Scheduled | Recovered | GaveUp

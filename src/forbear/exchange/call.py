@@ -8,6 +8,7 @@ from forbear.core.report import Report, reports_made, text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import Kind, Verdict
 from forbear.policy import Policy
+from forbear.run.endings import RAISE
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, succeeded
 
@@ -101,11 +102,19 @@ class RetriedCall:
         await self._start.runtime.asleep(delay)
 
 
-def refuse_repeatable(policy: Policy, vouch: str) -> None:
+def refuse_for_clients(policy: Policy, vouch: str) -> None:
     """Raise ValueError for a policy with `repeatable=True`, which would cover all that a client sends.
 
-    The text ends with `vouch`, which says what to write instead.
+    The text ends with `vouch`, which says what to write instead. Also raises it for what only functions have:
+    `on_give_up`, `raise_unsatisfied` and `on_success`.
     """
+    for name, is_set in (
+        ("on_give_up", policy.on_give_up is not RAISE),
+        ("raise_unsatisfied", policy.raise_unsatisfied),
+        ("on_success", policy.on_success is not None),
+    ):
+        if is_set:
+            raise ValueError(f"`policy` must not have {name}, which is for functions: decorate the one that calls")
     if policy.repeatable is True:
         raise ValueError(
             f"`policy` must not have repeatable=True, which would hold for all requests of a client; {vouch}"

@@ -13,6 +13,7 @@ from forbear.core.decide import show
 from forbear.http.request import IDEMPOTENT, READS
 from forbear.http.status import TRANSIENT_STATUSES
 from forbear.policy import Policy
+from forbear.run.endings import RAISE
 from forbear.services.errors import ErrorVerdicts
 from forbear.services.redis.errors import verdict_of_exception
 
@@ -315,6 +316,15 @@ def _features(policy: Policy, waits: Waits) -> dict[str, str]:
         losses["on_event"] = "on_event: the listener is not called"
     if getattr(policy.service, "retry_not_found", False):
         losses["retry_not_found"] = "retry_not_found: 404 is permanent"
+    for name, is_set, loss in (
+        ("stop", policy.stop is not None, "the function is not called"),
+        ("delay", policy.delay is not None, "the waits do not depend on the error"),
+        ("on_give_up", policy.on_give_up is not RAISE, "the last error is raised"),
+        ("raise_unsatisfied", policy.raise_unsatisfied, "values that are still refused are no errors"),
+        ("on_success", policy.on_success is not None, "the listener is not called"),
+    ):
+        if is_set:
+            losses[name] = f"{name}: {loss}"
     if policy.retry_exhausted:
         losses["retry_exhausted"] = "retry_exhausted=True: the target does not know reports of inner policies"
     return losses

@@ -2,38 +2,17 @@
 
 from types import MethodType
 
-from forbear.run.functions import name_of
+from forbear.run.functions import MARK, name_of
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any, Protocol, TypeVar, Unpack
+    from typing import Any, TypeVar, Unpack
 
-    from forbear.policy import Changes, Policy
+    from forbear.policy import Policy
+    from forbear.run.derive import Changes
 
     F = TypeVar("F", bound=Callable[..., Any])
-
-    class Derive(Protocol):
-        """The method `with_policy` of a decorated function."""
-
-        def __call__(self, policy: Policy | None = None, /, **changes: Unpack[Changes]) -> Any: ...
-
-
-_MARK = "__forbear__"
-"""The attribute of a decorated function that has its code: other decorators copy attributes, but have other code."""
-
-
-def mark(wrapper: "Any", policy: "Policy", function: "Callable[..., Any]") -> "Any":
-    """Return `wrapper`, the decorated `function`, with the attributes `policy` and `with_policy`."""
-
-    def with_policy(other: "Policy | None" = None, /, **changes: "Unpack[Changes]") -> "Any":
-        """Return the function under another policy, or under its own one with `changes`."""
-        return _chosen(policy, other, changes)(function)
-
-    wrapper.policy = policy
-    wrapper.with_policy = with_policy
-    setattr(wrapper, _MARK, wrapper.__code__)
-    return wrapper
 
 
 def policy_of(function: "Callable[..., Any]") -> "Policy":
@@ -58,7 +37,8 @@ def with_policy(function: "F", policy: "Policy | None" = None, /, **changes: "Un
     return changed if bound is None else MethodType(changed, bound)  # type: ignore[return-value]
 
 
-def _chosen(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
+def chosen(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
+    """Return `other`, or the `own` policy, with `changes`; TypeError if there is neither a policy nor a change."""
     if other is not None and not isinstance(other, type(own)):
         raise TypeError(f"`policy` must be a forbear.Policy or None (the function's own), got {other!r}")
     if other is None and not changes:
@@ -69,7 +49,7 @@ def _chosen(own: "Policy", other: "Policy | None", changes: "Any") -> "Policy":
 
 def _marked(function: "Any") -> "Any":
     inner: Any = getattr(function, "__func__", function)
-    code: object = getattr(inner, _MARK, None)
+    code: object = getattr(inner, MARK, None)
     if code is None:
         raise TypeError(f"{name_of(function)} is not decorated by a policy; decorate it: @forbear.retry(OSError)")
     if code is not getattr(inner, "__code__", None):

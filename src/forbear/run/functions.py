@@ -65,6 +65,10 @@ def copy_metadata(wrapper: "Callable[..., Any]", function: "Callable[..., Any]")
         return wrapper
 
 
+MARK = "__forbear__"
+"""The attribute of a decorated function that has its code: other decorators copy attributes, but have other code."""
+
+
 def is_async(function: object) -> bool:
     """Return whether `function` is a coroutine function, as far as can be seen without calling it.
 

@@ -1,5 +1,6 @@
 """The iterator forms, `for attempt in policy` and `async for`; one object is both the iterator and the attempt."""
 
+from forbear.run.endings import RAISE
 from forbear.run.runtime import AttemptTimeout, current_runtime
 from forbear.run.state import PendingDelay, Run, granted
 
@@ -25,10 +26,9 @@ class _Block:
     __slots__ = ("_run", "_delay", "_state")
 
     def __init__(self, plan: "RetryPlan", operation: str, *, awaits: bool = False) -> None:
-        if plan.checks_values:
-            raise TypeError(
-                "`on_result` needs a returned value, and a block has none; use policy.call or the decorator"
-            )
+        if plan.on_result is not None or plan.on_give_up is not RAISE:
+            name, what = ("on_give_up", "replaces") if plan.on_result is None else ("on_result", "needs")
+            raise TypeError(f"`{name}` {what} a returned value, and a block has none; use policy.call or the decorator")
         runtime = current_runtime()
         self._run = Run(plan, operation, runtime, runtime.monotonic(), awaits=awaits)
         self._delay: float | None = None

@@ -2,6 +2,7 @@
 
 from forbear.core.check import in_seconds
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
+from forbear.run import listeners
 from forbear.run.functions import refuse_async
 
 TYPE_CHECKING = False
@@ -70,6 +71,36 @@ def check_callable(parameter: str, function: object, cure: str = JUDGE) -> None:
         if not callable(function):
             raise TypeError(f"`{parameter}` must be callable or None, got {function!r}")
         refuse_async(f"`{parameter}`", function, cure)
+
+
+def check_listener(parameter: str, listener: object) -> None:
+    """Raise TypeError if `listener` is neither None nor a sync callable with one event; `parameter` names it."""
+    if listener is not None:
+        if not callable(listener):
+            raise TypeError(f"`{parameter}` must be callable or None, got {listener!r}")
+        listeners.check(f"`{parameter}`", listener)
+
+
+def why_stopped(answer: object) -> str | None:
+    """Return why the run stops, by the `answer` of a policy's `stop`: True or a reason; None if it goes on.
+
+    Raises TypeError for any other answer than True, False, None and a string.
+    """
+    if answer is True:
+        return "`stop` returned True"
+    if answer is None or answer is False or isinstance(answer, str):
+        return answer or None
+    raise TypeError(f"`stop` must return True, False, None or the reason as a string, got {answer!r}")
+
+
+def delayed(verdict: Verdict, delay: object) -> Verdict:
+    """Return `verdict` with the exact `delay` that the policy's `delay` returned; TypeError for what is no time."""
+    seconds = in_seconds(delay)
+    if seconds is None:
+        return verdict
+    if not isinstance(seconds, int | float) or isinstance(seconds, bool):
+        raise TypeError(f"`delay` must return a number of seconds, a timedelta or None, got {delay!r}")
+    return verdict.replace(delay=seconds)
 
 
 def verdict_of(parameter: str, answer: "Any") -> Verdict:

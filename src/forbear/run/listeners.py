@@ -10,8 +10,9 @@ from forbear.run.functions import name_of, refuse_async
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import TracebackType
+    from typing import Any
 
-    from forbear.core.events import Event
+    from forbear.core.events import Event, Succeeded
 
     Listener = Callable[[Event], object]
 
@@ -68,7 +69,7 @@ def check(parameter: str, listener: object) -> None:
     refuse_async(parameter, listener, "use a plain function that passes the event on, such as to a queue or a new task")
 
 
-_active: "ContextVar[tuple[Listener, ...]]" = ContextVar("forbear_active_listeners", default=())
+_active: "ContextVar[tuple[Callable[[Any], object], ...]]" = ContextVar("forbear_active_listeners", default=())
 """The listeners that are handling an event now, outermost first."""
 _DEEPEST = 5
 """The number of listeners that may handle events within each other; from there on, no listener is notified.
@@ -77,7 +78,7 @@ A listener may be a new object each time.
 """
 
 
-def notify(listeners: "tuple[Listener, ...]", *events: "Event") -> None:
+def notify(listeners: "tuple[Callable[[Any], object], ...]", *events: "Event | Succeeded") -> None:
     """Call each listener with the events, in order: the first listener with all of them, then the next one.
 
     A listener that raises, or returns a coroutine, causes a RuntimeWarning only, so that it neither hides an error nor
@@ -98,7 +99,7 @@ def notify(listeners: "tuple[Listener, ...]", *events: "Event") -> None:
             _active.reset(token)
 
 
-def _notify_one(listener: "Listener", event: "Event") -> None:
+def _notify_one(listener: "Callable[[Any], object]", event: "Event | Succeeded") -> None:
     try:
         value = listener(event)
         if value is not None and isinstance(value, Coroutine):

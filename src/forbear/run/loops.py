@@ -1,10 +1,11 @@
 """The sync and async loops: call the function, get the seconds to wait from the run, sleep, call again.
 
 `call` and `acall` make one run. `wrap` and `awrap` return a decorated function, whose first attempt needs no `Run`,
-unless the plan has a budget, `on_result` or an attempt timeout.
+unless the plan has a budget, `on_result`, `on_success` or an attempt timeout.
 """
 
 from forbear.core.report import reports_made
+from forbear.run.endings import RAISE, replacement, replaces, unsatisfied
 from forbear.run.functions import copy_metadata, no_awaitable, refuse_coroutine
 from forbear.run.runtime import current, current_runtime
 from forbear.run.state import Run, granted
@@ -57,11 +58,13 @@ async def acall(
         except Exception as error:
             delay = await granted(run.failed(error))
             if delay is None:
-                raise
+                if not replaces(run, error):
+                    raise
+                return await _areplaced(run, error)
         else:
             delay = await granted(run.returned(value))
             if delay is None:
-                return value
+                return await _alast(run, value) if run.refused else value
         await runtime.asleep(delay)
     raise no_awaitable(operation)
 
@@ -71,7 +74,7 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
 
     It has the metadata of `function`. `operation` is the name for reports.
     """
-    if plan.budget is not None or plan.checks_values:
+    if plan.budget is not None or plan.checks_values or plan.on_success is not None:
 
         def counted(*args: "Any", **kwargs: "Any") -> "Any":
             return call(plan, operation, function, args, kwargs)
@@ -89,7 +92,9 @@ def wrap(plan: "RetryPlan", operation: str, function: "Callable[..., Any]") -> "
             run = Run(plan, operation, current_runtime(), started, reports)
             delay = run.failed(error)
             if delay is None:
-                raise
+                if not replaces(run, error):
+                    raise
+                return _replaced(run, error)
         else:  # nearly every call ends here, without a `Run`
             if type(value) is not harmless:
                 refuse_coroutine(value, operation)
@@ -108,7 +113,7 @@ def awrap(
 
     It has the metadata of `function`. `operation` is the name for reports.
     """
-    if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None:
+    if plan.budget is not None or plan.checks_values or plan.attempt_timeout is not None or plan.on_success is not None:
 
         async def counted(*args: "Any", **kwargs: "Any") -> "Any":
             return await acall(plan, operation, function, args, kwargs)
@@ -126,7 +131,9 @@ def awrap(
                     run = Run(plan, operation, current_runtime(), started, reports, awaits=True)
                 delay = run.failed(error)
                 if delay is None:
-                    raise
+                    if not replaces(run, error):
+                        raise
+                    return await _areplaced(run, error)
             else:
                 if run is not None:
                     run.succeeded()
@@ -147,10 +154,53 @@ def _repeat(run: Run, function: "Callable[..., Any]", args: "tuple[Any, ...]", k
         except Exception as error:
             delay = run.failed(error)
             if delay is None:
-                raise
+                if not replaces(run, error):
+                    raise
+                return _replaced(run, error)
         else:
             refuse_coroutine(value, run.operation)
             delay = run.returned(value)
             if delay is None:
-                return value
+                return _last(run, value) if run.refused else value
         run.runtime.sleep(delay)
+
+
+def _replaced(run: Run, error: Exception) -> "Any":
+    """Return the value that `on_give_up` has for `error`; TypeError for a coroutine."""
+    value = replacement(run.plan.on_give_up, error)
+    refuse_coroutine(value, "`on_give_up`")
+    return value
+
+
+async def _areplaced(run: Run, error: Exception) -> "Any":
+    """Return the value that `on_give_up` has for `error`, awaited if it is awaitable."""
+    value = replacement(run.plan.on_give_up, error)
+    if callable(run.plan.on_give_up) and hasattr(type(value), "__await__"):  # pyright: ignore[reportUnknownArgumentType]
+        value = await value
+    return value
+
+
+def _last(run: Run, value: object) -> "Any":
+    """Return the last value, which `on_result` refused, or what replaces it; raise Unsatisfied if the plan says so."""
+    error = unsatisfied(run, value)
+    if error is None:
+        return value
+    if run.plan.on_give_up is not RAISE:
+        return _replaced(run, error)
+    try:
+        raise error
+    finally:
+        del error  # otherwise the error's traceback would refer to the error itself
+
+
+async def _alast(run: Run, value: object) -> "Any":
+    """Return the last value, which `on_result` refused, as `_last` does."""
+    error = unsatisfied(run, value)
+    if error is None:
+        return value
+    if run.plan.on_give_up is not RAISE:
+        return await _areplaced(run, error)
+    try:
+        raise error
+    finally:
+        del error

@@ -8,19 +8,20 @@ from functools import partial
 from sys import intern
 
 from forbear.core.decide import Limits, Reason, Stop, decide
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled
+from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, Succeeded
 from forbear.core.report import Attempt, Report, attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.run import listeners
+from forbear.run.judges import delayed, why_stopped
 from forbear.run.nesting import RunOrigin, ended_within, gave_up
 from forbear.run.runtime import AttemptTimeout, Runtime
-from forbear.run.stopping import WAITED, WHY, events, ever_used, is_stopped, waited
-from forbear.run.switch import ever_off, is_off
+from forbear.run.switch import ever_off, ever_stopping, is_off
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from typing import Protocol, Self
+    from datetime import timedelta
+    from typing import Any, Protocol, Self
 
     from forbear.core.backoff import Backoff
     from forbear.run.budget import Budget
@@ -48,7 +49,17 @@ if TYPE_CHECKING:
         @property
         def checks_values(self) -> bool: ...
         @property
+        def on_result(self) -> Callable[[Any], Any] | None: ...
+        @property
         def on_event(self) -> Callable[[Event], object] | None: ...
+        @property
+        def delay(self) -> Callable[[Any], float | timedelta | None] | None: ...
+        @property
+        def on_give_up(self) -> Any: ...
+        @property
+        def raise_unsatisfied(self) -> bool: ...
+        @property
+        def on_success(self) -> Callable[[Succeeded], object] | None: ...
         @property
         def stop(self) -> Callable[[Failed], bool | str | None] | None: ...
         def verdict_of_error(self, error: Exception) -> Verdict: ...
@@ -126,7 +137,7 @@ class Run:
 
     __slots__ = (
         "plan", "operation", "runtime", "started", "reports", "awaits", "attempt", "previous", "in_doubt", "vouched",
-        "failures", "listeners", "report",
+        "failures", "listeners", "report", "refused",
     )  # fmt: skip
 
     def __init__(
@@ -152,6 +163,7 @@ class Run:
         self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
         self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
         self.report: Report | None = None
+        self.refused = False  # `on_result` refused the last value
 
     def failed(self, error: Exception) -> float | None:
         """Return the seconds to wait after `error` before the next attempt, None to raise the error.
@@ -170,6 +182,7 @@ class Run:
         The policy's `on_result` judges the value; without it, any value is a success.
         """
         verdict = self.plan.verdict_of_value(value) if self.plan.checks_values else None
+        self.refused = verdict is not None
         if verdict is None:
             self.succeeded()
             return None
@@ -181,6 +194,10 @@ class Run:
         budget = self.plan.budget
         if budget is not None:
             budget.put(retried=retried)
+        on_success = self.plan.on_success
+        if on_success is not None:
+            elapsed = self.runtime.monotonic() - self.started
+            listeners.notify((on_success,), Succeeded(self.operation, self.attempt, elapsed))
         if retried and self.listeners:
             elapsed = self.runtime.monotonic() - self.started
             listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts()))
@@ -241,6 +258,8 @@ class Run:
         if self.attempt == 1:
             self.listeners = listeners.of_run(plan.on_event)
         elapsed = self.runtime.monotonic() - self.started
+        if plan.delay is not None and verdict.delay is None:
+            verdict = delayed(verdict, plan.delay(outcome))
         step = decide(
             plan.limits,
             plan.backoff,
@@ -256,7 +275,7 @@ class Run:
         if isinstance(step, Stop):
             stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step
         elif stop is None:
-            if ever_used[0] or plan.stop is not None:
+            if ever_stopping[0] or plan.stop is not None:
                 stop = self._stopped(failure)
             if stop is None:
                 self.vouched |= vouched
@@ -272,19 +291,18 @@ class Run:
 
     def _stopped(self, failure: "Failure") -> Stop | None:
         """Return the caller's stop, by the policy's `stop` or an event of `stop_on`; None to go on."""
-        if ever_used[0] and is_stopped():
-            return Stop(Reason.STOPPED, WHY)
+        if ever_stopping[0]:
+            from forbear.run.stopping import WHY, is_stopped
+
+            if is_stopped():
+                return Stop(Reason.STOPPED, WHY)
         stop = self.plan.stop
         if stop is None:
             return None
         verdict, error, name, text, elapsed = failure
         shown = Attempt(self.attempt, name, text, elapsed).text  # without secrets
-        why = stop(Failed(self.operation, self.attempt, elapsed, error, shown, verdict, name))
-        if why is True or (why and isinstance(why, str)):
-            return Stop(Reason.STOPPED, "`stop` returned True" if why is True else str(why))
-        if why is False or why is None or why == "":
-            return None
-        raise TypeError(f"`stop` must return True, False, None or the reason as a string, got {why!r}")
+        why = why_stopped(stop(Failed(self.operation, self.attempt, elapsed, error, shown, verdict, name)))
+        return None if why is None else Stop(Reason.STOPPED, why)
 
     def _settle(
         self, delay: float, failure: "Failure", outcome: object, maybe_done: bool, allowed: bool
@@ -316,13 +334,16 @@ class Run:
             self.in_doubt = True
         self.attempt = number + 1
         self.previous = delay
-        if ever_used[0] and not self.awaits and events():
-            if not waited(self.runtime, delay):
+        if ever_stopping[0] and not self.awaits:
+            from forbear.run.stopping import WHY, waited
+
+            left = waited(self.runtime, delay)
+            if left is None:
                 self.attempt = number
                 self.failures = self.failures[:-1]
                 self._give_up(Stop(Reason.STOPPED, WHY), failure, outcome, maybe_done=False, known=True)
                 return None
-            delay = WAITED
+            delay = left
         self.reports = reports_made[0]
         return delay
 

@@ -3,6 +3,8 @@
 import contextlib
 from contextvars import ContextVar
 
+from forbear.run.switch import ever_stopping
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from contextvars import Token
@@ -24,9 +26,6 @@ if TYPE_CHECKING:
 
 
 _scopes: "ContextVar[tuple[stop_on, ...]]" = ContextVar("forbear_stop_on", default=())
-ever_used = [False]
-"""A list of one item, True once a scope was opened: most processes need not look up the context variable."""
-
 WAITED = float("0")
 """The delay that is left after a wait within `stop_on`; virtual time knows it by its identity."""
 WHY = "the event of stop_on is set"
@@ -65,7 +64,7 @@ class stop_on:  # noqa: N801 - used like a function
     def __enter__(self) -> "Self":
         if self._is_open:
             raise RuntimeError("a stop_on is open already; make one for each block")
-        ever_used[0] = self._is_open = True
+        ever_stopping[0] = self._is_open = True
         self._token = _scopes.set((*_scopes.get(), self))
         return self
 
@@ -92,8 +91,13 @@ def is_stopped() -> bool:
     return any(event.is_set() for event in events())
 
 
-def waited(runtime: "Runtime", seconds: float) -> bool:
-    """Wait so many seconds, or until one of the events is set; return False if one is."""
+def waited(runtime: "Runtime", delay: float) -> float | None:
+    """Wait `delay` seconds, or until one of the events is set; return `WAITED`, or None if one is set.
+
+    Without an open scope, it returns `delay` and does not wait.
+    """
     watched = events()
-    runtime.sleep_unless(watched, seconds)
-    return not any(event.is_set() for event in watched)
+    if not watched:
+        return delay
+    runtime.sleep_unless(watched, delay)
+    return None if any(event.is_set() for event in watched) else WAITED

@@ -16,6 +16,10 @@ Most processes need not look up the context variable.
 """
 
 
+ever_stopping = [False]
+"""A list of one item, True once a scope of `stop_on` was opened: only then its module is loaded, and looked at."""
+
+
 def is_off() -> bool:
     """Return whether retries are off, in the whole process or in this thread or task."""
     return _everywhere["off"] or _off_here.get()

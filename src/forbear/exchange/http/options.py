@@ -2,7 +2,7 @@
 
 from forbear.core import check
 from forbear.core.record import Record
-from forbear.exchange.call import refuse_repeatable
+from forbear.exchange.call import refuse_for_clients
 from forbear.http import bodies
 from forbear.http.idempotency import IdempotencyKey
 from forbear.http.request import READS
@@ -145,7 +145,7 @@ def check_policy(policy: object, vouch: str = _VOUCH) -> None:
             "`policy` must not be the policy of Redis, which judges only errors of Redis; "
             "take the policy of the service you call, or one of forbear.retry(on=...)"
         )
-    refuse_repeatable(policy, vouch)
+    refuse_for_clients(policy, vouch)
 
 
 def new_token() -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from forbear.core.check import INFINITY
-from forbear.exchange.call import refuse_repeatable
+from forbear.exchange.call import refuse_for_clients
 from forbear.policy import Policy
 from forbear.services.redis.errors import policy as _recommended
 from forbear.services.redis.errors import verdict_of_exception
@@ -37,7 +37,7 @@ class RedisSettings:
                 "take forbear.services.redis.policy, or one of forbear.retry(on=...)"
             )
         if policy is not None:
-            refuse_repeatable(policy, _VOUCH)
+            refuse_for_clients(policy, _VOUCH)
         self.policy = policy
         self.tables = policy is not None and policy.on is verdict_of_exception
         self.limit = _first_limit(policy)

@@ -12,7 +12,7 @@ from urllib.parse import urljoin
 from forbear.core.events import Event
 from forbear.core.report import attach
 from forbear.core.verdict import PERMANENT, Verdict
-from forbear.exchange.call import refuse_repeatable
+from forbear.exchange.call import refuse_for_clients
 from forbear.exchange.http.options import HttpOptions
 from forbear.http.request import Request
 from forbear.policy import Policy
@@ -349,7 +349,7 @@ def _forwarding(policy: Policy) -> Policy:
 
 
 def _service(policy: Policy) -> "HttpService":
-    refuse_repeatable(policy, "leave it out: transfers know which of their requests may be executed twice")
+    refuse_for_clients(policy, "leave it out: transfers know which of their requests may be executed twice")
     if policy.service is None or policy.service.name != "cloud_storage":
         raise ValueError(
             f"`policy` must be one of Cloud Storage, such as cloud_storage.policy.with_timeout(60), got {policy!r}"

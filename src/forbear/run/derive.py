@@ -1,0 +1,144 @@
+"""`Derivable`: the `with_…` methods of policies, which return changed copies."""
+
+from forbear.core import check, presets
+from forbear.core.decide import Limits
+from forbear.core.record import Record
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from datetime import timedelta
+    from typing import Any, Self, TypedDict, Unpack
+
+    from forbear.core.backoff import Backoff
+    from forbear.core.events import Event, Failed, Succeeded
+    from forbear.core.verdict import Verdict
+    from forbear.run.budget import Budget
+
+    Answer = bool | float | timedelta | Verdict
+    Seconds = float | timedelta
+    On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
+
+    class Changes(TypedDict, total=False):
+        """The keywords of `retry()`."""
+
+        on: On
+        attempts: int | None
+        timeout: Seconds | None
+        attempt_timeout: Seconds | None
+        backoff: Backoff
+        on_result: Callable[[Any], Answer] | None
+        on_event: Callable[[Event], object] | None
+        budget: Budget | None
+        clamp: bool
+        max_retry_after: Seconds
+        repeatable: bool | None
+        retry_exhausted: bool
+        unlimited: bool
+        name: str | None
+        stop: Callable[[Failed], bool | str | None] | None
+        delay: Callable[[Any], Seconds | None] | None
+        on_give_up: Any
+        raise_unsatisfied: bool
+        on_success: Callable[[Succeeded], object] | None
+
+
+class Derivable(Record):
+    """The base of `Policy`: its methods return copies with other fields."""
+
+    __slots__ = ()
+
+    limits: Limits
+
+    def with_changes(self, **changes: "Unpack[Changes]") -> "Self":
+        """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`."""
+        fields: dict[str, Any] = dict(changes)
+        limits = {name: fields.pop(name) for name in Limits.__slots__ if name in fields}
+        return self.replace(limits=self.limits.replace(**limits), **fields) if limits else self.replace(**fields)
+
+    def with_on(self, on: "On") -> "Self":
+        """Return a copy that retries the errors that `on` accepts; `on` as for `forbear.retry`."""
+        return self.replace(on=on)
+
+    def with_attempts(self, attempts: int | None) -> "Self":
+        """Return a copy with another limit of attempts, the first call included; None for no limit.
+
+        Raises ValueError if there is then no timeout either, unless the policy is `unlimited`.
+        """
+        return self.replace(limits=self.limits.replace(attempts=attempts))
+
+    def with_timeout(self, timeout: "Seconds | None") -> "Self":
+        """Return a copy with another timeout for the whole run, in seconds; None for no limit.
+
+        Raises ValueError if there is then no limit of attempts either, unless the policy is `unlimited`.
+        """
+        return self.replace(limits=self.limits.replace(timeout=timeout))
+
+    def with_limits(self, limits: Limits) -> "Self":
+        """Return a copy with `limits` in place of all its limits: attempts, timeout, clamp and the others."""
+        return self.replace(limits=limits)
+
+    def with_preset(self, name: str) -> "Self":
+        """Return a copy with the attempts, the timeout and the backoff of a preset.
+
+        The presets are "interactive", "mobile", "ci" and "batch"; `forbear.PRESETS` has their figures and reasons.
+        Raises ValueError for any other name.
+        """
+        chosen = presets.preset(name)
+        limits = self.limits.replace(attempts=chosen.limits.attempts, timeout=chosen.limits.timeout)
+        return self.replace(limits=limits, backoff=chosen.backoff)
+
+    def with_attempt_timeout(self, attempt_timeout: "Seconds | None") -> "Self":
+        """Return a copy with another timeout for one attempt, in seconds; None for no limit.
+
+        Only async code can be run with one.
+        """
+        return self.replace(attempt_timeout=attempt_timeout)
+
+    def with_backoff(self, backoff: "Backoff") -> "Self":
+        """Return a copy with another backoff, an object whose `delay` method returns the seconds before each retry."""
+        return self.replace(backoff=backoff)
+
+    def with_on_result(self, on_result: "Callable[[Any], Answer] | None") -> "Self":
+        """Return a copy with another judge of returned values: `on_result` as for `forbear.retry`, None for none."""
+        return self.replace(on_result=on_result)
+
+    def with_on_event(self, on_event: "Callable[[Event], object] | None") -> "Self":
+        """Return a copy that notifies another listener; None for no listener of its own."""
+        return self.replace(on_event=on_event)
+
+    def with_repeatable(self, repeatable: bool | None) -> "Self":
+        """Return a copy with another `repeatable`, as for `forbear.retry`: True, False or None.
+
+        The policies of services have None, and do not repeat a function whose outcome is unknown: they cannot see its
+        operation. With True they repeat it, too.
+        """
+        return self.replace(repeatable=repeatable)
+
+    def with_retry_not_found(self, retry_not_found: bool = True) -> "Self":
+        """Return a copy that does or does not retry 404 and NOT_FOUND, an option of IAM's retry page.
+
+        Reads of IAM and Resource Manager are eventually consistent, so a new resource may not be found yet. A 404 that
+        may mean that an earlier attempt worked, as for a delete, stays permanent. Raises TypeError for a policy of
+        another service, or of none.
+        """
+        check.flag("retry_not_found", retry_not_found)
+        service: Any = self.service
+        if not hasattr(service, "retry_not_found"):
+            owner = "no service" if service is None else service.name
+            raise TypeError(
+                f"the policy must be one of IAM or Resource Manager, such as iam.policy, got one of {owner}"
+            )
+        changed = service.replace(retry_not_found=retry_not_found)
+        on: Any = self.on
+        if getattr(on, "service", None) == service:  # it judges the errors of functions
+            on = on.replace(service=changed)
+        return self.replace(on=on, service=changed)
+
+    def with_budget(self, budget: "Budget | None") -> "Self":
+        """Return a copy that shares another retry budget; None for no budget."""
+        return self.replace(budget=budget)
+
+    def with_name(self, name: str | None) -> "Self":
+        """Return a copy with another name for reports and events; None for the function's own name."""
+        return self.replace(name=name)
