@@ -12,19 +12,23 @@ from forbear.policy import Policy, retry
 from forbear.run import listeners as _listeners
 from forbear.run.budget import Budget
 from forbear.run.endings import RAISE, TryAgain, Unsatisfied
+from forbear.run.iterate import AsyncAttempts, Attempts
 from forbear.run.runtime import AttemptTimeout
 from forbear.run.switch import disable, disabled, enable
 from forbear.update import aupdate, update
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from forbear.core.protocols import Backoff, On
     from forbear.http.idempotency import IdempotencyKey
     from forbear.run.decorated import policy_of, with_policy
     from forbear.run.stopping import stop_on
     from forbear.run.vouching import safe_to_repeat
 else:
     _LAZY = {
+        "Backoff": "core.protocols",
         "IdempotencyKey": "http.idempotency",
+        "On": "core.protocols",
         "policy_of": "run.decorated",
         "safe_to_repeat": "run.vouching",
         "stop_on": "run.stopping",
@@ -50,8 +54,11 @@ __all__ = [
     "PRESETS",
     "RAISE",
     "TRANSIENT",
+    "AsyncAttempts",
     "Attempt",
     "AttemptTimeout",
+    "Attempts",
+    "Backoff",
     "Budget",
     "Constant",
     "Effect",
@@ -62,6 +69,7 @@ __all__ = [
     "IdempotencyKey",
     "Kind",
     "Limits",
+    "On",
     "Policy",
     "Preset",
     "Ratio",

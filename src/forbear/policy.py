@@ -17,10 +17,10 @@ if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Iterator
     from typing import Any, ParamSpec, TypeVar, Unpack
 
-    from forbear.core.backoff import Backoff
     from forbear.core.events import Event, Failed, Succeeded
+    from forbear.core.protocols import Answer, Backoff, On
     from forbear.http.request import HttpService
-    from forbear.run.derive import Answer, Changes, On, Seconds
+    from forbear.run.derive import Changes, Seconds
 
     F = TypeVar("F", bound=Callable[..., Any])
     P = ParamSpec("P")

@@ -65,7 +65,9 @@ def test_envoy_takes_the_route(policy: Policy) -> None:
     messages: Any = route_components_pb2
     route = ParseDict(json.loads(export.envoy(policy).value), messages.RouteAction())
     assert route.retry_policy.retry_on.startswith("connect-failure,refused-stream")
-    assert route.retry_policy.retry_back_off.base_interval.ToTimedelta().total_seconds() == policy.backoff.delay(0, 1)
+    assert route.retry_policy.retry_back_off.base_interval.ToTimedelta().total_seconds() == policy.backoff.delay(
+        0, 1, None
+    )
     methods = {header.string_match.exact for header in route.retry_policy.retriable_request_headers}
     if policy.service is None:
         assert methods == set()

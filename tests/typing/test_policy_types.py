@@ -188,6 +188,59 @@ def test_predicates_and_listeners() -> None:
     forbear.retry(on=OSError, backoff=forbear.Sequence([1, 2.5]), budget=forbear.Budget.aws())
 
 
+class Patient:
+    """A backoff of one's own, without defaults and with names of its own."""
+
+    def delay(self, n: int, u: float, previous: float | None) -> float:
+        """Return the last wait and one second more."""
+        return (previous or 0) + 1
+
+
+class Impatient:
+    """No backoff: it returns a text."""
+
+    def delay(self, n: int, u: float, previous: float | None) -> str:
+        """Return what is no number."""
+        return "soon"
+
+
+def backed_off(backoff: forbear.Backoff, on: forbear.On) -> forbear.Policy:
+    """A policy, from parameters with public types."""
+    return forbear.retry(on=on, backoff=backoff)
+
+
+def test_backoffs_and_judges_have_public_types() -> None:
+    """A user's class satisfies the protocol, and so do those of forbear."""
+    assert_type(backed_off(Patient(), OSError), forbear.Policy)
+    backed_off(forbear.Exponential(), (OSError, LookupError))
+    backed_off(forbear.Constant(1), lambda error: timedelta(seconds=1))
+    backoffs: list[forbear.Backoff] = [Patient(), forbear.Sequence([1])]
+    assert [backoff.delay(0, 0.5, None) for backoff in backoffs] == [1, 1]
+    backed_off(Impatient(), OSError)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    for attempt in policy:
+        with attempt:
+            number = number_of(attempt)
+            assert number == 1
+
+
+def number_of(attempt: forbear.Attempts | forbear.AsyncAttempts) -> int:
+    """The number of an attempt, whose type is public."""
+    return attempt.number
+
+
+def test_options_have_types() -> None:
+    """Functions that judge, delay, stop and replace are inferred."""
+    typed = forbear.retry(
+        OSError,
+        stop=lambda failed: failed.attempt > 2,
+        delay=lambda error: timedelta(seconds=1),
+        on_give_up=str,
+        on_success=lambda event: event.attempt,
+    )
+    assert_type(typed.with_changes(stop=None, timeout=timedelta(minutes=1)), forbear.Policy)
+    assert_type(forbear.Unsatisfied(5, "").value, Any)
+
+
 def test_reports() -> None:
     """What an error carries."""
     found = forbear.report(OSError())

@@ -10,8 +10,8 @@ from forbear.cli.output import BadInput
 from forbear.core.backoff import JITTERS, Constant, Exponential
 
 if TYPE_CHECKING:
-    from forbear.core.backoff import Backoff
     from forbear.core.decide import Limits
+    from forbear.core.protocols import Backoff
 
 _EXPONENTIAL = ("initial", "maximum", "multiplier", "jitter")
 

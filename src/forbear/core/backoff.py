@@ -8,21 +8,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import timedelta
-    from typing import Literal, Protocol
+    from typing import Literal
 
     Seconds = float | timedelta
     Jitter = Literal["full", "equal", "documented", "decorrelated", "none"]
-
-    class Backoff(Protocol):
-        """The protocol of a backoff: any object whose `delay` method returns the seconds to wait before each retry."""
-
-        def delay(self, n: int, u: float, previous: float | None = None) -> float:
-            """Return the seconds to wait before retry `n`, counted from 0.
-
-            `u` is a random number, uniform in [0, 1). `previous` is the delay before the last retry, None before the
-            first.
-            """
-            ...
 
 
 JITTERS: "tuple[Jitter, ...]" = ("full", "equal", "documented", "decorrelated", "none")

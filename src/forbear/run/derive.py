@@ -10,14 +10,11 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Self, TypedDict, Unpack
 
-    from forbear.core.backoff import Backoff
     from forbear.core.events import Event, Failed, Succeeded
-    from forbear.core.verdict import Verdict
+    from forbear.core.protocols import Answer, Backoff, On
     from forbear.run.budget import Budget
 
-    Answer = bool | float | timedelta | Verdict
     Seconds = float | timedelta
-    On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
 
     class Changes(TypedDict, total=False):
         """The keywords of `retry()`."""

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from datetime import timedelta
     from typing import Any, Protocol, Self
 
-    from forbear.core.backoff import Backoff
+    from forbear.core.protocols import Backoff
     from forbear.run.budget import Budget
 
     Failure = tuple[Verdict, Exception | None, str, str, float]

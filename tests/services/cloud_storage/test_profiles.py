@@ -30,7 +30,7 @@ def service_of(policy: Policy) -> CloudStorage:
 
 def ranges(policy: Policy, count: int = 9) -> list[tuple[float, float]]:
     """The least and the longest wait before each of the first retries."""
-    return [(policy.backoff.delay(n, 0.0), policy.backoff.delay(n, ALMOST_1)) for n in range(count)]
+    return [(policy.backoff.delay(n, 0.0, None), policy.backoff.delay(n, ALMOST_1, None)) for n in range(count)]
 
 
 @pytest.mark.parametrize("policy", ALL)
@@ -98,7 +98,7 @@ def test_gsutil_is_the_section_of_the_page() -> None:
     assert ranges(policy, 8) == [pytest.approx(wait) for wait in expected]
     assert policy.limits == Limits(attempts=24, timeout=None)
     assert policy.service == DOCUMENTED
-    assert sum(policy.backoff.delay(n, 0.5) for n in range(23)) == 541.5  # "cerca de 10 minutos"
+    assert sum(policy.backoff.delay(n, 0.5, None) for n in range(23)) == 541.5  # "cerca de 10 minutos"
 
 
 def test_policy_waits_with_jitter_that_grows() -> None:

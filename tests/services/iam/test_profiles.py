@@ -40,7 +40,7 @@ def test_documented_departs_from_the_page_in_transport_errors(error: Exception) 
 def test_how_policy_differs() -> None:
     """Other jitter, and 408 and 429; each with its reason in the docstring."""
     policy = iam.policy
-    waits = [(policy.backoff.delay(n, 0.0), policy.backoff.delay(n, ALMOST_1)) for n in (0, 1, 5, 6)]
+    waits = [(policy.backoff.delay(n, 0.0, None), policy.backoff.delay(n, ALMOST_1, None)) for n in (0, 1, 5, 6)]
     assert waits == [pytest.approx(wait) for wait in [(1, 2), (2, 4), (32, 64), (32, 64)]]
     assert policy.limits == iam.documented.limits
     assert policy.service == RECOMMENDED

@@ -26,7 +26,7 @@ def test_documented_is_the_page() -> None:
     assert policy.backoff == Exponential(initial=1, multiplier=2, maximum=64, jitter="documented", spread=1)
     assert policy.limits == Limits(attempts=11, timeout=None)
     assert policy.service == DOCUMENTED == Memorystore(statuses=frozenset({429, *range(500, 600)}))
-    assert 319 <= sum(policy.backoff.delay(n, 0.5) for n in range(10)) <= 325  # a little over five minutes
+    assert 319 <= sum(policy.backoff.delay(n, 0.5, None) for n in range(10)) <= 325  # a little over five minutes
     assert "no figure" in " ".join((service.documented.__doc__ or "").split())
 
 
@@ -41,7 +41,7 @@ def test_documented_departs_from_the_page_in_transport_errors(error: Exception) 
 def test_how_policy_differs() -> None:
     """Other jitter, a timeout, 408, and no rare 5xx; each with its reason in the docstring."""
     policy = memorystore.policy
-    waits = [(policy.backoff.delay(n, 0.0), policy.backoff.delay(n, ALMOST_1)) for n in (0, 1, 5, 6)]
+    waits = [(policy.backoff.delay(n, 0.0, None), policy.backoff.delay(n, ALMOST_1, None)) for n in (0, 1, 5, 6)]
     assert waits == [pytest.approx(wait) for wait in [(1, 2), (2, 4), (32, 64), (32, 64)]]
     assert policy.limits == Limits(attempts=11, timeout=300)
     assert policy.service == RECOMMENDED

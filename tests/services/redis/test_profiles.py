@@ -18,7 +18,7 @@ def test_the_figures() -> None:
     """Ten retries in ten seconds, full jitter under 20 ms doubled up to 1 s."""
     assert policy.limits == Limits(attempts=11, timeout=10)
     assert policy.backoff == Exponential(initial=0.02, multiplier=2, maximum=1, jitter="full")
-    steps = [policy.backoff.delay(n, 1) for n in range(10)]
+    steps = [policy.backoff.delay(n, 1, None) for n in range(10)]
     assert steps == pytest.approx([0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1, 1, 1, 1])
     assert sum(steps) < 10
     assert policy.on is verdict_of_exception

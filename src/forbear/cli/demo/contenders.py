@@ -18,7 +18,7 @@ from forbear.run.runtime import current
 from forbear.services import cloud_storage
 
 if TYPE_CHECKING:
-    from forbear.core.backoff import Backoff
+    from forbear.core.protocols import Backoff
 
 ATTEMPTS = 6
 
@@ -89,7 +89,7 @@ async def repeat_on_any_error(call: Callable[[], Awaitable[T]], attempts: int, b
         try:
             return await call()
         except httpx.HTTPError:
-            await runtime.asleep(backoff.delay(retry, runtime.random()))
+            await runtime.asleep(backoff.delay(retry, runtime.random(), None))
     return await call()
 
 

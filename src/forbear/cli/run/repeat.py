@@ -16,7 +16,7 @@ from forbear.run.runtime import AttemptTimeout, current
 from forbear.run.state import Run
 
 if TYPE_CHECKING:
-    from forbear.core.backoff import Backoff
+    from forbear.core.protocols import Backoff
 
 _USAGE = 2
 # The user ended the program, or its reader is gone.
