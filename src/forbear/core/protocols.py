@@ -7,10 +7,10 @@ from typing import Protocol
 from forbear.core.verdict import Verdict
 
 Answer = bool | float | timedelta | Verdict
-"""What a function in `on` or `on_result` returns: whether to retry, the exact wait in seconds, or a verdict."""
+"""The answer of a function in `on` or `on_result`: whether to retry, the exact wait in seconds, or a verdict."""
 
 On = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], Answer]
-"""What `on` accepts: an exception type, a tuple of them, or a function of the error."""
+"""The type of `on`: an exception type, a tuple of them, or a function of the error."""
 
 
 class Backoff(Protocol):
