@@ -9,7 +9,16 @@ from forbear.run.derive import Derivable
 from forbear.run.endings import RAISE, TryAgain
 from forbear.run.functions import MARK, check_retryable, is_async, name_of
 from forbear.run.iterate import AsyncAttempts, Attempts
-from forbear.run.judges import TYPES, check_callable, check_listener, check_on, types_of, verdict_of
+from forbear.run.judges import (
+    TYPES,
+    check_callable,
+    check_joined,
+    check_listener,
+    check_on,
+    retries,
+    types_of,
+    verdict_of,
+)
 from forbear.run.loops import acall, awrap, call, wrap
 
 TYPE_CHECKING = False
@@ -40,7 +49,7 @@ class Policy(Derivable):
     __slots__ = (
         "on", "limits", "backoff", "attempt_timeout", "on_result", "on_event", "budget", "repeatable",
         "retry_exhausted", "name", "service", "stop", "delay",
-        "on_give_up", "raise_unsatisfied", "on_success", "repeats_calls",
+        "on_give_up", "raise_unsatisfied", "on_success", "others", "repeats_calls",
     )  # fmt: skip
 
     on: "On"
@@ -59,6 +68,7 @@ class Policy(Derivable):
     on_give_up: "Any"
     raise_unsatisfied: bool
     on_success: "Callable[[Succeeded], object] | None"
+    others: "tuple[Policy, ...]"
     repeats_calls: bool
     """True if a function or block is repeated although its outcome is unknown: what `repeatable` comes to.
 
@@ -83,6 +93,7 @@ class Policy(Derivable):
         on_give_up: "Any" = RAISE,
         raise_unsatisfied: bool = False,
         on_success: "Callable[[Succeeded], object] | None" = None,
+        others: "tuple[Policy, ...]" = (),
     ) -> None:
         check_on(on)
         if limits is not None and not isinstance(limits, Limits):
@@ -124,6 +135,7 @@ class Policy(Derivable):
         store(self, "on_give_up", on_give_up)
         store(self, "raise_unsatisfied", raise_unsatisfied)
         store(self, "on_success", on_success)
+        store(self, "others", others)
         if repeatable is None:
             repeatable = service is None and not getattr(on, "is_of_service", False)
         store(self, "repeats_calls", repeatable)
@@ -190,6 +202,18 @@ class Policy(Derivable):
         """
         return AsyncAttempts(self, self.name or "block")
 
+    def __or__(self, other: "Policy") -> "Policy":
+        """Return a policy that retries the errors of both, each under the limits and the backoff of its own policy.
+
+        An error that both retry counts for the left one. Each policy counts its own failures and knows its own waits;
+        every timeout counts from the start of the run. `on`, limits, `backoff`, `repeatable`, `stop` and `delay` are
+        those of each policy. All else is that of the left one: ValueError if the right one sets any of it.
+        """
+        if not isinstance(other, Policy):
+            return NotImplemented
+        check_joined(self, other)
+        return self.replace(others=(*self.others, other.replace(others=()) if other.others else other, *other.others))
+
     # Judge outcomes, for a run.
 
     @property
@@ -205,10 +229,17 @@ class Policy(Derivable):
         """
         if isinstance(error, TryAgain):
             return error.verdict
-        on = self.on
+        on = self.on if not self.others else self.rule_of(error).on
         if isinstance(on, TYPES):
             return TRANSIENT if isinstance(error, on) else PERMANENT
         return verdict_of("on", on(error))
+
+    def rule_of(self, error: Exception) -> "Policy":
+        """Return the policy whose limits count for `error`: the first that retries it, of this one and the `others`.
+
+        It is this one for an error that none retries.
+        """
+        return next((policy for policy in (self, *self.others) if retries(policy.on, error)), self)
 
     def verdict_of_value(self, value: object) -> Verdict | None:
         """Return the verdict on a returned value, by `on_result`; None for a value that is accepted.

@@ -70,6 +70,7 @@ def test_defaults() -> None:
         on_give_up=RAISE,
         raise_unsatisfied=False,
         on_success=None,
+        others=(),
     )
     assert Policy(OSError) == retry(on=OSError)
 
@@ -285,7 +286,7 @@ def test_printed() -> None:
     assert repr(FULL).startswith("Policy(on=<function judge at ")
     assert repr(FULL).endswith(
         "repeatable=False, retry_exhausted=True, name='fetch', service=None, stop=None, delay=None, on_give_up=RAISE, "
-        "raise_unsatisfied=False, on_success=None)"
+        "raise_unsatisfied=False, on_success=None, others=())"
     )
 
 

@@ -317,6 +317,7 @@ def _features(policy: Policy, waits: Waits) -> dict[str, str]:
     if getattr(policy.service, "retry_not_found", False):
         losses["retry_not_found"] = "retry_not_found: 404 is permanent"
     for name, is_set, loss in (
+        ("others", bool(policy.others), "the errors of policies joined by | are not retried"),
         ("stop", policy.stop is not None, "the function is not called"),
         ("delay", policy.delay is not None, "the waits do not depend on the error"),
         ("on_give_up", policy.on_give_up is not RAISE, "the last error is raised"),

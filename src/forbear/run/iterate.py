@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from types import TracebackType
     from typing import Self
 
-    from forbear.run.state import RetryPlan
+    from forbear.run.plan import RetryPlan
 
 
 _READY, _STARTED, _ENTERED, _DONE = "ready", "started", "entered", "done"

@@ -3,11 +3,15 @@
 from forbear.core.check import in_seconds
 from forbear.core.verdict import PERMANENT, TRANSIENT, Kind, Verdict
 from forbear.run import listeners
+from forbear.run.endings import RAISE
 from forbear.run.functions import refuse_async
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+    from forbear.core.protocols import On
+    from forbear.policy import Policy
 
 TYPES = (type, tuple)  # a constant: the union `type | tuple` would be built again for each error
 JUDGE = "judge by the error or the value alone"
@@ -79,6 +83,29 @@ def check_listener(parameter: str, listener: object) -> None:
         if not callable(listener):
             raise TypeError(f"`{parameter}` must be callable or None, got {listener!r}")
         listeners.check(f"`{parameter}`", listener)
+
+
+_LEFT = (
+    ("attempt_timeout", None), ("on_result", None), ("on_event", None), ("budget", None), ("retry_exhausted", False),
+    ("name", None), ("service", None), ("on_give_up", RAISE), ("raise_unsatisfied", False), ("on_success", None),
+)  # fmt: skip
+
+
+def retries(on: "On", error: Exception) -> bool:
+    """Return whether `on` accepts an error: it is of its types, or the function's verdict is not PERMANENT."""
+    if isinstance(on, TYPES):
+        return isinstance(error, on)
+    return verdict_of("on", on(error)).kind is not Kind.PERMANENT
+
+
+def check_joined(left: "Policy", right: "Policy") -> None:
+    """Raise ValueError if `right` sets what `left | right` takes from `left` alone, to another value."""
+    for name, default in _LEFT:
+        value = getattr(right, name)
+        if value != default and value != getattr(left, name):
+            raise ValueError(
+                f"`{name}` of policies joined by | must be set in the left one, got {value!r} in the right"
+            )
 
 
 def why_stopped(answer: object) -> str | None:

@@ -7,8 +7,8 @@ events, then the loop's wait.
 from functools import partial
 from sys import intern
 
-from forbear.core.decide import Limits, Reason, Stop, decide
-from forbear.core.events import Event, Failed, GaveUp, Recovered, Scheduled, Succeeded
+from forbear.core.decide import Reason, Stop, decide
+from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
 from forbear.core.report import Attempt, Report, attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.run import listeners
@@ -20,50 +20,14 @@ from forbear.run.switch import ever_off, ever_stopping, is_off
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
-    from datetime import timedelta
-    from typing import Any, Protocol, Self
+    from typing import Self
 
-    from forbear.core.protocols import Backoff
-    from forbear.run.budget import Budget
+    from forbear.run.plan import RetryPlan
 
     Failure = tuple[Verdict, Exception | None, str, str, float]
     """A failed attempt: its verdict, its error if there is one, its name, its text and the seconds elapsed by then."""
 
     KeptFailure = Attempt | tuple[int, str, str, float, float | None]
-
-    class RetryPlan(Protocol):
-        """The protocol of a policy: the attributes and methods that a run reads."""
-
-        @property
-        def limits(self) -> Limits: ...
-        @property
-        def backoff(self) -> Backoff: ...
-        @property
-        def budget(self) -> Budget | None: ...
-        @property
-        def attempt_timeout(self) -> float | None: ...
-        @property
-        def repeats_calls(self) -> bool: ...
-        @property
-        def retry_exhausted(self) -> bool: ...
-        @property
-        def checks_values(self) -> bool: ...
-        @property
-        def on_result(self) -> Callable[[Any], Any] | None: ...
-        @property
-        def on_event(self) -> Callable[[Event], object] | None: ...
-        @property
-        def delay(self) -> Callable[[Any], float | timedelta | None] | None: ...
-        @property
-        def on_give_up(self) -> Any: ...
-        @property
-        def raise_unsatisfied(self) -> bool: ...
-        @property
-        def on_success(self) -> Callable[[Succeeded], object] | None: ...
-        @property
-        def stop(self) -> Callable[[Failed], bool | str | None] | None: ...
-        def verdict_of_error(self, error: Exception) -> Verdict: ...
-        def verdict_of_value(self, value: object) -> Verdict | None: ...
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
@@ -137,7 +101,7 @@ class Run:
 
     __slots__ = (
         "plan", "operation", "runtime", "started", "reports", "awaits", "attempt", "previous", "in_doubt", "vouched",
-        "failures", "listeners", "report", "refused",
+        "failures", "listeners", "report", "refused", "counts",
     )  # fmt: skip
 
     def __init__(
@@ -163,6 +127,7 @@ class Run:
         self.failures: tuple[KeptFailure, ...] = ()  # many runs may wait at once: a list is bigger
         self.listeners: tuple[listeners.Listener, ...] = ()  # from the first failure on
         self.report: Report | None = None
+        self.counts: dict[int, tuple[int, float | None]] | None = None  # of joined policies
         self.refused = False  # `on_result` refused the last value
 
     def failed(self, error: Exception) -> float | None:
@@ -251,24 +216,27 @@ class Run:
         """
         if ever_off[0] and is_off():
             return None
-        plan = self.plan
+        plan: RetryPlan = self.plan
         outcome = response if error is None else error
         if reports_made[0] != self.reports and not plan.retry_exhausted and ended_within(outcome, self):
             return None
         if self.attempt == 1:
             self.listeners = listeners.of_run(plan.on_event)
         elapsed = self.runtime.monotonic() - self.started
+        number, previous = self.attempt, self.previous
+        if plan.others:
+            plan, number, previous, repeatable = self._joined(error, repeatable)
         if plan.delay is not None and verdict.delay is None:
             verdict = delayed(verdict, plan.delay(outcome))
         step = decide(
             plan.limits,
             plan.backoff,
             verdict,
-            attempt=self.attempt,
+            attempt=number,
             elapsed=elapsed,
             u=self.runtime.random(),
             repeatable=repeatable,
-            previous=self.previous,
+            previous=previous,
         )
         failure = verdict, error, name, text, elapsed
         stop = blocked
@@ -276,10 +244,12 @@ class Run:
             stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step
         elif stop is None:
             if ever_stopping[0] or plan.stop is not None:
-                stop = self._stopped(failure)
+                stop = self._stopped(failure, plan)
             if stop is None:
                 self.vouched |= vouched
-                budget = plan.budget
+                if self.counts is not None:
+                    self.counts[id(plan)] = number, step.delay
+                budget = self.plan.budget
                 if budget is None:
                     return self._schedule(step.delay, failure, outcome)
                 settle = partial(self._settle, step.delay, failure, outcome, maybe_done)
@@ -289,14 +259,25 @@ class Run:
         self._give_up(stop, failure, outcome, maybe_done)
         return None
 
-    def _stopped(self, failure: "Failure") -> Stop | None:
+    def _joined(self, error: Exception | None, repeatable: bool) -> "tuple[RetryPlan, int, float | None, bool]":
+        """Return the policy that counts for `error` among joined ones, the number of its failures and its last delay.
+
+        The last item is whether it repeats; for an outcome without an error the left policy counts.
+        """
+        plan = self.plan
+        rule: RetryPlan = plan if error is None else plan.rule_of(error)
+        self.counts = counts = {} if self.counts is None else self.counts
+        failures, previous = counts.get(id(rule), (0, None))
+        return rule, failures + 1, previous, repeatable if rule is plan else rule.repeats_calls
+
+    def _stopped(self, failure: "Failure", plan: "RetryPlan") -> Stop | None:
         """Return the caller's stop, by the policy's `stop` or an event of `stop_on`; None to go on."""
         if ever_stopping[0]:
             from forbear.run.stopping import WHY, is_stopped
 
             if is_stopped():
                 return Stop(Reason.STOPPED, WHY)
-        stop = self.plan.stop
+        stop = plan.stop
         if stop is None:
             return None
         verdict, error, name, text, elapsed = failure
