@@ -46,6 +46,8 @@ class Derivable(Record):
     __slots__ = ()
 
     limits: Limits
+    on: "Any"
+    service: "Any"
 
     def with_changes(self, **changes: "Unpack[Changes]") -> "Self":
         """Return a copy with `changes`, which are keywords of `forbear.retry`, such as `attempts=3, timeout=5`."""
@@ -120,14 +122,14 @@ class Derivable(Record):
         another service, or of none.
         """
         check.flag("retry_not_found", retry_not_found)
-        service: Any = self.service
+        service = self.service
         if not hasattr(service, "retry_not_found"):
             owner = "no service" if service is None else service.name
             raise TypeError(
                 f"the policy must be one of IAM or Resource Manager, such as iam.policy, got one of {owner}"
             )
         changed = service.replace(retry_not_found=retry_not_found)
-        on: Any = self.on
+        on = self.on
         if getattr(on, "service", None) == service:  # it judges the errors of functions
             on = on.replace(service=changed)
         return self.replace(on=on, service=changed)
