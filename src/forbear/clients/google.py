@@ -6,7 +6,7 @@ the REST transport.
 
 import functools
 from collections.abc import Awaitable, Callable
-from typing import Any, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar
 
 try:
     from google.api_core import retry as api_retry
@@ -17,15 +17,21 @@ except ImportError as error:
 
 from forbear.core.backoff import Exponential
 from forbear.exchange.grpc import Rpc
+from forbear.grpc.vouch import RpcPattern, RpcVouch
 from forbear.policy import Policy
 from forbear.run.functions import refuse_awaitable
 from forbear.run.state import granted
+
+if TYPE_CHECKING:
+    from forbear.grpc.call import GrpcCall
 
 P = ParamSpec("P")
 T = TypeVar("T")
 
 
-def retry_for(method: str, policy: Policy | None = None) -> "Retry":
+def retry_for(
+    method: str, policy: Policy | None = None, *, safe: "bool | Callable[[GrpcCall], bool]" = False
+) -> "Retry":
     """Return the object to pass as `retry=` to a call of the RPC `method`.
 
     - `method` is a full name, such as "google.iam.admin.v1.IAM/CreateRole".
@@ -33,17 +39,23 @@ def retry_for(method: str, policy: Policy | None = None) -> "Retry":
     - Errors of a REST transport are judged by their HTTP status, those of gRPC by their code. If an attempt may have
       been executed, the call is repeated only where the table allows it for this request message. Pushback, RetryInfo
       and Retry-After are obeyed.
+    - `safe` True vouches for the RPC: it may be executed twice, whatever the table says. A function that takes the call
+      (`forbear.grpc.call.GrpcCall`) and returns a bool vouches for some calls. With `safe`, the RPC may be one of any
+      API; without a `policy` it gets that of RFC 9110.
     - The original error is raised, with a note and a report.
     - Of a stream of responses only the opening is retried.
 
-    Raises ValueError for an RPC that no table knows, and TypeError if `method` is no string.
+    Raises ValueError for an RPC that no table knows if `safe` is False, and for a name that no RPC has. Raises
+    TypeError if `method` is no string, or `safe` neither a bool nor a function.
     """
-    return Retry(_known(method, policy))
+    return Retry(_known(method, policy, safe))
 
 
-def async_retry_for(method: str, policy: Policy | None = None) -> "AsyncRetry":
+def async_retry_for(
+    method: str, policy: Policy | None = None, *, safe: "bool | Callable[[GrpcCall], bool]" = False
+) -> "AsyncRetry":
     """Return the object to pass as `retry=` to an async client's call of the RPC `method`; see `retry_for`."""
-    return AsyncRetry(_known(method, policy))
+    return AsyncRetry(_known(method, policy, safe))
 
 
 class _ForRpc(api_retry.retry_base._BaseRetry):
@@ -93,7 +105,8 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
         return type(self), (self._rpc,)  # Google's default predicate cannot be pickled
 
     def _with(self, **changes: Any) -> Self:
-        return type(self)(Rpc(self._rpc.method, self._rpc.policy.replace(**changes)))
+        rpc = self._rpc
+        return type(self)(Rpc(rpc.method, rpc.policy.replace(**changes), vouch=rpc.vouch, cure=rpc.cure))
 
 
 class Retry(_ForRpc, api_retry.Retry):
@@ -160,14 +173,23 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
         return retried
 
 
-def _known(method: str, policy: Policy | None) -> Rpc:
+def _known(method: str, policy: Policy | None, safe: "bool | Callable[[GrpcCall], bool]") -> Rpc:
     rule = (
         "`method` must be the full name of an RPC of Cloud Storage, IAM or Memorystore, such as "
-        f'"google.iam.admin.v1.IAM/CreateRole", got {method!r}'
+        f'"google.iam.admin.v1.IAM/CreateRole", or one that you vouch for by `safe`; got {method!r}'
     )
     if not isinstance(method, str):
         raise TypeError(rule)
-    rpc = Rpc(method, policy)
-    if rpc.service is None or rpc.judge(None).operation is None:
+    if not isinstance(safe, bool) and not callable(safe):
+        raise TypeError(f"`safe` must be True, False or a function of the call, got {safe!r}")
+    try:
+        pattern = RpcPattern(method)
+    except ValueError:
+        raise ValueError(rule) from None
+    if pattern.after is not None:
+        raise ValueError(rule)
+    vouch = RpcVouch(safe) if callable(safe) else RpcVouch([method] if safe else ())
+    rpc = Rpc(method, policy, vouch=vouch, cure="safe=True")
+    if safe is False and (rpc.service is None or rpc.judge(None).operation is None):
         raise ValueError(rule)
     return rpc

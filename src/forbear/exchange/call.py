@@ -59,12 +59,13 @@ class RetriedCall:
         judgement: Judgement,
         code: int | None = None,
         stuck: str | None = None,
+        cure: str | None = None,
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
         `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's
         code; None without a response. `stuck` says why another attempt is impossible, although the operation would
-        allow it; None if it is possible.
+        allow it; None if it is possible. `cure` is the option by which the user may vouch for the call.
         """
         policy, start = self._policy, self._start
         if self._run is None:
@@ -80,7 +81,7 @@ class RetriedCall:
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
             unsafe=f"{judgement.operation or 'the call'} {FORBIDDEN}"
             if policy.repeatable is False
-            else why_not(judgement, "the call"),
+            else with_cure(why_not(judgement, "the call"), judgement, cure),
             vouched=judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED,
         )
 
@@ -138,3 +139,14 @@ def why_not(judgement: Judgement, unknown: str) -> str:
     if judgement.conditions and not judgement.repeatable:
         return f"{name} may have been executed; it may be repeated only with {' or '.join(judgement.conditions)}"
     return f"{name} may have been executed and must not be executed twice"
+
+
+def with_cure(reason: str, judgement: Judgement, cure: str | None) -> str:
+    """Return the `reason` with the words that vouch for the operation, such as `safe="INCR"`, in `cure`.
+
+    Return it as it is without a cure, and where a vouch would not help: what is refused, belongs to a session, or is
+    repeatable already.
+    """
+    if cure is None or judgement.repeatable or judgement.refused is not None or judgement.session:
+        return reason
+    return f"{reason}; if executing it twice does no harm, pass {cure}"

@@ -1,13 +1,14 @@
 """One RPC, over gRPC or REST: its safety, the meaning of its failures, and its attempts.
 
-The table of the RPC's service judges the request message. An RPC that no table knows is repeated only if the caller
-named it as safe, or if its failure proves that it was not executed. A failure with an HTTP status is judged by the
+The table of the RPC's service judges the request message. An RPC that no table knows is repeated only if the user
+vouches for it, or if its failure proves that it was not executed. A failure with an HTTP status is judged by the
 service's statuses, a failure of a gRPC call by its code.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Iterator
 from importlib import import_module
 
+from forbear.core.report import text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import PERMANENT, Kind, Safety, Verdict
 from forbear.exchange.call import RetriedCall, Start, with_proof
@@ -15,6 +16,7 @@ from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import GrpcCall, is_rpc_service
+from forbear.grpc.vouch import NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.http.status import retry_after
 from forbear.policy import Policy
 from forbear.run.runtime import current_runtime
@@ -37,16 +39,21 @@ _VOUCH = 'name the RPCs that may be executed twice: safe=["package.Service/Metho
 
 
 class Rpc:
-    """The RPC with the full name `method`, under a policy; with `safe` it may always be repeated.
+    """The RPC with the full name `method`, under a policy; `vouch` is the user's word for it.
 
     `policy` None takes the recommended policy of the RPC's service, or of RFC 9110 for an RPC that no table knows. An
     unknown RPC counts as one of the policy's service, if that service has RPCs. ValueError for a policy of another
     service with RPCs.
+
+    `cure` is the option by which the user may vouch for the RPC, for the note on a call that is not repeated; by
+    default `safe="/package.Service/Method"`.
     """
 
-    __slots__ = ("method", "policy", "service", "safe")
+    __slots__ = ("method", "policy", "service", "vouch", "cure")
 
-    def __init__(self, method: str, policy: Policy | None = None, *, safe: bool = False) -> None:
+    def __init__(
+        self, method: str, policy: Policy | None = None, *, vouch: RpcVouch = NO_RPC_VOUCH, cure: str | None = None
+    ) -> None:
         check_rpc_policy(policy)
         service: RpcService | None = registry.find_rpc(method)
         own: object = None if policy is None else policy.service
@@ -64,7 +71,8 @@ class Rpc:
         self.method = method
         self.policy = policy
         self.service = service
-        self.safe = safe
+        self.vouch = vouch
+        self.cure = f'safe="/{method.removeprefix("/")}"' if cure is None else cure
 
     def begin(self, timeout: float | None = None, *, awaits: bool = False) -> RetriedCall:
         """Return the state of a new call, whose first attempt the caller makes now.
@@ -92,19 +100,20 @@ class Rpc:
             code = errors.code_of(error)
         else:
             judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
-        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck)
+        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck, self.cure)
 
     def judge(self, message: object) -> Judgement:
         """Return the judgement on the safety of a call with `message`, by the table of its service.
 
-        An RPC without a service is never safe. If the caller named the RPC as safe, the judgement is repeatable in any
-        case.
+        An RPC without a service is never safe. If the user vouches for the call, the judgement is repeatable and
+        `vouched`, unless it is refused or that of a session.
         """
+        call = GrpcCall(self.method, message)
         if self.service is None:
-            judgement = Judgement("grpc", self.method.removeprefix("/"), Safety.NEVER)
+            judgement = Judgement("grpc", call.name, Safety.NEVER)
         else:
-            judgement = self.service.classify_call(GrpcCall(self.method, message))
-        return judgement.replace(repeatable=True) if self.safe else judgement
+            judgement = self.service.classify_call(call)
+        return vouched(judgement, call, self.vouch)
 
     def verdict(self, error: Exception, judgement: Judgement) -> Verdict:
         """Return the verdict on a failed attempt, by the RPC's service; a policy that is no service's overrules it.
@@ -125,7 +134,8 @@ class Rpc:
         """Return the verdict on a failure by its HTTP status, else by its gRPC code, else by the kind of the error.
 
         The RPC's service judges a status or a code; for an RPC without a service RFC 9110 judges the status, and the
-        general rules of gRPC the code. PERMANENT where they have no verdict.
+        general rules of gRPC the code. PERMANENT where they have no verdict. A code by which the server refuses calls,
+        as the user vouches, is NOT_EXECUTED.
         """
         service, status, code = self.service, errors.status_of(error), errors.code_of(error)
         if status is not None:
@@ -133,6 +143,9 @@ class Rpc:
         if code is None:
             return verdict_of_one_request(error)
         metadata = list(errors.metadata_of(error))
+        if self.vouch.is_refusal(judgement, code, text_of(error)):
+            refused = grpc_status.verdict(code, metadata, (code,), read=True) or PERMANENT
+            return refused.replace(kind=Kind.NOT_EXECUTED)
         if service is not None:
             return service.call_verdict(judgement, code, metadata) or PERMANENT
         return grpc_status.verdict(code, metadata, read=not judgement.mutation) or PERMANENT
@@ -187,21 +200,15 @@ def is_once(requests: object) -> bool:
 class Rpcs:
     """The RPCs of a channel under one policy: `rpcs["/package.Service/Method"]` is an `Rpc`.
 
-    `safe` holds the full names of RPCs that may always be repeated; TypeError if it is a string or holds anything else
-    than strings. `policy` None takes the recommended policy of each RPC's service.
+    `vouch` is the user's word for them. `policy` None takes the recommended policy of each RPC's service.
     """
 
-    __slots__ = ("_known", "_policy", "_safe")
+    __slots__ = ("_known", "_policy", "_vouch")
 
-    def __init__(self, policy: Policy | None, safe: Collection[str]) -> None:
+    def __init__(self, policy: Policy | None, vouch: RpcVouch) -> None:
         check_rpc_policy(policy)
-        if isinstance(safe, str):
-            raise TypeError(f"`safe` must be a collection of full names of RPCs, got the string {safe!r}")
-        for name in safe:
-            if not isinstance(name, str):
-                raise TypeError(f"`safe` must hold full names of RPCs, got {name!r}")
         self._policy = policy
-        self._safe = frozenset(name.removeprefix("/") for name in safe)
+        self._vouch = vouch
         self._known: dict[str, Rpc] = {}
 
     def __getitem__(self, method: str) -> Rpc:
@@ -217,5 +224,5 @@ class Rpcs:
             service = registry.find_rpc(method)
             if is_rpc_service(own) and service is not None and own.name != service.name:
                 policy = None
-            rpc = self._known[method] = Rpc(method, policy, safe=method.removeprefix("/") in self._safe)
+            rpc = self._known[method] = Rpc(method, policy, vouch=self._vouch)
         return rpc

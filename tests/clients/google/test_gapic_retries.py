@@ -56,7 +56,8 @@ def test_the_message_decides(server: Server, client: Any) -> None:
     assert len(server.calls) == 4
     assert caught.value.__notes__[0].endswith(
         "google.storage.v2.Storage/DeleteObject may have been executed; "
-        "it may be repeated only with if_generation_match or generation"
+        "it may be repeated only with if_generation_match or generation; "
+        "if executing it twice does no harm, pass safe=True"
     )
 
 
@@ -180,8 +181,47 @@ def test_a_policy_of_ones_own(server: Server, client: Any) -> None:
     assert len(server.calls) == 3
 
 
+@pytest.mark.parametrize("safe", [True, lambda call: call.message.object_ == "o"], ids=["all", "some"])
+@pytest.mark.parametrize("style", ["sync", "async"])
+def test_a_vouch(server: Server, client: Any, safe: Any, style: str) -> None:
+    """The user's word makes the call repeatable, also in objects made from the first one."""
+    server.fail(UNAVAILABLE, times=2)
+    with virtual_time():
+        if style == "sync":
+            client.delete_object(UNSAFE, retry=google.retry_for(DELETE, safe=safe).with_timeout(60))
+        else:
+
+            async def delete(message: Any) -> None:
+                client.delete_object(message, retry=None)
+
+            async def main() -> None:
+                await google.async_retry_for(DELETE, safe=safe).with_delay(initial=1)(delete)(UNSAFE)
+
+            asyncio.run(main())
+    assert len(server.calls) == 3
+
+
+def test_an_rpc_of_any_api(server: Server) -> None:
+    """With a vouch it needs no table."""
+    with grpc.insecure_channel(server.target) as channel, virtual_time():
+        raw: Any = channel
+        server.fail(UNAVAILABLE)
+        assert google.retry_for("t.T/Say", safe=True)(raw.unary_unary("/t.T/Say"))(b"a") == b""
+    assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize("safe", [True, lambda _: True])
+@pytest.mark.parametrize("method", ["Say", "t.T/*", "t.T/"])
+def test_a_vouch_names_one_rpc(method: str, safe: Any) -> None:
+    """A pattern, or a name that no RPC has, is refused."""
+    with pytest.raises(ValueError, match="`method` must be the full name of an RPC"):
+        google.retry_for(method, safe=safe)
+
+
 def test_what_cannot_be_right_is_refused() -> None:
     """Unknown RPCs, and policies that belong elsewhere."""
+    with pytest.raises(TypeError, match="`safe` must be True, False or a function"):
+        google.retry_for(GET, safe="yes")  # type: ignore[arg-type] # pyright: ignore[reportArgumentType]
     with pytest.raises(ValueError, match="`method` must be the full name of an RPC"):
         google.retry_for("google.storage.v2.Storage/Explode")
     with pytest.raises(TypeError, match="`method` must be the full name of an RPC"):

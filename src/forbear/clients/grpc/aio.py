@@ -1,30 +1,36 @@
 """The interceptors for asyncio channels. The rules are those of `sync.py`."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from typing import Any, cast
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
 
 import grpc
 import grpc.aio
 
 from forbear.clients.grpc.sync import comes_again, first_of, name_of, timed
 from forbear.exchange.grpc import BEGUN, Rpc, Rpcs
+from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
 from forbear.run.state import granted
+
+if TYPE_CHECKING:
+    from forbear.grpc.vouch import SafeRpcs
 
 Continuation = Callable[[Any, Any], Awaitable[Any]]
 
 _AIO: Any = grpc.aio  # more than its types declare
 
 
-def aio_interceptors(policy: Policy | None = None, *, safe: Collection[str] = ()) -> list[grpc.aio.ClientInterceptor]:
+def aio_interceptors(
+    policy: Policy | None = None, *, safe: "SafeRpcs" = (), not_executed: Iterable[grpc.StatusCode] = ()
+) -> list[grpc.aio.ClientInterceptor]:
     """Return the interceptors for asyncio: `grpc.aio.insecure_channel(target, interceptors=aio_interceptors())`.
 
-    There are four of them, one for each kind of call. `policy`, `safe` and the rules are those of RetryInterceptor. A
+    There are four of them, one for each kind of call. The arguments and the rules are those of RetryInterceptor. A
     stream of requests is repeated if it is a list or tuple; an iterator, or one that is written with `write()`, is sent
     once.
     """
-    rpcs = Rpcs(policy, safe)
+    rpcs = Rpcs(policy, RpcVouch(safe, not_executed))
     four = [_UnaryUnary(rpcs), _UnaryStream(rpcs), _StreamUnary(rpcs), _StreamStream(rpcs)]
     return cast("list[grpc.aio.ClientInterceptor]", four)  # the types for gRPC declare only a part of their members
 

@@ -5,14 +5,18 @@ message can, and so can a list or tuple of messages. A call with any other strea
 """
 
 import threading
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
 
 import grpc
 
 from forbear.exchange.call import RetriedCall
 from forbear.exchange.grpc import BEGUN, ONCE, Rpc, Rpcs
+from forbear.grpc.vouch import RpcVouch
 from forbear.policy import Policy
+
+if TYPE_CHECKING:
+    from forbear.grpc.vouch import SafeRpcs
 
 
 class Details(grpc.ClientCallDetails):
@@ -61,17 +65,25 @@ class RetryInterceptor(
     """An interceptor that retries calls: `grpc.intercept_channel(channel, RetryInterceptor())`.
 
     The request message decides, by the tables of Cloud Storage, IAM and Memorystore. An RPC that they do not know is
-    repeated only if it was certainly not executed, or if `safe` lists its full name ("helloworld.Greeter/SayHello").
-    Without a `policy`, each service has its recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The
-    caller's `timeout` is for all attempts together.
+    repeated only if it was certainly not executed, or if you vouch for it. Without a `policy`, each service has its
+    recommended one. `grpc-retry-pushback-ms` and RetryInfo are obeyed. The caller's `timeout` is for all attempts
+    together.
+
+    - `safe`: the RPCs that may be executed twice. A full name ("/helloworld.Greeter/SayHello"), in which one `*` may
+      stand for any part of the method's name ("/helloworld.Greeter/*"). Or several names, or a function that takes the
+      call (`forbear.grpc.call.GrpcCall`) and returns a bool.
+    - `not_executed`: the status codes by which the server refuses calls before it executes them, such as
+      `[grpc.StatusCode.RESOURCE_EXHAUSTED]`. After one of them, any call is repeated.
 
     A stream of responses is opened again until its first response arrives; if it breaks later, its error is raised with
     a note. A stream of requests is repeated if it is a list or tuple; an iterator is sent once. A call by `.future()`
     returns once its attempts are over. The last error is raised with a note and a report.
     """
 
-    def __init__(self, policy: Policy | None = None, *, safe: Collection[str] = ()) -> None:
-        self._rpcs = Rpcs(policy, safe)
+    def __init__(
+        self, policy: Policy | None = None, *, safe: "SafeRpcs" = (), not_executed: Iterable[grpc.StatusCode] = ()
+    ) -> None:
+        self._rpcs = Rpcs(policy, RpcVouch(safe, not_executed))
 
     def intercept_unary_unary(
         self, continuation: Continuation, client_call_details: grpc.ClientCallDetails, request: Any
