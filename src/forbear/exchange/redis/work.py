@@ -4,11 +4,10 @@
 """
 
 from collections.abc import Sequence, Sized
-from contextvars import ContextVar, Token
 from dataclasses import dataclass, replace
-from types import TracebackType
 from typing import get_args
 
+from forbear.run.scope import Scope, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import classify
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
@@ -16,35 +15,32 @@ from forbear.services.redis.words import Command
 
 _CYCLE: frozenset[Promise] = frozenset({"cycle"})
 
-_promised: ContextVar[frozenset[Promise]] = ContextVar("forbear_promised", default=frozenset())
 
+class promised(Scope):  # noqa: N801 - used like a function
+    """`with promised("idempotent"):` vouches for the commands that the block sends, until it ends.
 
-class promised:  # noqa: N801 - used like a function
-    """`with promised("idempotent"):` vouches for the commands that the block sends, in its thread or task.
+    It applies to the functions that the block calls, and to tasks and threads that it starts with its context. At the
+    end of the block it ends for all of them. In a generator it applies to what the generator itself calls, not to its
+    consumer. The promises are "cycle", "drift", "idempotent" and "unique", explained in
+    `forbear.services.redis.PROMISES`; "idempotent" makes a script repeatable, for example. Nested blocks add up.
 
-    Tasks that are started in the block inherit the promise, and keep it after its end. The promises are "cycle",
-    "drift", "idempotent" and "unique", explained in `forbear.services.redis.PROMISES`; "idempotent" makes a script
-    repeatable, for example. Nested blocks add up. ValueError for an unknown promise.
+    ValueError for an unknown promise.
     """
 
-    __slots__ = ("_promises", "_token")
-
-    _token: Token[frozenset[Promise]]
+    __slots__ = ("_promises",)
 
     def __init__(self, *promises: Promise) -> None:
         for promise in promises:
             if promise not in get_args(Promise):
                 known = "; ".join(f'"{name}" ({text})' for name, text in PROMISES.items())
                 raise ValueError(f"`promises` must be of these: {known}; got {promise!r}")
+        super().__init__()
         self._promises = frozenset(promises)
 
-    def __enter__(self) -> None:
-        self._token = _promised.set(_promised.get() | self._promises)
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        _promised.reset(self._token)
+def _open_promises() -> frozenset[Promise]:
+    """Return the promises of all blocks that are open here."""
+    return frozenset[Promise]().union(*(scope._promises for scope in open_scopes(promised)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +120,7 @@ def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool 
     After a WATCH (`watched`) they are not sent again without that WATCH. `redirected` is true if the next attempt
     follows a redirection.
     """
-    judgement = classify_transaction(commands, watched=watched, promised=_promised.get())
+    judgement = classify_transaction(commands, watched=watched, promised=_open_promises())
     judgements = judge_together(commands)
     unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
     if not watched:
@@ -143,7 +139,7 @@ def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tup
 
 def _promises(*, at_once: bool) -> frozenset[Promise]:
     # A WATCH dies with its connection, and what was read under it is read again.
-    return _promised.get() | _CYCLE if at_once else _promised.get()
+    return _open_promises() | _CYCLE if at_once else _open_promises()
 
 
 def _why_not(judgement: CommandJudgement) -> str:

@@ -1,0 +1,83 @@
+"""`Scope`, the base of `with` blocks in which the user vouches for something; they end for everybody at their exit."""
+
+from contextlib import suppress
+from contextvars import ContextVar
+from sys import _getframe
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from contextvars import Token
+    from types import FrameType, TracebackType
+    from typing import Self, TypeVar
+
+    S = TypeVar("S", bound="Scope")
+
+_scopes: "ContextVar[tuple[Scope, ...]]" = ContextVar("forbear_scopes", default=())
+_GENERATOR = 0x20 | 0x200
+"""The flags of a generator's code, sync and async: `inspect.CO_GENERATOR` and `CO_ASYNC_GENERATOR`."""
+
+
+class Scope:
+    """A `with` block that applies to what it calls, and to tasks and threads that it starts with its context.
+
+    At the end of the block it ends for all of them, even if they still run. In a generator it applies to what the
+    generator itself calls, not to its consumer. RuntimeError if it is entered while it is open.
+    """
+
+    __slots__ = ("_frame", "_is_open", "_token")
+
+    _token: "Token[tuple[Scope, ...]]"
+
+    def __init__(self) -> None:
+        self._is_open = False
+        self._frame: FrameType | None = None
+
+    def __enter__(self) -> "Self":
+        if self._is_open:
+            raise RuntimeError(f"a {type(self).__name__} is open already; make one for each block")
+        opener = _opener(_getframe(1))
+        if opener is not None and opener.f_code.co_flags & _GENERATOR:
+            self._frame = opener
+        self._token = _scopes.set((*_scopes.get(), self))
+        self._is_open = True
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: "TracebackType | None"
+    ) -> None:
+        self._is_open = False
+        self._frame = None
+        with suppress(ValueError):  # a generator that is closed in another context
+            _scopes.reset(self._token)
+
+    @property
+    def _applies(self) -> bool:
+        return self._is_open and (self._frame is None or _is_running(self._frame))
+
+
+def open_scopes(kind: "type[S]") -> "Iterator[S]":
+    """Yield the open scopes of a class that apply to the code that runs now, the outermost first."""
+    return (scope for scope in _scopes.get() if isinstance(scope, kind) and scope._applies)
+
+
+def _opener(frame: "FrameType | None") -> "FrameType | None":
+    """Return the frame whose block a scope covers.
+
+    That is the first one which is neither part of contextlib, nor a generator that contextlib makes a context manager.
+    """
+    while frame is not None and (_is_contextlib(frame) or (frame.f_back is not None and _is_contextlib(frame.f_back))):
+        frame = frame.f_back
+    return frame
+
+
+def _is_contextlib(frame: "FrameType") -> bool:
+    return frame.f_globals.get("__name__") == "contextlib"
+
+
+def _is_running(frame: "FrameType") -> bool:
+    """Return whether a frame is running: the caller is called by it."""
+    caller: FrameType | None = _getframe(1)
+    while caller is not None and caller is not frame:
+        caller = caller.f_back
+    return caller is not None
