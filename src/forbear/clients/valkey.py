@@ -62,7 +62,7 @@ class PubSub(PubSubMixin, _sync.PubSub):
 class Valkey(ClientMixin[Pipeline, PubSub], valkey.Valkey):  # pyright: ignore[reportIncompatibleMethodOverride]
     """A `valkey.Valkey` that retries what may be repeated: `Valkey(host="localhost")` takes all the same arguments.
 
-    `policy` and the rules are those of `forbear.clients.redis.Redis`.
+    `policy`, `safe` and the rules are those of `forbear.clients.redis.Redis`.
     """
 
     _pipeline_class = Pipeline

@@ -4,7 +4,7 @@ Each mixin stands before a class of redis-py or valkey-py among the bases of a c
 time. The `Library` classes declare its methods for type checkers; at run time they are `object`.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar, cast
 
 from forbear.exchange.redis.pipelines import PipelineState
@@ -132,14 +132,14 @@ class Setup:
     _interrupts: ClassVar[bool]
     _once: Callable[[], dict[str, Any]]
 
-    def _set_up(self, policy: Policy | None, options: dict[str, Any]) -> None:
+    def _set_up(self, policy: Policy | None, safe: str | Iterable[str], options: dict[str, Any]) -> None:
         """Adopt the policy (None: no retries), and switch off the library's own retries in the constructor's `options`.
 
-        The socket timeouts in `options` are cut to the attempt timeout, unless the client interrupts attempts. With a
-        `connection_pool` among them, `options` stay as they are. Raises TypeError for options of the library's own
-        retries.
+        The user vouches for the commands in `safe`. The socket timeouts in `options` are cut to the attempt timeout,
+        unless the client interrupts attempts. With a `connection_pool` among them, `options` stay as they are. Raises
+        TypeError for options of the library's own retries, and what `RedisSettings` raises.
         """
-        self.settings = RedisSettings(policy)
+        self.settings = RedisSettings(policy, safe)
         refuse_retries(options)
         if options.get("connection_pool") is None:
             limit_sockets(options, self._socket_limit(self.settings))
@@ -156,33 +156,46 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
     _pipeline_class: type[P]
     _pubsub_class: type[S]
 
-    def __init__(self, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> None:
-        self._set_up(policy, kwargs)
+    def __init__(
+        self, *args: Any, policy: Policy | None = RECOMMENDED, safe: str | Iterable[str] = (), **kwargs: Any
+    ) -> None:
+        self._set_up(policy, safe, kwargs)
         super().__init__(*args, **kwargs)
         self._check_pool()
 
     @classmethod
-    def from_url(cls, url: str, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> Self:
+    def from_url(
+        cls,
+        url: str,
+        *args: Any,
+        policy: Policy | None = RECOMMENDED,
+        safe: str | Iterable[str] = (),
+        **kwargs: Any,
+    ) -> Self:
         """Return a client for `url` under `policy` (None: no retries); other arguments are those of the library.
+
+        `safe` names commands that may be executed twice, as in the constructor.
 
         Raises TypeError for arguments that turn on the library's own retries, and ValueError for a URL that does.
         ValueError also if the URL lets the sockets of a sync client wait longer than the attempt timeout.
         """
         refuse_retries(kwargs)
         limit_sockets(kwargs, cls._socket_limit(RedisSettings(policy)))
-        return cast(Self, super().from_url(url, *args, **kwargs))._under(policy)
+        return cast(Self, super().from_url(url, *args, **kwargs))._under(policy, safe)
 
     @classmethod
-    def from_pool(cls, connection_pool: Any, *, policy: Policy | None = RECOMMENDED) -> Self:
+    def from_pool(
+        cls, connection_pool: Any, *, policy: Policy | None = RECOMMENDED, safe: str | Iterable[str] = ()
+    ) -> Self:
         """Return a client under `policy` that owns its pool and closes it, as the library's own `from_pool` makes it.
 
-        Raises ValueError if the pool retries by itself, or if its sockets of a sync client wait longer than the attempt
-        timeout.
+        `safe` names commands that may be executed twice, as in the constructor. Raises ValueError if the pool retries
+        by itself, or if its sockets of a sync client wait longer than the attempt timeout.
         """
-        return cast(Self, super().from_pool(connection_pool))._under(policy)
+        return cast(Self, super().from_pool(connection_pool))._under(policy, safe)
 
-    def _under(self, policy: Policy | None) -> Self:
-        self.settings = RedisSettings(policy)
+    def _under(self, policy: Policy | None, safe: str | Iterable[str]) -> Self:
+        self.settings = RedisSettings(policy, safe)
         self._check_pool()
         return self
 
@@ -195,6 +208,7 @@ class ClientBase(Setup, Generic[P, S], LibraryClient):  # noqa: PYI059 - at run 
             connection_pool=cast(Any, self).connection_pool,
             single_connection_client=True,
             policy=self.settings.policy,
+            safe=self.settings.safe,
         )
 
     def pipeline(self, transaction: bool = True, shard_hint: Any = None) -> P:

@@ -1,5 +1,6 @@
 """The cluster clients of both libraries, sync and asyncio, as mixins."""
 
+from collections.abc import Iterable
 from typing import Any, ClassVar
 
 from forbear.clients._redis.base import LibraryCluster, Setup
@@ -13,8 +14,10 @@ class ClusterBase(Setup, LibraryCluster):
 
     _lost: ClassVar[tuple[type[Exception], ...]]
 
-    def __init__(self, *args: Any, policy: Policy | None = RECOMMENDED, **kwargs: Any) -> None:
-        self._set_up(policy, kwargs)
+    def __init__(
+        self, *args: Any, policy: Policy | None = RECOMMENDED, safe: str | Iterable[str] = (), **kwargs: Any
+    ) -> None:
+        self._set_up(policy, safe, kwargs)
         super().__init__(*args, **kwargs)
 
 

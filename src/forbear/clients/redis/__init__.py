@@ -52,7 +52,7 @@ class Redis(ClientMixin[Pipeline, PubSub], redis.Redis):  # pyright: ignore[repo
     sent again; one whose response was lost is sent again only if executing it twice is harmless. `policy` decides how
     long to hold back and when to stop, by default `forbear.services.redis.policy`; None sends everything once. A policy
     of your own brings its limits and its `on`; the table stays. Its `attempt_timeout` (seconds) becomes the timeouts of
-    the sockets.
+    the sockets. `safe` names commands that may be executed twice, whatever the table says: "INCR", or several names.
 
     The library's own retries are off, and asking for them is a TypeError: they repeat any command. A `connection_pool`
     has to be without them, too (ValueError).

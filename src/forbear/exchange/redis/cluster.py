@@ -20,6 +20,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together, pipeline, scattered_pipeline, single
 from forbear.run.state import granted
+from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command
 
 T = TypeVar("T")
@@ -214,9 +215,9 @@ def _plan(
     """
     if settings.policy is None or not any(isinstance(queued.result, Exception) for queued in stack):
         return None
-    work = pipeline([queued.args for queued in stack])
+    work = pipeline([queued.args for queued in stack], settings.safe)
     run = CommandRun(settings, settings.policy, work, awaits=awaits)
-    failures = [failure for failure in _failures(run, stack) if failure.verdict.kind in _WORTH_RETRYING]
+    failures = [failure for failure in _failures(run, stack, settings.safe) if failure.verdict.kind in _WORTH_RETRYING]
     harmful = next((failure for failure in failures if failure.harmful), None)
     if not failures:
         return None
@@ -236,8 +237,8 @@ def _annotate(stack: Sequence[Queued], run: CommandRun) -> None:
             attach(error, run.report)
 
 
-def _failures(run: CommandRun, stack: Sequence[Queued]) -> Iterator[_Failure]:
-    judgements = judge_together([queued.args for queued in stack])
+def _failures(run: CommandRun, stack: Sequence[Queued], safe: Safe) -> Iterator[_Failure]:
+    judgements = judge_together([queued.args for queued in stack], safe)
     errors = Counter(id(queued.result) for queued in stack if isinstance(queued.result, Exception))
     for queued, judgement in zip(stack, judgements, strict=True):
         error = queued.result

@@ -12,6 +12,7 @@ from forbear.exchange.redis.work import SUBSCRIPTION, Work
 from forbear.policy import Policy
 from forbear.run.runtime import AttemptTimeout, Runtime, current_runtime
 from forbear.run.state import Run, granted, refusal_of, succeeded
+from forbear.services.redis.vouch import Safe
 
 S = TypeVar("S")
 T = TypeVar("T")
@@ -26,7 +27,7 @@ _NONE: Mapping[str, Any] = {}
 
 def send(
     settings: RedisSettings,
-    describe: Callable[[S], Work],
+    describe: Callable[[S, Safe], Work],
     sent: S,
     attempt: Callable[..., T],
     args: tuple[Any, ...] = (),
@@ -34,9 +35,9 @@ def send(
 ) -> T:
     """Call `attempt(*args, **options)` as often as the policy allows and return what it returns; without a policy once.
 
-    `describe(sent)` returns the description of what is sent. It is called only after a failure, or if the policy judges
-    values. The arguments of the attempt are separate parameters, because making a partial for each command would cost
-    time.
+    `describe(sent, safe)` returns the description of what is sent; the user vouches for the commands in `safe`. It is
+    called only after a failure, or if the policy judges values. The arguments of the attempt are separate parameters,
+    because making a partial for each command would cost time.
     """
     policy = settings.policy
     if policy is None:
@@ -48,7 +49,7 @@ def send(
         try:
             value = attempt(*args, **options)
         except Exception as error:
-            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
+            run = run or CommandRun(settings, policy, describe(sent, settings.safe), runtime, started, reports)
             delay = run.failed(error)
             if delay is None:
                 raise
@@ -56,7 +57,7 @@ def send(
             if run is None and not policy.checks_values:
                 succeeded(None, policy)
                 return value
-            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports)
+            run = run or CommandRun(settings, policy, describe(sent, settings.safe), runtime, started, reports)
             delay = run.returned(value)
             if delay is None:
                 return value
@@ -65,7 +66,7 @@ def send(
 
 async def asend(
     settings: RedisSettings,
-    describe: Callable[[S], Work],
+    describe: Callable[[S, Safe], Work],
     sent: S,
     attempt: Callable[..., Awaitable[T]],
     args: tuple[Any, ...] = (),
@@ -93,7 +94,9 @@ async def asend(
                 async with runtime.within(limit + blocked):
                     value = await attempt(*args, **options)
         except Exception as error:
-            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports, awaits=True)
+            run = run or CommandRun(
+                settings, policy, describe(sent, settings.safe), runtime, started, reports, awaits=True
+            )
             delay = await granted(run.failed(error))
             if delay is None:
                 raise
@@ -101,7 +104,9 @@ async def asend(
             if run is None and not policy.checks_values:
                 succeeded(None, policy)
                 return value
-            run = run or CommandRun(settings, policy, describe(sent), runtime, started, reports, awaits=True)
+            run = run or CommandRun(
+                settings, policy, describe(sent, settings.safe), runtime, started, reports, awaits=True
+            )
             delay = await granted(run.returned(value))
             if delay is None:
                 return value

@@ -6,7 +6,6 @@ Under WATCH they are sent only once.
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from operator import call
 from typing import Any, Protocol
 
 from forbear.exchange.redis import loops
@@ -14,6 +13,7 @@ from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.transactions import TransactionCycle, recording_failure
 from forbear.exchange.redis.watch import WatchLoop, WatchStep
 from forbear.exchange.redis.work import Work, pipeline, single, transaction
+from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command
 
 
@@ -31,7 +31,9 @@ class PipelineState:
         self.loop = WatchLoop(conflict)
         self.cycle: TransactionCycle | None = None
 
-    def queued(self, describe: Callable[[], Work], attempt: Callable[[], Any], *, watched: bool) -> "PipelineRequest":
+    def queued(
+        self, describe: Callable[[Safe], Work], attempt: Callable[[], Any], *, watched: bool
+    ) -> "PipelineRequest":
         """Return the request that sends the commands queued in the pipeline, under WATCH if `watched`.
 
         `attempt` sends them and `describe` returns their description, which the current cycle keeps, if there is one.
@@ -59,7 +61,7 @@ class PipelineRequest:
     """
 
     state: PipelineState
-    describe: Callable[[], Work]
+    describe: Callable[[Safe], Work]
     attempt: Callable[[], Any]
     watched: bool
     ends: bool
@@ -72,18 +74,22 @@ class PipelineRequest:
         with recording_failure(self.state.cycle):
             if self.watched:
                 return self._step().send(self.attempt)
-            return loops.send(self.state.settings, call, self.describe, self.attempt)
+            return loops.send(self.state.settings, _described, self.describe, self.attempt)
 
     async def asend(self) -> Any:
         """The asyncio form of `send`."""
         with recording_failure(self.state.cycle):
             if self.watched:
                 return await self._step().asend(self.attempt)
-            return await loops.asend(self.state.settings, call, self.describe, self.attempt)
+            return await loops.asend(self.state.settings, _described, self.describe, self.attempt)
 
     def _step(self) -> WatchStep:
         loop = self.state.loop if self.state.cycle is None else None
         return WatchStep(self.state.settings, loop, self.describe, ends=self.ends)
+
+
+def _described(describe: Callable[[Safe], Work], safe: Safe) -> Work:
+    return describe(safe)
 
 
 class Pipe(Protocol):
@@ -134,10 +140,13 @@ class _Queue:
         pipe.explicit_transaction = self._explicit
         return attempt()
 
-    def describe(self) -> Work:
-        """Return the description of the queued commands together, as a transaction or as a plain pipeline."""
+    def describe(self, safe: Safe) -> Work:
+        """Return the description of the queued commands together, as a transaction or as a plain pipeline.
+
+        The user vouches for the commands in `safe`.
+        """
         commands: Sequence[Command] = [command for command, _ in self._stack]
-        return transaction(commands, watched=self._watched) if self._atomic else pipeline(commands)
+        return transaction(commands, safe, watched=self._watched) if self._atomic else pipeline(commands, safe)
 
 
 def unwatch(connection: Any) -> None:

@@ -1,12 +1,13 @@
 """The retry settings of one client, and the checks that nothing else retries beside them."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from forbear.core.check import INFINITY
 from forbear.exchange.call import refuse_for_clients
 from forbear.policy import Policy
 from forbear.services.redis.errors import policy as _recommended
 from forbear.services.redis.errors import verdict_of_exception
+from forbear.services.redis.vouch import safe_commands
 
 RECOMMENDED = _recommended()
 
@@ -23,12 +24,15 @@ class RedisSettings:
 
     `policy` None sends everything once. `limit` is the timeout of the first attempt in seconds, None without an attempt
     timeout. `tables` is true if the policy judges errors as the service does; any other policy overrules the tables on
-    errors. Raises TypeError for anything but a policy or None, and for a policy of an HTTP service.
+    errors. `safe` has the names of the commands for which the user vouches, in upper case.
+
+    Raises TypeError for anything but a policy or None, and for a policy of an HTTP service. TypeError or ValueError for
+    wrong names, and for names without a policy.
     """
 
-    __slots__ = ("limit", "policy", "tables")
+    __slots__ = ("limit", "policy", "safe", "tables")
 
-    def __init__(self, policy: Policy | None) -> None:
+    def __init__(self, policy: Policy | None, safe: str | Iterable[str] = ()) -> None:
         if policy is not None and not isinstance(policy, Policy):
             raise TypeError(f"`policy` must be a forbear.Policy or None (send everything once), got {policy!r}")
         if policy is not None and policy.service is not None:
@@ -39,6 +43,9 @@ class RedisSettings:
         if policy is not None:
             refuse_for_clients(policy, _VOUCH)
         self.policy = policy
+        self.safe = safe_commands(safe)
+        if self.safe and policy is None:
+            raise ValueError(f"`safe` must be left out with policy=None, which sends everything once; got {safe!r}")
         self.tables = policy is not None and policy.on is verdict_of_exception
         self.limit = _first_limit(policy)
 

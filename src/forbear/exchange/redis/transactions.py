@@ -18,6 +18,8 @@ from forbear.exchange.redis.verdicts import verdict_of
 from forbear.exchange.redis.work import Work, judge_together
 from forbear.policy import Policy
 from forbear.run.state import granted
+from forbear.services.redis.table import CommandJudgement
+from forbear.services.redis.vouch import Safe
 from forbear.services.redis.words import Command
 
 _TRANSACTION = Work("transaction", repeatable=False, unsafe="")
@@ -35,13 +37,12 @@ class TransactionCycle:
 
     def __init__(self) -> None:
         self.at_once: list[Command] = []
-        self.queued: Callable[[], Work] | None = None
+        self.queued: Callable[[Safe], Work] | None = None
         self.failed = False
 
-    @property
-    def harmless(self) -> bool:
-        """True if all commands in `at_once` may be executed twice under WATCH, or if there are none."""
-        return all(judgement.repeatable for judgement in judge_together(self.at_once, at_once=True))
+    def judge_at_once(self, safe: Safe) -> tuple[CommandJudgement, ...]:
+        """Return the judgements on the commands in `at_once`; the user vouches for those in `safe`."""
+        return judge_together(self.at_once, safe, at_once=True)
 
 
 @contextmanager
@@ -135,6 +136,7 @@ class TransactionRun:
     ) -> None:
         self.cycle = TransactionCycle()
         policy = policy.with_attempts(max_tries) if max_tries else policy
+        self._safe = settings.safe
         self._run = CommandRun(settings, policy, _TRANSACTION, awaits=awaits)
         self.runtime = self._run.runtime
         self._value_from_callable = value_from_callable
@@ -152,21 +154,24 @@ class TransactionRun:
         """
         if not self.cycle.failed:
             return self._run.failed_as(PERMANENT, error)  # the caller's function failed by itself
-        queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued()
+        at_once = self.cycle.judge_at_once(self._safe)
+        queued = _TRANSACTION if self.cycle.queued is None else self.cycle.queued(self._safe)
         # Before EXEC, only the commands that were sent at once can have taken effect.
-        repeatable = self.cycle.harmless and (self.cycle.queued is None or queued.repeatable)
-        work = replace(queued, repeatable=repeatable, watched=False)
+        harmless = all(judgement.repeatable for judgement in at_once)
+        repeatable = harmless and (self.cycle.queued is None or queued.repeatable)
+        vouched = queued.vouched or any(judgement.vouched for judgement in at_once)
+        work = replace(queued, repeatable=repeatable, watched=False, vouched=vouched)
         verdict = self._run.policy_verdict(error, verdict_of(error, work))
-        return self._run.failed_as(self._of_cycle(verdict), error, work)
+        return self._run.failed_as(self._of_cycle(verdict, harmless), error, work)
 
-    def _of_cycle(self, verdict: Verdict) -> Verdict:
+    def _of_cycle(self, verdict: Verdict, harmless: bool) -> Verdict:
         """Turn the verdict on a step into the verdict on the whole cycle, which may be repeated after a conflict.
 
-        CONFLICT becomes NOT_EXECUTED. NOT_EXECUTED becomes TRANSIENT if a command sent at once must not be executed
-        twice.
+        CONFLICT becomes NOT_EXECUTED. NOT_EXECUTED becomes TRANSIENT unless the commands sent at once are `harmless`:
+        all may be executed twice.
         """
         if verdict.kind is Kind.CONFLICT:
             return verdict.replace(kind=Kind.NOT_EXECUTED, delay=self._delay)
-        if verdict.kind is Kind.NOT_EXECUTED and not self.cycle.harmless:
+        if verdict.kind is Kind.NOT_EXECUTED and not harmless:
             return verdict.replace(kind=Kind.TRANSIENT)
         return verdict

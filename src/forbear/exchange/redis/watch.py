@@ -22,6 +22,7 @@ from forbear.run.runtime import current_runtime
 from forbear.run.state import granted, succeeded
 from forbear.run.switch import is_off
 from forbear.services.redis.errors import BEGIN_AGAIN
+from forbear.services.redis.vouch import Safe
 
 T = TypeVar("T")
 
@@ -53,7 +54,7 @@ class WatchStep:
     """
 
     def __init__(
-        self, settings: RedisSettings, loop: WatchLoop | None, describe: Callable[[], Work], *, ends: bool = False
+        self, settings: RedisSettings, loop: WatchLoop | None, describe: Callable[[Safe], Work], *, ends: bool = False
     ) -> None:
         self.runtime = current_runtime()
         self._settings = settings
@@ -125,7 +126,7 @@ class WatchStep:
         if self._policy is None:
             return
         if self._policy.checks_values:
-            work = replace(self._describe(), repeatable=False)
+            work = replace(self._describe(self._settings.safe), repeatable=False)
             (run or self._new_run(self._policy, work)).returned(value)
         else:
             succeeded(run, self._policy)
@@ -138,7 +139,7 @@ class WatchStep:
         if str(error) == BEGIN_AGAIN:
             return error, None  # the error of a step within this one, such as loading scripts first
         failure = failure_of(error)
-        work = replace(self._describe(), watched=False)
+        work = replace(self._describe(self._settings.safe), watched=False)
         earlier = self._take_run()
         if is_watch_error(failure):  # a conflict: another client was quicker
             if self._policy is not None:

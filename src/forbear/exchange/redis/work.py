@@ -7,10 +7,12 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import get_args
 
+from forbear.exchange.call import why_not, with_cure
 from forbear.run.scope import Scope, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
-from forbear.services.redis.service import classify
+from forbear.services.redis.service import examine
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
+from forbear.services.redis.vouch import UNVOUCHED, Safe, cure_of, vouched
 from forbear.services.redis.words import Command
 
 _CYCLE: frozenset[Promise] = frozenset({"cycle"})
@@ -52,7 +54,8 @@ class Work:
     If the work is `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
     attempt follows a redirection. `watched` work must not be sent again without the WATCH before it. `nodes` are the
     nodes of a cluster that it was sent to so far; if there are several, an error of one says nothing about the others.
-    `scripted` work contains a script, whose error responses prove nothing.
+    `scripted` work contains a script, whose error responses prove nothing. `vouched` is true if only the user's word
+    makes it repeatable.
     """
 
     operation: str
@@ -64,6 +67,7 @@ class Work:
     watched: bool = False
     nodes: Sized = ()
     scripted: bool = False
+    vouched: bool = False
 
     def is_maybe_done(self, text: str) -> bool:
         """Return whether `text`, an error response to a later attempt, contains one of `texts` in any case.
@@ -78,63 +82,85 @@ SUBSCRIPTION = Work("SUBSCRIBE", repeatable=True, unsafe="")
 """Subscribing and waiting for messages. It executes nothing, so it may be repeated."""
 
 
-def single(command: Command, *, at_once: bool = False, nodes: Sized = ()) -> Work:
+def single(command: Command, safe: Safe = UNVOUCHED, *, at_once: bool = False, nodes: Sized = ()) -> Work:
     """Return the description of one command; `nodes` are the nodes of a cluster that it is sent to.
 
-    `at_once` is true if a pipeline sends it without queueing it: WATCH, or a command under WATCH.
+    The user vouches for the commands in `safe`. `at_once` is true if a pipeline sends it without queueing it: WATCH, or
+    a command under WATCH.
     """
-    judgement = classify(command, promised=_promises(at_once=at_once))
+    judgement, words = examine(command, _promises(at_once=at_once))
+    judgement = vouched(judgement, words, safe)
     return Work(
         judgement.operation or "unknown command",
         judgement.repeatable,
-        _why_not(judgement),
+        _why_not(judgement, words),
         judgement.errors,
         nodes=nodes,
         scripted=judgement.scripted,
+        vouched=judgement.vouched,
     )
 
 
-def pipeline(commands: Sequence[Command]) -> Work:
+def pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
     """Return the description of commands that are sent together and executed one by one.
 
-    They are repeatable if all of them are, and atomic only if there is just one.
+    They are repeatable if all of them are, and atomic only if there is just one. The user vouches for the commands in
+    `safe`.
     """
-    judgements = judge_together(commands)
-    unsafe = next((f"the pipeline with {_why_not(one)}" for one in judgements if not one.repeatable), "")
-    scripted = any(one.scripted for one in judgements)
-    return Work("pipeline", not unsafe, unsafe, atomic=len(judgements) == 1, scripted=scripted)
+    judgements = judge_together(commands, safe)
+    unsafe = _first_unsafe("the pipeline", commands, judgements)
+    return Work(
+        "pipeline",
+        not unsafe,
+        unsafe,
+        atomic=len(judgements) == 1,
+        scripted=any(one.scripted for one in judgements),
+        vouched=not unsafe and any(one.vouched for one in judgements),
+    )
 
 
-def scattered_pipeline(commands: Sequence[Command]) -> Work:
+def scattered_pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
     """Return the description of a cluster's pipeline, where one node may execute its part while another is not reached.
 
     The library does not say which, so a failure of several commands never proves that none was executed.
     """
-    work = pipeline(commands)
+    work = pipeline(commands, safe)
     return work if len(commands) == 1 else replace(work, nodes=commands)
 
 
-def transaction(commands: Sequence[Command], *, watched: bool, redirected: bool = False) -> Work:
+def transaction(
+    commands: Sequence[Command], safe: Safe = UNVOUCHED, *, watched: bool, redirected: bool = False
+) -> Work:
     """Return the description of commands between MULTI and EXEC.
 
     After a WATCH (`watched`) they are not sent again without that WATCH. `redirected` is true if the next attempt
-    follows a redirection.
+    follows a redirection. The user vouches for the commands in `safe`.
     """
-    judgement = classify_transaction(commands, watched=watched, promised=_open_promises())
-    judgements = judge_together(commands)
+    judgement = classify_transaction(commands, watched=watched, promised=_open_promises(), safe=safe)
+    judgements = judge_together(commands, safe)
     unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
     if not watched:
-        unsafe = next((f"the transaction with {_why_not(one)}" for one in judgements if not one.repeatable), unsafe)
-    scripted = any(one.scripted for one in judgements)
-    return Work("transaction", judgement.repeatable, unsafe, redirected=redirected, watched=watched, scripted=scripted)
+        unsafe = _first_unsafe("the transaction", commands, judgements) or unsafe
+    return Work(
+        "transaction",
+        judgement.repeatable,
+        unsafe,
+        redirected=redirected,
+        watched=watched,
+        scripted=any(one.scripted for one in judgements),
+        vouched=judgement.vouched,
+    )
 
 
-def judge_together(commands: Sequence[Command], *, at_once: bool = False) -> tuple[CommandJudgement, ...]:
+def judge_together(
+    commands: Sequence[Command], safe: Safe = UNVOUCHED, *, at_once: bool = False
+) -> tuple[CommandJudgement, ...]:
     """Return the judgement of each command when they are sent together, in their order.
 
-    `at_once` is true if a pipeline sends them under WATCH without queueing them.
+    The user vouches for the commands in `safe`. `at_once` is true if a pipeline sends them under WATCH without queueing
+    them.
     """
-    return classify_many(commands, promised=_promises(at_once=at_once))
+    return classify_many(commands, promised=_promises(at_once=at_once), safe=safe)
 
 
 def _promises(*, at_once: bool) -> frozenset[Promise]:
@@ -142,10 +168,16 @@ def _promises(*, at_once: bool) -> frozenset[Promise]:
     return _open_promises() | _CYCLE if at_once else _open_promises()
 
 
-def _why_not(judgement: CommandJudgement) -> str:
+def _first_unsafe(together: str, commands: Sequence[Command], judgements: Sequence[CommandJudgement]) -> str:
+    """Return why the first command that is not repeatable keeps all of them from being repeated, "" if all are."""
+    for command, judgement in zip(commands, judgements, strict=True):
+        if not judgement.repeatable:
+            return f"{together} with {_why_not(judgement, command)}"
+    return ""
+
+
+def _why_not(judgement: CommandJudgement, command: Command) -> str:
     name = judgement.operation or "an unknown command"
     if judgement.refused is not None:
         return f"{name} may have been executed; {judgement.refused}"
-    if judgement.conditions:
-        return f"{name} may have been executed; it may be repeated only with {' or '.join(judgement.conditions)}"
-    return f"{name} may have been executed and must not be executed twice"
+    return with_cure(why_not(judgement, "an unknown command"), judgement, cure_of(judgement, command))

@@ -6,6 +6,9 @@ existence of its key matters, it may share it with earlier writes. A write that 
 such as MOVE or a script, must be the only write. Every word that could be a key counts as one, which may be too
 careful. A time to live may start anew, as it does with SET and EX.
 
+A write for which the user vouches is judged in the same way, because the vouch is about the command by itself. Writes
+that add something (INCR, LPUSH) depend on nothing here: once more is once more, whatever others write.
+
 All this holds for commands that fit the types of their keys. A command that is refused the first time for the type of
 its key may be accepted the second time.
 """
@@ -16,6 +19,7 @@ from collections.abc import Set as AbstractSet
 
 from forbear.services.redis.service import NOTHING, classify, examine
 from forbear.services.redis.table import CommandJudgement, Promise
+from forbear.services.redis.vouch import UNVOUCHED, Safe, vouched
 from forbear.services.redis.words import Argument, Command, is_word, keyword, octets
 
 _ENTANGLED = "its outcome depends on what another command sent with it changes"
@@ -30,15 +34,16 @@ _ALL_SAFE = "every queued command is repeatable"
 
 
 def classify_many(
-    commands: Iterable[Command], *, promised: AbstractSet[Promise] = NOTHING
+    commands: Iterable[Command], *, promised: AbstractSet[Promise] = NOTHING, safe: Safe = UNVOUCHED
 ) -> tuple[CommandJudgement, ...]:
     """Return one judgement for each of the commands that are sent together, in their order.
 
     They may be repeated together if all of them are repeatable. Each is judged alone and against the others. The
     commands from MULTI (or from the first WATCH before it) to EXEC are repeatable together or not at all. `promised`
-    lists the promises (see `PROMISES`) that the caller makes, by default none.
+    lists the promises (see `PROMISES`) that the caller makes, and `safe` the commands for which the user vouches; by
+    default none.
     """
-    examined = [examine(command, promised) for command in commands]
+    examined = [_judged(command, promised, safe) for command in commands]
     judgements = _disentangled(examined)
     start: int | None = None
     multi = False
@@ -56,16 +61,26 @@ def classify_many(
 
 
 def classify_transaction(
-    queued: Iterable[Command], *, watched: bool = False, promised: AbstractSet[Promise] = NOTHING
+    queued: Iterable[Command],
+    *,
+    watched: bool = False,
+    promised: AbstractSet[Promise] = NOTHING,
+    safe: Safe = UNVOUCHED,
 ) -> CommandJudgement:
     """Return the judgement on a transaction (MULTI, the commands in `queued`, EXEC), which is a judgement on EXEC.
 
     It may be repeated if all the commands may, unless keys are `watched`: the WATCH ended with its connection, and
     values read under it may be outdated. With "cycle" in `promised` it may be repeated in any case. `promised` lists
-    promises of the caller (see `PROMISES`).
+    promises of the caller (see `PROMISES`), and `safe` the commands for which the user vouches.
     """
-    safe = all(judgement.repeatable for judgement in classify_many(queued, promised=promised))
-    return _executed(classify(["EXEC"], promised=promised), safe=safe and not watched)
+    judgements = classify_many(queued, promised=promised, safe=safe)
+    return _executed(classify(["EXEC"], promised=promised), judgements, together=not watched)
+
+
+def _judged(command: Command, promised: AbstractSet[Promise], safe: Safe) -> tuple[CommandJudgement, Command]:
+    """Return the judgement on a command by itself, with the user's word, and the command split into words."""
+    judgement, words = examine(command, promised)
+    return vouched(judgement, words, safe), words
 
 
 def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
@@ -76,20 +91,22 @@ def _as_one(block: list[CommandJudgement]) -> list[CommandJudgement]:
     *inside, execute = block
     queued = [judgement for judgement in inside if judgement.operation not in ("WATCH", "MULTI")]
     nested = sum(judgement.operation == "MULTI" for judgement in inside) > 1
-    execute = _executed(execute, safe=not nested and all(judgement.repeatable for judgement in queued))
+    execute = _executed(execute, queued, together=not nested)
     return [*(judgement.replace(repeatable=execute.repeatable) for judgement in inside), execute]
 
 
-def _executed(execute: CommandJudgement, *, safe: bool) -> CommandJudgement:
-    """Return the judgement on EXEC; `safe` says whether every command before it is repeatable.
+def _executed(execute: CommandJudgement, queued: Sequence[CommandJudgement], *, together: bool) -> CommandJudgement:
+    """Return the judgement on EXEC after the `queued` commands, which may be repeated with it only if `together`.
 
     An EXEC that is repeatable by a promise stays as it is. Otherwise it gets the condition that every queued command is
-    repeatable, which is met if `safe`.
+    repeatable. It is vouched for if one of them is.
     """
     if execute.repeatable:
         return execute
     execute = execute.replace(conditions=(_ALL_SAFE, *execute.conditions))
-    return execute.replace(met=_ALL_SAFE, repeatable=True) if safe else execute
+    if not together or not all(judgement.repeatable for judgement in queued):
+        return execute
+    return execute.replace(met=_ALL_SAFE, repeatable=True, vouched=any(judgement.vouched for judgement in queued))
 
 
 def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[CommandJudgement]:
@@ -112,7 +129,7 @@ def _disentangled(examined: Sequence[tuple[CommandJudgement, Command]]) -> list[
             or (depends[index] == "existence" and not keys[index].isdisjoint(later))
             or (depends[index] in ("key", "keys") and any(shared[key] > 1 for key in keys[index]))
         ):
-            judgements[index] = judgements[index].replace(met=None, repeatable=False, refused=_ENTANGLED)
+            judgements[index] = judgements[index].replace(met=None, repeatable=False, vouched=False, refused=_ENTANGLED)
         later |= keys[index]
     return judgements
 

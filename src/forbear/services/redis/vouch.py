@@ -1,0 +1,131 @@
+"""Vouching for commands: the user's word, from the option `safe` of the clients, that they may be executed twice.
+
+A vouch is about a command by itself. In a pipeline, the outcome of a vouched write may depend on other writes. Unless
+it only adds something, it must not share a key with another write there; see `forbear.services.redis.batch`.
+"""
+
+import re
+from collections.abc import Iterable
+from difflib import get_close_matches
+from functools import cache
+
+from forbear.core.verdict import Safety
+from forbear.services.redis.service import commands
+from forbear.services.redis.table import CommandJudgement
+from forbear.services.redis.words import Command, keyword, octets
+
+Safe = frozenset[str]
+"""The names of the commands that the user vouches for, in upper case: "INCR", "CLIENT KILL"."""
+
+UNVOUCHED: Safe = frozenset()
+"""The commands of a user who vouches for none."""
+
+_NAME = re.compile(r"[A-Z][A-Z0-9._-]{0,39}( [A-Z][A-Z0-9._-]{0,39})?", re.ASCII)
+_OF_TRANSACTIONS = frozenset({"DISCARD", "EXEC", "MULTI", "UNWATCH", "WATCH"})
+_ADDS = frozenset({"a second message", "appends twice", "counts twice", "one copy more or less", "one more element"})
+"""The effects, in the table, of commands that add something whatever other writes do."""
+
+_BY_ONE = {"INCRBY": "INCR", "DECRBY": "DECR"}
+"""The commands by which the libraries' `incr()` and `decr()` send another one."""
+
+_SIMILAR = 0.75
+
+
+def safe_commands(safe: "str | Iterable[str]") -> Safe:
+    """Return the names in `safe`, one or several, in upper case; TypeError or ValueError for wrong ones.
+
+    A name may be in any case. Wrong are names that are no words, names that are similar to that of a known command,
+    containers without a subcommand ("CONFIG"), and the commands around a transaction.
+    """
+    if not isinstance(safe, str) and not isinstance(safe, Iterable):
+        raise TypeError(f'`safe` must be the name of a command such as "INCR", or several of them; got {safe!r}')
+    return frozenset(map(_checked, [safe] if isinstance(safe, str) else safe))
+
+
+def vouched(judgement: CommandJudgement, command: Command, safe: Safe) -> CommandJudgement:
+    """Return the judgement, repeatable and `vouched` if the user vouches for the command; else return it as it is.
+
+    A vouch only ever raises `repeatable`. It does not apply to what is refused. The judgement also gets what its
+    outcome depends on, if the table does not say that.
+    """
+    if not safe or judgement.repeatable or judgement.refused is not None:
+        return judgement
+    if safe.isdisjoint(_names(judgement, command)):
+        return judgement
+    return judgement.replace(repeatable=True, vouched=True, depends=_depends().get(judgement.operation or "", "server"))
+
+
+def cure_of(judgement: CommandJudgement, command: Command) -> str | None:
+    """Return the option by which the user may vouch for a command, such as `safe="INCR"`; None where none helps.
+
+    None for a command around a transaction, for a script, for which `promised` says more, and for a word that may be no
+    name of a command.
+    """
+    if judgement.operation is None:
+        name = _text(keyword(command[0])) if command and isinstance(command[0], str | bytes) else ""
+        name = name if _NAME.fullmatch(name) and name not in _containers() else ""
+    else:
+        name = "" if judgement.scripted or judgement.operation in _containers() else judgement.operation
+    return None if not name or name in _OF_TRANSACTIONS else f'safe="{name}"'
+
+
+def _checked(text: object) -> str:
+    """Return a name in upper case with single spaces; TypeError or ValueError for a wrong one."""
+    if not isinstance(text, str):
+        raise TypeError(f'`safe` must hold names of commands such as "INCR", got {text!r}')
+    name = " ".join(text.upper().split())
+    if not _NAME.fullmatch(name):
+        raise ValueError(
+            '`safe` must hold names of commands, such as "INCR", or with their subcommand, such as "CLIENT KILL"; '
+            f"got {text!r}"
+        )
+    if name in _OF_TRANSACTIONS:
+        raise ValueError(f"`safe` must not list {name}: list the commands of the transaction instead")
+    if name in _containers():
+        raise ValueError(f'`safe` must name a subcommand as well, such as "{_containers()[name]}"; got {text!r}')
+    if name not in _depends():
+        first = name.partition(" ")[0]
+        if first != name and first in _depends() and first not in _containers():
+            raise ValueError(f'`safe` must hold names of commands without arguments, such as "{first}"; got {text!r}')
+        similar = get_close_matches(name, _depends(), 1, _SIMILAR)
+        if similar:
+            raise ValueError(f'`safe` must hold names of commands; got {text!r}, is it "{similar[0]}"?')
+    return name
+
+
+def _names(judgement: CommandJudgement, command: Command) -> set[str]:
+    """Return the names by which the user may vouch for a command: INCR also covers INCRBY with an amount of 1."""
+    name = judgement.operation
+    if name is None:
+        words = [_text(keyword(word)) for word in command[:2] if isinstance(word, str | bytes)]
+        return {" ".join(words[:count]) for count in (1, 2)}
+    names = {name}
+    if name in _BY_ONE and len(command) == 3 and octets(command[2]) == b"1":
+        names.add(_BY_ONE[name])
+    return names
+
+
+def _text(word: bytes) -> str:
+    return word.decode("ascii", "replace")
+
+
+@cache
+def _depends() -> dict[str, str]:
+    """Return what the outcome of each known command depends on, as in the table's column `depends`.
+
+    Where that is empty, because the command is never repeated: nothing for one that adds, keys for one that moves or
+    takes a value, the server for any other.
+    """
+    return {
+        row.command: row.depends
+        or ("nothing" if row.effect in _ADDS else "keys" if row.response == "lost" else "server")
+        for row in commands()
+    }
+
+
+@cache
+def _containers() -> dict[str, str]:
+    """Return the commands that do nothing without a subcommand, each with one of its own."""
+    alone = {row.command for row in commands() if row.safety is Safety.ALWAYS}
+    parts = ((row.command.split()[0], row.command) for row in reversed(commands()) if " " in row.command)
+    return {name: command for name, command in parts if name not in alone}
