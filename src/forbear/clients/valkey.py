@@ -18,6 +18,7 @@ from valkey import client as _sync
 from valkey import cluster as _sync_cluster
 from valkey.asyncio import client as _async
 from valkey.asyncio import cluster as _async_cluster
+from valkey.asyncio.connection import Connection as AsyncConnection
 from valkey.asyncio.retry import Retry as AsyncRetry
 from valkey.backoff import NoBackoff
 from valkey.exceptions import ConnectionError, TimeoutError, WatchError
@@ -133,6 +134,11 @@ class ValkeyCluster(ClusterMixin, _sync_cluster.ValkeyCluster):
     def _once() -> dict[str, Any]:
         return {"cluster_error_retry_attempts": 0}
 
+    def get_valkey_connection(self, node: _sync_cluster.ClusterNode) -> Any:
+        """Return the client of a node."""
+        find: Callable[..., Any] = super().get_valkey_connection
+        return self._patient(find(node))
+
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> ClusterPipeline:
         """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
 
@@ -176,6 +182,7 @@ class AsyncValkeyCluster(AsyncClusterMixin, _async_cluster.ValkeyCluster):  # ty
     """A `valkey.asyncio.ValkeyCluster` that retries as `ValkeyCluster` does and takes all the same arguments."""
 
     _lost = (ConnectionError, TimeoutError)
+    _connection = AsyncConnection
 
     @staticmethod
     def _once() -> dict[str, Any]:

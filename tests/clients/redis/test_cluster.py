@@ -15,9 +15,9 @@ import forbear
 from forbear.clients.redis import AsyncRedisCluster, RedisCluster
 from forbear.clients.valkey import AsyncValkeyCluster, ValkeyCluster
 from forbear.core.report import report
-from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry
+from tests.support.clients.redis.flavours import AT_ONCE, Flavour, Session, no_retry, sampled
 from tests.support.clients.redis.nodes import HERE, THERE, proxied
-from tests.support.clients.redis.proxy import CUT, LOSE, Fate, at_random, in_turn, once
+from tests.support.clients.redis.proxy import CUT, FORWARD, LOSE, Fate, at_random, in_turn, once
 
 CLUSTERS = [
     Flavour("redis", redis, False, RedisCluster, redis.RedisCluster, no_retry(redis, redis)),
@@ -81,6 +81,23 @@ def test_what_was_not_executed_is_repeated(cluster: Flavour, nodes: tuple[int, .
         open_with(cluster, options) as session,
     ):
         assert session("incr", HERE) == 1
+
+
+@pytest.mark.parametrize("fates", sampled([["ASK", "MOVED"], [], ["MOVED"], ["ASK"]], 1), ids=" ".join)
+def test_blocking_commands_take_their_time(cluster: Flavour, nodes: tuple[int, ...], fates: list[str]) -> None:
+    """Neither the attempt timeout nor that of the socket ends a command while the server blocks it."""
+    responses: list[bytes] = []
+    policy = AT_ONCE.with_attempt_timeout(0.25)
+    with (
+        proxied(nodes, lambda command: responses.pop() if responses else FORWARD, once()) as (seen, options),
+        open_with(cluster, options, policy=policy, socket_timeout=0.25) as session,
+    ):
+        session("get", HERE)
+        responses += [f"-{fate} {key_slot(HERE.encode())} 127.0.0.1:{seen[0].port}\r\n".encode() for fate in fates]
+        before = seen[0].connections
+        assert session("blpop", [HERE], timeout=0.3) is None
+        assert session("get", HERE) is None
+    assert (seen[0].asked.count("BLPOP"), seen[0].connections) == (1 + len(fates), before)
 
 
 def test_a_node_that_cannot_be_reached(cluster: Flavour, nodes: tuple[int, ...]) -> None:

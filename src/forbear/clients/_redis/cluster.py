@@ -1,10 +1,11 @@
 """The cluster clients of both libraries, sync and asyncio, as mixins."""
 
 from collections.abc import Iterable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from forbear.clients._redis.base import LibraryCluster, Setup
-from forbear.exchange.redis import cluster
+from forbear.clients._redis.patience import PatientNode, patient
+from forbear.exchange.redis import blocking, cluster
 from forbear.exchange.redis.settings import RECOMMENDED
 from forbear.policy import Policy
 
@@ -22,7 +23,10 @@ class ClusterBase(Setup, LibraryCluster):
 
 
 class ClusterMixin(ClusterBase):
-    """A sync client for a cluster."""
+    """A sync client for a cluster.
+
+    Subclasses pass what the library returns as the client of a node through `_patient`.
+    """
 
     _interrupts = False
 
@@ -42,20 +46,35 @@ class ClusterMixin(ClusterBase):
 
         return cluster.send(self.settings, attempt, args)
 
+    def _patient(self, node: Any) -> Any:
+        """Return the client of a node; if the current attempt sends a blocking command, as a `PatientNode`."""
+        command = cluster.command_sent()
+        return PatientNode(node, command) if command and command[0] in blocking.NAMES else node
+
     def _execute_command(self, target_node: Any, *args: Any, **kwargs: Any) -> Any:
         cluster.visited(target_node)
         return super()._execute_command(target_node, *args, **kwargs)
 
 
 class AsyncClusterMixin(ClusterBase):
-    """An asyncio client for a cluster."""
+    """An asyncio client for a cluster; `_connection` is the library's class of connections."""
 
     _interrupts = True
+    _connection: ClassVar[type[Any]]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        own = cast(Any, self)
+        made = patient(own.connection_kwargs.get("connection_class", self._connection))
+        own.connection_kwargs["connection_class"] = made  # for the nodes that the client learns of
+        for node in own.nodes_manager.startup_nodes.values():
+            node.connection_class = made
 
     async def execute_command(self, *args: Any, **kwargs: Any) -> Any:
         """Send a command to the nodes it is meant for, as often as the policy allows, and return the response.
 
-        After each lost connection another node becomes the default node, because the old one may be down.
+        An attempt may take the policy's attempt timeout plus the time for which a blocking command may block. After
+        each lost connection another node becomes the default node, because the old one may be down.
         """
         send = super().execute_command
 

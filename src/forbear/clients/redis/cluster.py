@@ -9,6 +9,7 @@ from typing import Any, TypeVar, cast
 
 import redis.asyncio.cluster
 import redis.cluster
+from redis.asyncio.connection import Connection as AsyncConnection
 from redis.asyncio.retry import Retry as AsyncRetry
 from redis.backoff import NoBackoff
 from redis.exceptions import ClusterDownError, ConnectionError, TimeoutError, WatchError
@@ -45,6 +46,10 @@ class RedisCluster(ClusterMixin, TransactionsMixin, redis.cluster.RedisCluster):
     _once = staticmethod(once)
     _lost = (ConnectionError, TimeoutError)
 
+    def get_redis_connection(self, node: redis.cluster.ClusterNode) -> Any:
+        """Return the client of a node."""
+        return self._patient(super().get_redis_connection(node))
+
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.cluster.ClusterPipeline:
         """Return a pipeline of which only commands that may be repeated or were not executed are sent again.
 
@@ -64,6 +69,7 @@ class AsyncRedisCluster(  # type: ignore[misc]
 
     _once = staticmethod(async_once)
     _lost = (ConnectionError, TimeoutError)
+    _connection = AsyncConnection
 
     def pipeline(self, transaction: Any = None, shard_hint: Any = None) -> redis.asyncio.cluster.ClusterPipeline:
         """Return a pipeline of which only commands that may be repeated or were not executed are sent again.

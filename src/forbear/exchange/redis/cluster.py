@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 from forbear.core.report import attach, report
 from forbear.core.verdict import Kind, Verdict
 from forbear.exchange.redis import loops
+from forbear.exchange.redis.blocking import blocked_for
 from forbear.exchange.redis.loops import CommandRun
 from forbear.exchange.redis.settings import RedisSettings
 from forbear.exchange.redis.verdicts import verdict_of
@@ -31,7 +32,11 @@ _WORTH_RETRYING = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 
 class _Nodes(list[object]):
-    """The nodes to which the current attempt has sent commands; entering its `with` block, one attempt, empties it."""
+    """The nodes to which the current attempt has sent `command`; entering its `with` block, one attempt, empties it."""
+
+    def __init__(self, command: Command) -> None:
+        super().__init__()
+        self.command = command
 
     def __enter__(self) -> None:
         self.clear()
@@ -54,9 +59,15 @@ def visited(node: object) -> None:
         nodes.append(node)
 
 
+def command_sent() -> Command | None:
+    """Return the command that the current attempt of `send` or `asend` sends; None outside of one."""
+    nodes = _nodes.get()
+    return None if nodes is None else nodes.command
+
+
 def send(settings: RedisSettings, attempt: Callable[[], T], command: Command) -> T:
     """Send `command` by `attempt`, to all nodes it is meant for, as often as the policy allows; return the response."""
-    nodes = _Nodes()
+    nodes = _Nodes(command)
 
     def once() -> T:
         with nodes:
@@ -67,13 +78,13 @@ def send(settings: RedisSettings, attempt: Callable[[], T], command: Command) ->
 
 async def asend(settings: RedisSettings, attempt: Callable[[], Awaitable[T]], command: Command) -> T:
     """The asyncio form of `send`."""
-    nodes = _Nodes()
+    nodes = _Nodes(command)
 
     async def once() -> T:
         with nodes:
             return await attempt()
 
-    return await loops.asend(settings, partial(single, nodes=nodes), command, once)
+    return await loops.asend(settings, partial(single, nodes=nodes), command, once, blocked_for=blocked_for)
 
 
 class Queued(Protocol):

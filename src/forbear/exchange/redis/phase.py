@@ -82,7 +82,7 @@ def _phase(path: Iterable[FrameType]) -> Phase:
     for name, then in zip(names, [*names[1:], ""], strict=False):  # an error that was never raised has no names
         if name == "get_connection" or (name in ("execute", "execute_command") and then == "initialize"):
             return Phase.BEFORE
-        if name == "send_packed_command":
+        if name == "send_packed_command" and then != name:  # our own calls the library's
             return Phase.BEFORE if then in _CONNECTING else Phase.AFTER
         if name in _READING:
             return Phase.AFTER
