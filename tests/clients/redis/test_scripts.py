@@ -9,8 +9,10 @@ import redis
 import forbear
 from forbear.clients.redis import promised
 from forbear.core.report import report
+from tests.clients.redis.test_cluster import WITH_TRANSACTIONS, open_with
 from tests.support.clients.redis.flavours import Flavour, Session, sampled
-from tests.support.clients.redis.proxy import once, proxy
+from tests.support.clients.redis.nodes import HERE, proxied
+from tests.support.clients.redis.proxy import in_turn, once, proxy
 
 ERRORS = [
     "LOADING Redis is loading the dataset in memory",
@@ -77,11 +79,35 @@ def test_a_script_that_wrote_runs_once(flavour: Flavour, server: redis.Redis, pa
     assert server.get("k") == b"1"
 
 
-def test_a_script_in_a_transaction_that_was_not_begun(flavour: Flavour, server: redis.Redis, path: str) -> None:
-    """EXEC was refused, so the script did not run."""
-    with proxy(path, once(EVAL=b"-TRYAGAIN later\r\n")) as seen, flavour.connect(seen.port) as session:
-        assert session.execute([("EVAL", "return redis.call('INCR', KEYS[1])", 1, "k")], transaction=True) == [1]
-    assert seen.executed.count("EXEC") == 2
+@pytest.mark.parametrize("error", ["TRYAGAIN later", *ERRORS[:1], ERRORS[6]], ids=lambda error: error.split()[0])
+def test_a_script_in_a_transaction_that_was_not_begun(
+    flavour: Flavour, server: redis.Redis, path: str, error: str
+) -> None:
+    """A command was refused before EXEC, so the script did not run, and the transaction is repeated."""
+    commands: list[tuple[Any, ...]] = [("SET", "a", 1), ("EVAL", "return redis.call('INCR', KEYS[1])", 1, "k")]
+    for refused in ("EVAL", "SET"):
+        server.delete("k")
+        with (
+            proxy(path, once(**{refused: f"-{error}\r\n".encode()})) as seen,
+            flavour.connect(seen.port) as session,
+        ):
+            assert session.execute(commands, transaction=True) == [True, 1]
+        assert seen.asked.count("MULTI") == 2
+
+
+@pytest.mark.parametrize("cluster", WITH_TRANSACTIONS, ids=lambda flavour: flavour.name)
+def test_a_script_in_a_transaction_on_a_cluster(cluster: Flavour, nodes: tuple[int, ...]) -> None:
+    """The same on a cluster: repeated if it was refused before EXEC, and executed once if it may have been executed."""
+    fates = in_turn(EVAL=[b"-LOADING Redis is loading\r\n", b"-MASTERDOWN Link with MASTER is down\r\n"])
+    with proxied(nodes, fates, once()) as (seen, options), open_with(cluster, options) as session:
+        assert session.execute([("EVAL", "return redis.call('INCR', KEYS[1])", 1, HERE)], transaction=True) == [1]
+        assert seen[0].asked.count("MULTI") == 3
+        with pytest.raises(cluster.errors.ConnectionError) as caught:
+            session.execute([("EVAL", SCRIPT, 1, HERE, ERRORS[0])], transaction=True)
+        assert session("get", HERE) == b"2"
+    result = report(caught.value)
+    assert result is not None
+    assert result.reason is forbear.Reason.UNSAFE
 
 
 def test_a_promise_is_believed(flavour: Flavour, server: redis.Redis, path: str) -> None:

@@ -87,6 +87,16 @@ class AsyncPipelineMixin(PipelineBase):
             self.watching = False
             await super().reset()
 
+    async def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the next response."""
+        read = self.read_queued if self._unread else super().parse_response
+        return await read(connection, command_name, **options)
+
+    async def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the next response, which comes before that of EXEC."""
+        self._unread -= 1
+        return await super().parse_response(connection, command_name, **options)
+
     async def _sent(self, send: Callable[..., Awaitable[Any]], connection: Any, *args: Any) -> Any:
         try:
             return await send(connection, *args)
@@ -94,6 +104,8 @@ class AsyncPipelineMixin(PipelineBase):
             if is_demoted(error):
                 await connection.disconnect()
             raise
+        finally:
+            self._unread = 0
 
 
 class AsyncPubSubMixin(PubSubBase):

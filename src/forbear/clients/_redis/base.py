@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         def reset(self) -> Any: ...
         def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> Any: ...
         def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> Any: ...
+        def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any: ...
 
     class LibraryPubSub(Library):
         def execute_command(self, *args: Any) -> Any: ...
@@ -55,21 +56,30 @@ else:
     LibraryClient = LibraryPipeline = LibraryPubSub = LibraryCluster = LibraryTransactions = object
 
 
+_EMPTY = "EMPTY_RESPONSE"
+"""The option of commands that the libraries do not send, in transactions."""
+
+
 class PipelineBase(LibraryPipeline):
     """The base of pipelines for one server, sync and asyncio; `settings` is the retry policy of the client.
 
     `_conflict` is the library's WatchError. `_sent` calls a function of the library that sends. If the server answers
     that it is a primary no longer, `_sent` disconnects and raises the error. For asyncio it returns an awaitable.
+
+    `_unread` is the number of responses of a transaction that are still to be read before that of EXEC. `read_queued`
+    reads them; its name in a traceback shows that nothing was executed (`forbear.exchange.redis.phase`).
     """
 
     _conflict: ClassVar[type[Exception]]
     _sent: Callable[..., Any]
+    _unread = 0
 
     def __init__(self, *args: Any, settings: RedisSettings = ONCE, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.state = PipelineState(settings, self._conflict)
 
     def _execute_transaction(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:
+        self._unread = 1 + sum(_EMPTY not in options for _, options in commands)  # MULTI, and the queued commands
         return self._sent(super()._execute_transaction, connection, commands, raise_on_error)
 
     def _execute_pipeline(self, connection: Any, commands: Any, raise_on_error: bool) -> Any:

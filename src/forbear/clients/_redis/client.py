@@ -80,6 +80,16 @@ class PipelineMixin(PipelineBase):
             self.watching = False
             super().reset()
 
+    def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the next response."""
+        read = self.read_queued if self._unread else super().parse_response
+        return read(connection, command_name, **options)
+
+    def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the next response, which comes before that of EXEC."""
+        self._unread -= 1
+        return super().parse_response(connection, command_name, **options)
+
     def _sent(self, send: Callable[..., Any], connection: Any, *args: Any) -> Any:
         try:
             return send(connection, *args)
@@ -87,6 +97,8 @@ class PipelineMixin(PipelineBase):
             if is_demoted(error):
                 connection.disconnect()
             raise
+        finally:
+            self._unread = 0
 
 
 class PubSubMixin(PubSubBase):

@@ -122,6 +122,39 @@ class _AsyncPipeline(_Strategy, redis.asyncio.cluster.PipelineStrategy):
         return await cluster.aexecute(self._state.settings, queue, client, self._execute, raise_on_error=raise_on_error)
 
 
+_BEFORE_EXEC = ("MULTI", "_")
+"""The names under which the library reads the responses to MULTI and to queued commands."""
+
+
+class _QueuedReader:
+    """A node of a transaction, which reads the responses before that of EXEC by a function of a name of their own.
+
+    `forbear.exchange.redis.phase` finds that name in tracebacks: nothing was executed then.
+    """
+
+    def __init__(self, node: Any) -> None:
+        self._node = node
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._node, name)
+
+    def parse_response(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the next response, for asyncio an awaitable of it."""
+        read = self.read_queued if command_name in _BEFORE_EXEC else self._node.parse_response
+        return read(connection, command_name, **options)
+
+    def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        """Return the next response, which comes before that of EXEC."""
+        return self._node.parse_response(connection, command_name, **options)
+
+
+class _AsyncQueuedReader(_QueuedReader):
+    """The asyncio form of `_QueuedReader`."""
+
+    async def read_queued(self, connection: Any, command_name: Any, **options: Any) -> Any:
+        return await self._node.parse_response(connection, command_name, **options)
+
+
 class _TransactionBase(_Strategy):
     """Sends commands between MULTI and EXEC on one node, and before them WATCH and commands under it at once.
 
@@ -143,6 +176,10 @@ class _TransactionBase(_Strategy):
 
 class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
     """A transaction of a sync client: the queued commands are sent as `_TransactionBase` says."""
+
+    def _get_client_and_connection_for_transaction(self) -> tuple[Any, Any]:
+        node, connection = super()._get_client_and_connection_for_transaction()
+        return _QueuedReader(node), connection
 
     def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         return self._at_once(super()._immediate_execute_command, args, options).send()
@@ -179,6 +216,10 @@ class _Transaction(_TransactionBase, redis.cluster.TransactionStrategy):
 
 class _AsyncTransaction(_TransactionBase, redis.asyncio.cluster.TransactionStrategy):
     """A transaction of an asyncio client: the queued commands are sent as `_TransactionBase` says."""
+
+    def _get_client_and_connection_for_transaction(self) -> tuple[Any, Any]:
+        node, connection = super()._get_client_and_connection_for_transaction()
+        return _AsyncQueuedReader(node), connection
 
     async def _immediate_execute_command(self, *args: Any, **options: Any) -> Any:
         return await self._at_once(super()._immediate_execute_command, args, options).asend()

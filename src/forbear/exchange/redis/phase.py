@@ -15,6 +15,9 @@ from forbear.run.runtime import AttemptTimeout
 
 _CONNECTING = ("connect", "connect_check_health", "check_health")
 _READING = ("parse_response", "read_response")
+READS_QUEUED = "read_queued"
+"""The name of our functions that read the responses before that of EXEC: to MULTI and to queued commands."""
+
 _CLEANUP = ("connect", "initialize", "release", "reset")
 
 
@@ -75,6 +78,14 @@ def is_unreadable(error: BaseException) -> bool:
     if isinstance(error, UnicodeError | OSError) or type(error).__module__ != "builtins":
         return False
     return any(frame.f_code.co_name == "read_response" for frame in _frames(error))
+
+
+def is_read_before_exec(error: BaseException) -> bool:
+    """Return whether an error was raised while our pipeline read a response before that of EXEC: nothing was executed.
+
+    An error response among those of EXEC, which a script may have caused, is read with the response to EXEC.
+    """
+    return any(frame.f_code.co_name == READS_QUEUED for frame in _frames(error))
 
 
 def _phase(path: Iterable[FrameType]) -> Phase:

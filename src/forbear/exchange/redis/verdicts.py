@@ -8,7 +8,7 @@ refused, and a script may answer with any error after it wrote.
 from dataclasses import replace
 
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Verdict
-from forbear.exchange.redis.phase import Phase, behind, decisive, is_unreadable, phase_of
+from forbear.exchange.redis.phase import Phase, behind, decisive, is_read_before_exec, is_unreadable, phase_of
 from forbear.exchange.redis.work import Work
 from forbear.services.redis.errors import (
     is_conflict,
@@ -31,7 +31,7 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
 
     Where the client failed again while it cleaned up, the first failure counts, unless the later error is permanent and
     the work is repeatable. A proof that nothing was executed becomes CONFLICT for watched work. It becomes TRANSIENT if
-    a script was sent (unless EXEC was refused), or if several nodes got a part.
+    a script was executed, or if several nodes got a part.
     """
     verdict = _verdict_of_one(error, work)
     first = _first(error)
@@ -40,8 +40,9 @@ def verdict_of(error: BaseException, work: Work) -> Verdict:
         redirected = replace(work, redirected=True)
         verdict = _verdict_of_one(first, redirected) if isinstance(first, Exception) else TRANSIENT
     if verdict.kind is Kind.NOT_EXECUTED:
-        # A script may answer with any error after it wrote, unless EXEC says that nothing was executed.
-        if work.scripted and phase_of(first) is not Phase.BEFORE and not _is_aborted(first):
+        # A script may answer with any error after it wrote. Before EXEC, and if EXEC was refused, none was executed.
+        refused = _is_aborted(first) or is_read_before_exec(first)
+        if work.scripted and phase_of(first) is not Phase.BEFORE and not refused:
             return verdict.replace(kind=Kind.TRANSIENT)
         if work.watched:
             return CONFLICT
