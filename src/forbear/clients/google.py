@@ -106,7 +106,7 @@ class _ForRpc(api_retry.retry_base._BaseRetry):
 
     def _with(self, **changes: Any) -> Self:
         rpc = self._rpc
-        return type(self)(Rpc(rpc.method, rpc.policy.replace(**changes), vouch=rpc.vouch, cure=rpc.cure))
+        return type(self)(Rpc(rpc.method, rpc.policy.replace(**changes), vouch=rpc.vouch, option=rpc.option))
 
 
 class Retry(_ForRpc, api_retry.Retry):
@@ -189,7 +189,7 @@ def _known(method: str, policy: Policy | None, safe: "bool | Callable[[GrpcCall]
     if pattern.after is not None:
         raise ValueError(rule)
     vouch = RpcVouch(safe) if callable(safe) else RpcVouch([method] if safe else ())
-    rpc = Rpc(method, policy, vouch=vouch, cure="safe=True")
+    rpc = Rpc(method, policy, vouch=vouch, option="safe=True")
     if safe is False and (rpc.service is None or rpc.judge(None).operation is None):
         raise ValueError(rule)
     return rpc

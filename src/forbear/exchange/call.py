@@ -59,15 +59,16 @@ class RetriedCall:
         judgement: Judgement,
         code: int | None = None,
         stuck: str | None = None,
-        cure: str | None = None,
+        option: str | None = None,
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
         `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's
         code; None without a response. `stuck` says why another attempt is impossible, although the operation would
-        allow it; None if it is possible. `cure` is the option by which the user may vouch for the call.
+        allow it; None if it is possible. `option` is the one by which the user may vouch for the call.
         """
         policy, start = self._policy, self._start
+        may_repeat = policy.repeatable is not False
         if self._run is None:
             name = policy.name or judgement.operation or "the call"
             self._run = Run(policy, name, start.runtime, start.time, start.reports, awaits=start.awaits)
@@ -76,12 +77,12 @@ class RetriedCall:
             error,
             type(error).__qualname__,
             text_of(error),
-            repeatable=judgement.repeatable and policy.repeatable is not False,
+            repeatable=judgement.repeatable and may_repeat,
             maybe_done=code in judgement.maybe_done,
             blocked=None if stuck is None else Stop(Reason.BODY, stuck),
-            unsafe=f"{judgement.operation or 'the call'} {FORBIDDEN}"
-            if policy.repeatable is False
-            else with_cure(why_not(judgement, "the call"), judgement, cure),
+            unsafe=why_not(judgement, "the call") + cure_for(judgement, option)
+            if may_repeat
+            else f"{judgement.operation or 'the call'} {FORBIDDEN}",
             vouched=judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED,
         )
 
@@ -141,12 +142,12 @@ def why_not(judgement: Judgement, unknown: str) -> str:
     return f"{name} may have been executed and must not be executed twice"
 
 
-def with_cure(reason: str, judgement: Judgement, cure: str | None) -> str:
-    """Return the `reason` with the words that vouch for the operation, such as `safe="INCR"`, in `cure`.
+def cure_for(judgement: Judgement, option: str | None) -> str:
+    """Return words that say how to vouch for an operation, by an `option` such as `safe="INCR"`.
 
-    Return it as it is without a cure, and where a vouch would not help: what is refused, belongs to a session, or is
-    repeatable already.
+    They are "" without an option, and where a vouch does not help: for what is refused, belongs to a session or is
+    repeatable already. Conditions that the operation knows are the better cure.
     """
-    if cure is None or judgement.repeatable or judgement.refused is not None or judgement.session:
-        return reason
-    return f"{reason}; if executing it twice does no harm, pass {cure}"
+    if option is None or judgement.repeatable or judgement.refused is not None or judgement.session:
+        return ""
+    return "" if judgement.conditions else f"; if that does no harm, vouch for it with {option}"

@@ -45,14 +45,14 @@ class Rpc:
     unknown RPC counts as one of the policy's service, if that service has RPCs. ValueError for a policy of another
     service with RPCs.
 
-    `cure` is the option by which the user may vouch for the RPC, for the note on a call that is not repeated; by
+    `option` is the one by which the user may vouch for the RPC, for the note on a call that is not repeated; by
     default `safe="/package.Service/Method"`.
     """
 
-    __slots__ = ("method", "policy", "service", "vouch", "cure")
+    __slots__ = ("method", "policy", "service", "vouch", "option")
 
     def __init__(
-        self, method: str, policy: Policy | None = None, *, vouch: RpcVouch = NO_RPC_VOUCH, cure: str | None = None
+        self, method: str, policy: Policy | None = None, *, vouch: RpcVouch = NO_RPC_VOUCH, option: str | None = None
     ) -> None:
         check_rpc_policy(policy)
         service: RpcService | None = registry.find_rpc(method)
@@ -72,7 +72,7 @@ class Rpc:
         self.policy = policy
         self.service = service
         self.vouch = vouch
-        self.cure = f'safe="/{method.removeprefix("/")}"' if cure is None else cure
+        self.option = f'safe="/{method.removeprefix("/")}"' if option is None else option
 
     def begin(self, timeout: float | None = None, *, awaits: bool = False) -> RetriedCall:
         """Return the state of a new call, whose first attempt the caller makes now.
@@ -100,7 +100,7 @@ class Rpc:
             code = errors.code_of(error)
         else:
             judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
-        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck, self.cure)
+        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck, self.option)
 
     def judge(self, message: object) -> Judgement:
         """Return the judgement on the safety of a call with `message`, by the table of its service.

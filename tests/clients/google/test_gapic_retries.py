@@ -56,8 +56,7 @@ def test_the_message_decides(server: Server, client: Any) -> None:
     assert len(server.calls) == 4
     assert caught.value.__notes__[0].endswith(
         "google.storage.v2.Storage/DeleteObject may have been executed; "
-        "it may be repeated only with if_generation_match or generation; "
-        "if executing it twice does no harm, pass safe=True"
+        "it may be repeated only with if_generation_match or generation"
     )
 
 

@@ -94,7 +94,7 @@ def test_an_unknown_rpc_is_sent_once(server: Server, send: Callable[..., list[by
     assert server.calls == [name]
     assert caught.value.__notes__[0].endswith(
         f"t.T/{name} may have been executed and must not be executed twice; "
-        f'if executing it twice does no harm, pass safe="/t.T/{name}"'
+        f'if that does no harm, vouch for it with safe="/t.T/{name}"'
     )
 
 

@@ -5,7 +5,7 @@ import pytest
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import classify, commands, examine
 from forbear.services.redis.table import CommandJudgement
-from forbear.services.redis.vouch import UNVOUCHED, cure_of, safe_commands, vouched
+from forbear.services.redis.vouch import UNVOUCHED, option_for, safe_commands, vouched
 
 
 def judged(line: str, *safe: str) -> CommandJudgement:
@@ -155,7 +155,7 @@ def test_the_cure_cures() -> None:
     for row in commands():
         words = row.command.split()
         judgement = classify(words)
-        cure = cure_of(judgement, words)
+        cure = option_for(judgement, words)
         if judgement.repeatable or cure is None:
             continue
         name = cure.removeprefix('safe="').removesuffix('"')
@@ -180,4 +180,4 @@ def test_the_cure_cures() -> None:
 )
 def test_cures(line: str, cure: str | None) -> None:
     """There is none where a vouch does not help, or where the first word may be no name."""
-    assert cure_of(classify(line.split()), line.split()) == cure
+    assert option_for(classify(line.split()), line.split()) == cure

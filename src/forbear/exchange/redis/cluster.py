@@ -2,7 +2,7 @@
 
 The libraries send every lost or redirected command of a pipeline again, even INCR. Here the table decides which
 commands may be sent again, and each of them is then sent through the cluster by itself. Only if sending the pipeline
-raises is it sent again as a whole, where all of it is repeatable.
+raises, or if `on_result` refuses the responses, is it sent again as a whole, where all of it is repeatable.
 """
 
 from collections import Counter
@@ -113,7 +113,7 @@ def execute(
     """
     options = [dict(queued.options) for queued in stack]  # an attempt takes the targets away
 
-    def attempt() -> None:
+    def attempt() -> Any:
         for queued, own in zip(stack, options, strict=True):
             queued.options = dict(own)
         send_all(stack, raise_on_error=False, allow_redirections=False)
@@ -121,11 +121,17 @@ def execute(
     def send_again(queued: Queued) -> object:
         return send(settings, partial(send_one, *queued.args, **options[queued.position]), queued.args)
 
+    def finish() -> list[Any]:
+        repair(settings, stack, send_again)
+        return [queued.result for queued in stack]
+
     if not stack:
         return []
-    loops.send(settings, pipeline, [queued.args for queued in stack], attempt)
-    repair(settings, stack, send_again)
-    return _responses(stack, raise_on_error=raise_on_error)
+    commands = [queued.args for queued in stack]
+    responses: list[Any] = loops.send(settings, pipeline, commands, attempt, finish=finish)
+    if raise_on_error:
+        raise_first(stack)
+    return responses
 
 
 async def aexecute(
@@ -143,7 +149,7 @@ async def aexecute(
     """
     stack: list[Any] = []
 
-    async def attempt() -> None:
+    async def attempt() -> Any:
         # New ones each time: a node that was not waited for may still write into the old ones.
         stack[:] = [type(queued)(queued.position, *queued.args, **queued.kwargs) for queued in queue]
         await client.initialize()
@@ -152,11 +158,17 @@ async def aexecute(
     async def send_again(queued: Queued) -> object:
         return await client.execute_command(*queued.args, **queue[queued.position].kwargs)
 
+    async def finish() -> list[Any]:
+        await arepair(settings, stack, send_again)
+        return [queued.result for queued in stack]
+
     if not queue:
         return []
-    await loops.asend(settings, scattered_pipeline, [queued.args for queued in queue], attempt)
-    await arepair(settings, stack, send_again)
-    return _responses(stack, raise_on_error=raise_on_error)
+    commands = [queued.args for queued in queue]
+    responses: list[Any] = await loops.asend(settings, scattered_pipeline, commands, attempt, finish=finish)
+    if raise_on_error:
+        raise_first(stack)
+    return responses
 
 
 def repair(settings: RedisSettings, stack: Sequence[Queued], send_again: Callable[[Queued], object]) -> None:
@@ -272,9 +284,3 @@ def raise_first(stack: Sequence[Queued]) -> None:
             command = queued.args[0]
             error.args = (f"Command # {queued.position + 1} ({command}) of pipeline caused error: {text}",)
             raise error
-
-
-def _responses(stack: Sequence[Queued], *, raise_on_error: bool) -> list[Any]:
-    if raise_on_error:
-        raise_first(stack)
-    return [queued.result for queued in stack]

@@ -1,7 +1,7 @@
 """Send a command as often as its policy allows, sync and asyncio; `CommandRun` is the state of one run."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from forbear.core.report import reports_made, text_of
 from forbear.core.verdict import Kind, Verdict
@@ -32,8 +32,12 @@ def send(
     attempt: Callable[..., T],
     args: tuple[Any, ...] = (),
     options: Mapping[str, Any] = _NONE,
+    finish: Callable[[], T] | None = None,
 ) -> T:
     """Call `attempt(*args, **options)` as often as the policy allows and return what it returns; without a policy once.
+
+    `finish` is called after each attempt that raises nothing; what it returns is then the value, and what it raises is
+    raised.
 
     `describe(sent, safe)` returns the description of what is sent; the user vouches for the commands in `safe`. It is
     called only after a failure, or if the policy judges values. The arguments of the attempt are separate parameters,
@@ -41,7 +45,8 @@ def send(
     """
     policy = settings.policy
     if policy is None:
-        return attempt(*args, **options)
+        value = attempt(*args, **options)
+        return value if finish is None else finish()
     runtime = current_runtime()
     started, reports = runtime.monotonic(), reports_made[0]
     run = None  # nearly every command ends without a state
@@ -54,6 +59,8 @@ def send(
             if delay is None:
                 raise
         else:
+            if finish is not None:
+                value = finish()
             if run is None and not policy.checks_values:
                 succeeded(None, policy)
                 return value
@@ -72,15 +79,19 @@ async def asend(
     args: tuple[Any, ...] = (),
     options: Mapping[str, Any] = _NONE,
     blocked_for: Callable[[S], float | None] = lambda _: 0.0,
+    finish: Callable[[], Awaitable[T]] | None = None,
 ) -> T:
     """The asyncio form of `send`; each attempt is limited by the attempt timeout, if the policy has one.
+
+    `finish` is not limited.
 
     `blocked_for(sent)` returns the seconds that the server may block the command, which are added to the attempt
     timeout; None for no limit.
     """
     policy = settings.policy
     if policy is None:
-        return await attempt(*args, **options)
+        value = await attempt(*args, **options)
+        return value if finish is None else await finish()
     runtime = current_runtime()
     started, reports = runtime.monotonic(), reports_made[0]
     run = None
@@ -101,6 +112,8 @@ async def asend(
             if delay is None:
                 raise
         else:
+            if finish is not None:
+                value = await finish()
             if run is None and not policy.checks_values:
                 succeeded(None, policy)
                 return value
@@ -165,7 +178,7 @@ class CommandRun(Run):
     `granted`, so that a budget that does I/O is awaited.
     """
 
-    __slots__ = ("_settings", "_work")
+    __slots__ = ("_policy", "_settings", "_work")
 
     def __init__(
         self,
@@ -181,6 +194,7 @@ class CommandRun(Run):
         runtime = current_runtime() if runtime is None else runtime
         started = runtime.monotonic() if started is None else started
         super().__init__(policy, policy.name or work.operation, runtime, started, reports, awaits=awaits)
+        self._policy = policy
         self._settings = settings
         self._work = work
 
@@ -212,16 +226,18 @@ class CommandRun(Run):
             text,
             repeatable=work.repeatable and self._settings.may_repeat,
             maybe_done=work.is_maybe_done(text),
-            unsafe=self._why_not(work),
+            unsafe=self._unsafe(work),
         )
 
     def returned(self, value: object) -> float | None:
         """Return the seconds to wait after a value that the policy's `on_result` refuses, None to return the value.
 
-        None is for an accepted value, which counts as a success, and for the last value of a run that gives up.
+        None is for an accepted value, which counts as a success, and for the last value of a run that gives up. If
+        there are errors among the responses of a pipeline, only a Verdict of `on_result` counts.
         """
-        verdict = self.plan.verdict_of_value(value)
-        if verdict is None:
+        policy = self._policy
+        verdict = policy.verdict_of_failed_value(value) if _has_errors(value) else policy.verdict_of_value(value)
+        if verdict is None or verdict.kind is Kind.PERMANENT:
             self.succeeded()
             return None
         return self.after(
@@ -229,13 +245,18 @@ class CommandRun(Run):
             None,
             *refusal_of(value),
             repeatable=self._work.repeatable and self._settings.may_repeat,
-            unsafe=self._why_not(self._work),
+            unsafe=self._unsafe(self._work),
         )
 
-    def _why_not(self, work: Work) -> str | None:
-        if work.repeatable and not self._settings.may_repeat:
-            return f"{work.operation} {FORBIDDEN}"
-        return work.unsafe or None
+    def _unsafe(self, work: Work) -> str | None:
+        """Return why the work is not repeated, with the cure if the policy lets it work; None without a reason."""
+        if self._settings.may_repeat:
+            return f"{work.unsafe}{work.cure}" if work.unsafe else None
+        return f"{work.operation} {FORBIDDEN}" if work.repeatable else work.unsafe or None
+
+
+def _has_errors(value: object) -> bool:
+    return isinstance(value, list) and any(isinstance(each, Exception) for each in cast("list[object]", value))
 
 
 def without_arguments(text: str) -> str:

@@ -7,12 +7,12 @@ from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import get_args
 
-from forbear.exchange.call import why_not, with_cure
+from forbear.exchange.call import cure_for, why_not
 from forbear.run.scope import Scope, open_scopes
 from forbear.services.redis.batch import classify_many, classify_transaction
 from forbear.services.redis.service import examine
 from forbear.services.redis.table import PROMISES, CommandJudgement, Promise
-from forbear.services.redis.vouch import UNVOUCHED, Safe, cure_of, vouched
+from forbear.services.redis.vouch import UNVOUCHED, Safe, option_for, vouched
 from forbear.services.redis.words import Command
 
 _CYCLE: frozenset[Promise] = frozenset({"cycle"})
@@ -50,6 +50,7 @@ class Work:
     """The description of what every attempt of one run sends.
 
     `operation` names it in reports and events, `repeatable` says whether it may be executed twice and `unsafe` why not.
+    `cure` has words that say how the user may vouch for it, "" where that does not help.
     `texts` are parts of error responses (in lower case) by which a later attempt shows that an earlier attempt worked.
     If the work is `atomic`, an error response to a part of it holds for all of it. `redirected` is true if the next
     attempt follows a redirection. `watched` work must not be sent again without the WATCH before it. `nodes` are the
@@ -68,6 +69,7 @@ class Work:
     nodes: Sized = ()
     scripted: bool = False
     vouched: bool = False
+    cure: str = ""
 
     def is_maybe_done(self, text: str) -> bool:
         """Return whether `text`, an error response to a later attempt, contains one of `texts` in any case.
@@ -93,11 +95,12 @@ def single(command: Command, safe: Safe = UNVOUCHED, *, at_once: bool = False, n
     return Work(
         judgement.operation or "unknown command",
         judgement.repeatable,
-        _why_not(judgement, words),
+        _why_not(judgement),
         judgement.errors,
         nodes=nodes,
         scripted=judgement.scripted,
         vouched=judgement.vouched,
+        cure=cure_for(judgement, option_for(judgement, words)),
     )
 
 
@@ -108,7 +111,7 @@ def pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
     `safe`.
     """
     judgements = judge_together(commands, safe)
-    unsafe = _first_unsafe("the pipeline", commands, judgements)
+    unsafe, cure = _first_unsafe("the pipeline", commands, judgements)
     return Work(
         "pipeline",
         not unsafe,
@@ -116,6 +119,7 @@ def pipeline(commands: Sequence[Command], safe: Safe = UNVOUCHED) -> Work:
         atomic=len(judgements) == 1,
         scripted=any(one.scripted for one in judgements),
         vouched=not unsafe and any(one.vouched for one in judgements),
+        cure=cure,
     )
 
 
@@ -139,16 +143,18 @@ def transaction(
     judgement = classify_transaction(commands, watched=watched, promised=_open_promises(), safe=safe)
     judgements = judge_together(commands, safe)
     unsafe = "the transaction may have been executed; only its whole cycle, from WATCH on, can tell and may be repeated"
-    if not watched:
-        unsafe = _first_unsafe("the transaction", commands, judgements) or unsafe
+    first, cure = _first_unsafe("the transaction", commands, judgements)
+    if watched:
+        first = cure = ""
     return Work(
         "transaction",
         judgement.repeatable,
-        unsafe,
+        first or unsafe,
         redirected=redirected,
         watched=watched,
         scripted=any(one.scripted for one in judgements),
         vouched=judgement.vouched,
+        cure=cure,
     )
 
 
@@ -168,16 +174,21 @@ def _promises(*, at_once: bool) -> frozenset[Promise]:
     return _open_promises() | _CYCLE if at_once else _open_promises()
 
 
-def _first_unsafe(together: str, commands: Sequence[Command], judgements: Sequence[CommandJudgement]) -> str:
-    """Return why the first command that is not repeatable keeps all of them from being repeated, "" if all are."""
+def _first_unsafe(
+    together: str, commands: Sequence[Command], judgements: Sequence[CommandJudgement]
+) -> tuple[str, str]:
+    """Return why the first command that is not repeatable keeps all of them from being repeated, and its cure.
+
+    Both are "" if all are repeatable.
+    """
     for command, judgement in zip(commands, judgements, strict=True):
         if not judgement.repeatable:
-            return f"{together} with {_why_not(judgement, command)}"
-    return ""
+            return f"{together} with {_why_not(judgement)}", cure_for(judgement, option_for(judgement, command))
+    return "", ""
 
 
-def _why_not(judgement: CommandJudgement, command: Command) -> str:
+def _why_not(judgement: CommandJudgement) -> str:
     name = judgement.operation or "an unknown command"
     if judgement.refused is not None:
         return f"{name} may have been executed; {judgement.refused}"
-    return with_cure(why_not(judgement, "an unknown command"), judgement, cure_of(judgement, command))
+    return why_not(judgement, name)

@@ -55,7 +55,7 @@ def vouched(judgement: CommandJudgement, command: Command, safe: Safe) -> Comman
     return judgement.replace(repeatable=True, vouched=True, depends=_depends().get(judgement.operation or "", "server"))
 
 
-def cure_of(judgement: CommandJudgement, command: Command) -> str | None:
+def option_for(judgement: CommandJudgement, command: Command) -> str | None:
     """Return the option by which the user may vouch for a command, such as `safe="INCR"`; None where none helps.
 
     None for a command around a transaction, for a script, for which `promised` says more, and for a word that may be no
