@@ -98,45 +98,6 @@ def test_an_unknown_rpc_is_sent_once(server: Server, send: Callable[..., list[by
     )
 
 
-@pytest.mark.parametrize(
-    "safe",
-    ["/t.T/Say", "/t.T/*", ["t.T/S*y"], lambda call: call.message == b"a"],
-    ids=["name", "star", "list", "predicate"],
-)
-def test_a_vouch(server: Server, send: Callable[..., list[bytes]], safe: Any) -> None:
-    """It covers the calls that it names, and no other."""
-    server.fail(UNAVAILABLE)
-    with virtual_time():
-        assert send(server, "Say", safe=safe) == [b"1"]
-        server.fail(UNAVAILABLE)
-        with pytest.raises(grpc.RpcError):
-            send(server, "Watch" if isinstance(safe, str) and "Say" in safe else "Say", safe="/t.T/Other")
-    assert len(server.calls) == 3
-
-
-@pytest.mark.parametrize("policy", [None, forbear.retry(on=grpc.RpcError)])
-def test_a_status_that_refuses(server: Server, send: Callable[..., list[bytes]], policy: forbear.Policy | None) -> None:
-    """A call that the server refused is sent again, after the wait that it asks for; after another status it is not."""
-    refused = [grpc.StatusCode.RESOURCE_EXHAUSTED, grpc.StatusCode.ABORTED]
-    for code in refused:
-        server.fail(code, metadata=(("grpc-retry-pushback-ms", "20000"),))
-    with virtual_time(seed=1) as time:
-        assert send(server, "Say", safe=(), not_executed=refused, policy=policy) == [b"1"]
-        assert [delay >= 20 for delay in time.slept] == [True, True]
-        server.fail(UNAVAILABLE)
-        with pytest.raises(grpc.RpcError):
-            send(server, "Say", safe=(), not_executed=refused, policy=policy)
-    assert len(server.calls) == 4
-
-
-def test_a_response_that_is_too_large_was_executed(server: Server, send: Callable[..., list[bytes]]) -> None:
-    """gRPC ends such a call with RESOURCE_EXHAUSTED; it is not sent again."""
-    server.replies = [b"x" * 1000]
-    with virtual_time(), pytest.raises(grpc.RpcError, match="larger than max"):
-        send(server, "Say", safe=(), not_executed=[grpc.StatusCode.RESOURCE_EXHAUSTED], most=100)
-    assert server.calls == ["Say"]
-
-
 @pytest.mark.parametrize("name", ["Watch", "Bidi"])
 def test_no_reply_comes_twice(server: Server, send: Callable[..., list[bytes]], name: str) -> None:
     """A stream that breaks after its first reply is not opened again, and its error says why."""
