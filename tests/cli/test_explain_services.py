@@ -257,3 +257,27 @@ def test_what_cannot_be_written_is_spelt_out(invoke: Invoke) -> None:
     assert done.exit_code == 0
     assert done.stdout.startswith("GET x\\udcff/%ED%B3%BF\n")
     assert json.loads(invoke("explain", "--json", "redis", "\udcff").stdout)["request"]["command"] == "a command"
+
+
+@pytest.mark.parametrize(
+    ("args", "option"),
+    [
+        (("redis", "incr", "k"), 'safe="INCR"'),
+        (("redis", "CLUSTER FAILOVER"), 'safe="CLUSTER FAILOVER"'),
+        (("redis", "mymodule.run", "k"), 'safe="MYMODULE.RUN"'),
+        (("grpc", "pay.v1.Payments/Pay"), 'safe="/pay.v1.Payments/Pay"'),
+        (("grpc", "/google.iam.admin.v1.IAM/CreateServiceAccountKey"),
+         'safe="/google.iam.admin.v1.IAM/CreateServiceAccountKey"'),
+        (("redis", "GET", "k"), None),
+        (("redis", "SET", "k", "v", "NX"), None),
+        (("redis", "EXEC"), None),
+        (("redis", "EVALSHA", "abc", "0"), None),
+        (("grpc", f"{STORAGE}/GetObject"), None),
+        (("grpc", f"{STORAGE}/DeleteObject"), None),
+    ],
+)  # fmt: skip
+def test_how_to_vouch(args: tuple[str, ...], option: str | None, invoke: Invoke) -> None:
+    """The words to paste are printed where only the user's word can help."""
+    output = " ".join(invoke("explain", *args).stdout.split())
+    assert ("if a repeat does no harm, vouch" in output) is (option is not None)
+    assert option is None or f"with {option}" in output

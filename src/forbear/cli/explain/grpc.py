@@ -10,6 +10,7 @@ from forbear.cli.output import BadInput
 from forbear.cli.profiles import DEFAULT_PROFILE, ProfileChoice, named_policy
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, Kind, Safety, Verdict
+from forbear.exchange.call import cure_for
 from forbear.grpc import codes, status
 from forbear.grpc.call import GrpcCall, Metadata, is_rpc_service
 from forbear.policy import Policy
@@ -61,6 +62,9 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
     policy, judge = _policy_for(call, service, profile)
     judgement = _UNKNOWN if judge is None else judge.classify_call(call)
 
+    option = f'safe="/{call.name}"'
+    cure = cure_for(judgement, option)
+
     def verdict(code: int, metadata: Metadata = ()) -> Verdict | None:
         return status.verdict(code, metadata) if judge is None else judge.call_verdict(judgement, code, metadata)
 
@@ -72,6 +76,7 @@ def answer(call: GrpcCall, service: str | None, profile: ProfileChoice) -> Answe
         judgement,
         _outcomes(judgement, policy, verdict),
         tuple(codes.NAMES[number] for number in judgement.maybe_done),
+        (f"if a repeat does no harm, vouch for the RPC in the interceptor with {option}",) if cure else (),
     )
 
 

@@ -9,10 +9,12 @@ from forbear.cli.explain.answer import LOST, NOT_SENT, Answer, FailureOutcome, o
 from forbear.cli.output import BadInput
 from forbear.cli.profiles import ProfileChoice
 from forbear.core.verdict import CONFLICT, NOT_EXECUTED, TRANSIENT, Kind
+from forbear.exchange.call import cure_for
 from forbear.policy import Policy
 from forbear.services.redis.errors import needs_reconnect, verdict_of_response
 from forbear.services.redis.service import classify
 from forbear.services.redis.table import NAME, CommandJudgement
+from forbear.services.redis.vouch import option_for
 
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9._|-]{0,39}", re.ASCII)
 
@@ -63,7 +65,7 @@ def answer(words: Sequence[str], profile: ProfileChoice) -> Answer:
         judgement,
         _outcomes(judgement, policy),
         judgement.errors,
-        tuple(_remarks(judgement)),
+        tuple(_remarks(judgement, words)),
         {"connection": judgement.connection, "response": judgement.response},
     )
 
@@ -98,8 +100,11 @@ def _outcomes(judgement: CommandJudgement, policy: Policy) -> list[FailureOutcom
     return outcomes
 
 
-def _remarks(judgement: CommandJudgement) -> list[str]:
+def _remarks(judgement: CommandJudgement, words: Sequence[str]) -> list[str]:
     remarks: list[str] = []
+    option = option_for(judgement, words)
+    if cure_for(judgement, option):
+        remarks.append(f"if a repeat does no harm, vouch for the command in the client with {option}")
     if judgement.repeatable and judgement.response in _LATER_RESPONSES:
         remarks.append(_LATER_RESPONSES[judgement.response])
     if judgement.connection:
