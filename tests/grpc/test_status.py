@@ -188,3 +188,12 @@ def test_a_call_is_a_plain_value() -> None:
     """The slash before the name of the RPC does not matter, and no message is an empty one."""
     assert GrpcCall("/a.B/C").name == GrpcCall("a.B/C").name == "a.B/C"
     assert GrpcCall("a.B/C") == GrpcCall("a.B/C", {}) != GrpcCall("a.B/C", {"x": 1})
+
+
+def test_request_info() -> None:
+    """The id by which the server knows the request; None without the detail, or without an id in it."""
+    info = error_details_pb2.RequestInfo(request_id="id-1", serving_data="x")
+    assert grpc_status.request_info(trailer(retry_info(1), info)) == "id-1"
+    assert grpc_status.request_info(trailer(error_details_pb2.RequestInfo())) is None
+    assert grpc_status.request_info(trailer(retry_info(1))) is None
+    assert grpc_status.request_info(()) is None

@@ -1,6 +1,7 @@
 """The report of a run, attached to its error or response.
 
-It has only text and numbers, so it keeps no frame or body alive and pickles with its error.
+It has only text and numbers, so it keeps no frame or body alive and pickles with its error. `as_text` and `as_dict` say
+what a support case needs.
 """
 
 from itertools import count
@@ -14,12 +15,20 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
     from typing import Any
 
+RequestIds = tuple[tuple[str, str], ...]
+"""The ids by which a server knows a request, as pairs of a header's name, in lower case, and its value."""
+
+Details = tuple[()] | tuple[float, int | str | None, RequestIds]
+"""The time, status and request ids of a failed attempt, as `Attempt` has them; () if they are not known."""
+
 ATTRIBUTE = "__forbear_report__"
 EXTENSION = "forbear_report"
 """The key of the report in the `extensions` of an httpx response."""
 
 _PREFIX = "forbear: "
 _LONGEST_TEXT = 500
+_LONGEST_ID = 256
+_LONGEST_RESOURCE = 2048
 _MOST_CARRIERS = 100
 
 _numbers = count(1)  # without a lock, which a forked child might find taken
@@ -34,25 +43,49 @@ class Attempt(Record):
     """One failed attempt: its `number` from 1, the `error` type and `text`, and the seconds `elapsed` in the run.
 
     `error` is a name, such as "ConnectionError" or "HTTP 503". `delay` is the wait after it in seconds, None after the
-    last attempt. The constructor removes secrets from the text and cuts it after 500 characters, because reports and
-    events show it.
+    last attempt. `time` is the wall clock when it failed, in seconds since the epoch, None if it is not known;
+    comparisons leave it out. `status` is the HTTP status or the name of the gRPC code that the server sent, None
+    without one. `request_ids` are the ids that the server gave the attempt, as pairs of a header's name and its value.
+
+    The constructor removes secrets from text and ids, and cuts the text after 500 characters and each id after 256,
+    because reports and events show them.
     """
 
-    __slots__ = ("number", "error", "text", "elapsed", "delay")
+    __slots__ = ("number", "error", "text", "elapsed", "delay", "time", "status", "request_ids")
 
     number: int
     error: str
     text: str
     elapsed: float
     delay: float | None
+    time: float | None
+    status: int | str | None
+    request_ids: RequestIds
 
-    def __init__(self, number: int, error: str, text: str, elapsed: float, delay: float | None = None) -> None:
+    def __init__(
+        self,
+        number: int,
+        error: str,
+        text: str,
+        elapsed: float,
+        delay: float | None = None,
+        time: float | None = None,
+        status: int | str | None = None,
+        request_ids: RequestIds = (),
+    ) -> None:
         store = object.__setattr__
         store(self, "number", number)
         store(self, "error", error)
         store(self, "text", redact(text)[:_LONGEST_TEXT])
         store(self, "elapsed", elapsed)
         store(self, "delay", delay)
+        store(self, "time", time)
+        store(self, "status", status)
+        cleaned = tuple((name, redact(value)[:_LONGEST_ID]) for name, value in request_ids) if request_ids else ()
+        store(self, "request_ids", cleaned)
+
+    def _values(self) -> "Iterator[object]":
+        return (getattr(self, name) for name in self._fields() if name != "time")
 
 
 class Report(Record):
@@ -62,12 +95,15 @@ class Report(Record):
     that ended the run and `text` that rule in words. `maybe_done` is set if the last response may mean that an earlier
     attempt succeeded, and `vouched` if only the user's word allowed a retry. A run of very many attempts keeps its
     first and last failures: `omitted` is the number of those between them, and `count` the number of all attempts.
-    `number` counts the reports of this process, and `origin` identifies the run that made this one; comparisons and
-    pickles leave out both.
+    `method` is the HTTP method or the full name of the RPC, and `resource` the URL without its query, or the resource
+    that an RPC names. Both are None where they are not known, and contain no secrets. `number` counts the reports of
+    this process, and `origin` identifies the run that made this one; comparisons and pickles leave out both.
     """
 
-    __slots__ = ("operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "vouched", "number",
-                 "origin")  # fmt: skip
+    __slots__ = (
+        "operation", "attempts", "elapsed", "reason", "text", "maybe_done", "omitted", "method", "resource", "vouched",
+        "number", "origin",
+    )  # fmt: skip
 
     operation: str
     attempts: tuple[Attempt, ...]
@@ -76,6 +112,8 @@ class Report(Record):
     text: str
     maybe_done: bool
     omitted: int
+    method: str | None
+    resource: str | None
     vouched: bool
     number: int
     origin: object
@@ -90,6 +128,8 @@ class Report(Record):
         maybe_done: bool = False,
         omitted: int = 0,
         origin: object = None,
+        method: str | None = None,
+        resource: str | None = None,
         vouched: bool = False,
     ) -> None:
         number = reports_made[0] = next(_numbers)
@@ -101,6 +141,8 @@ class Report(Record):
             text=text,
             maybe_done=maybe_done,
             omitted=omitted,
+            method=None if method is None else redact(method),
+            resource=None if resource is None else redact(resource)[:_LONGEST_RESOURCE],
             vouched=vouched,
             number=number,
             origin=origin,
@@ -127,6 +169,26 @@ class Report(Record):
         doubt = "; an earlier attempt may have worked" if self.maybe_done else ""
         word = "; a retry was allowed by the user's word alone" if self.vouched else ""
         return f"{_PREFIX}gave up after {count}{omitted} in {show(self.elapsed)}: {self.text}{doubt}{word}"
+
+    def as_text(self) -> str:
+        """Return the report as lines of text for a support case: the request, the outcome, and each attempt.
+
+        An attempt has its time (UTC), its error, its status, the server's request ids and the wait after it. There are
+        no secrets in it, and no line end after the last line.
+        """
+        from forbear.core.support import text_of_report  # most reports are never shown
+
+        return text_of_report(self)
+
+    def as_dict(self) -> "dict[str, Any]":
+        """Return the facts of `as_text` as a dict that `json.dumps` accepts.
+
+        Times are texts such as "2026-11-22T10:00:00.123Z". Durations are seconds with three decimals, and `request_ids`
+        are objects by name.
+        """
+        from forbear.core.support import dict_of_report
+
+        return dict_of_report(self)
 
 
 _attributes_of = BaseException.__dict__["__dict__"].__get__

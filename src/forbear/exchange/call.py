@@ -4,13 +4,21 @@ After each failure, the loop that repeats the call passes a judgement on the cal
 """
 
 from forbear.core.decide import Reason, Stop
-from forbear.core.report import Report, reports_made, text_of
+from forbear.core.report import Details, Report, reports_made, text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import Kind, Verdict
+from forbear.grpc import codes
+from forbear.http.request import Request
+from forbear.http.request_ids import is_resumable
 from forbear.policy import Policy
 from forbear.run.endings import RAISE
 from forbear.run.runtime import current_runtime
 from forbear.run.state import Run, succeeded
+from forbear.services import errors
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from forbear.run.state import Subject
 
 FORBIDDEN = "may have been executed, and the policy then forbids a repeat (repeatable=False)"
 
@@ -60,18 +68,21 @@ class RetriedCall:
         code: int | None = None,
         stuck: str | None = None,
         option: str | None = None,
+        subject: "Subject | None" = None,
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to raise `error`.
 
         `judgement` is the safety of the call. `code` is the status of the response, or the number of a gRPC call's
         code; None without a response. `stuck` says why another attempt is impossible, although the operation would
-        allow it; None if it is possible. `option` is the one by which the user may vouch for the call.
+        allow it; None if it is possible. `option` is the one by which the user may vouch for the call. `subject` is the
+        request, for the report; None if it is not known.
         """
         policy, start = self._policy, self._start
         may_repeat = policy.repeatable is not False
         if self._run is None:
             name = policy.name or judgement.operation or "the call"
             self._run = Run(policy, name, start.runtime, start.time, start.reports, awaits=start.awaits)
+        self._run.subject = subject
         return self._run.after(
             verdict,
             error,
@@ -83,6 +94,7 @@ class RetriedCall:
             unsafe=why_not(judgement, "the call") + cure_for(judgement, option)
             if may_repeat
             else f"{judgement.operation or 'the call'} {FORBIDDEN}",
+            details=_details(error, start.runtime.now(), subject),
             vouched=judgement.vouched and verdict.kind is not Kind.NOT_EXECUTED,
         )
 
@@ -121,6 +133,16 @@ def refuse_for_clients(policy: Policy, vouch: str) -> None:
         raise ValueError(
             f"`policy` must not have repeatable=True, which would hold for all requests of a client; {vouch}"
         )
+
+
+def _details(error: Exception, now: float, subject: object) -> Details:
+    """Return what a support case needs of `error`: the time `now`, the status or the name of the code, and the ids."""
+    resumable = isinstance(subject, Request) and is_resumable(subject)
+    status: int | str | None = errors.status_of(error)
+    if status is None:
+        code = errors.code_of(error)
+        status = codes.NAMES[code] if code is not None and 0 <= code < len(codes.NAMES) else None
+    return now, status, errors.request_ids_of(error, resumable=resumable)
 
 
 def with_proof(ruled: Verdict, verdict: Verdict) -> Verdict:

@@ -5,8 +5,10 @@ vouches for it, or if its failure proves that it was not executed. A failure wit
 service's statuses, a failure of a gRPC call by its code.
 """
 
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Collection, Iterator
+from contextlib import suppress
 from importlib import import_module
+from typing import NamedTuple
 
 from forbear.core.report import text_of
 from forbear.core.service import Judgement
@@ -15,7 +17,7 @@ from forbear.exchange.call import RetriedCall, Start, with_proof
 from forbear.exchange.http.options import check_policy
 from forbear.grpc import codes
 from forbear.grpc import status as grpc_status
-from forbear.grpc.call import GrpcCall, is_rpc_service
+from forbear.grpc.call import GrpcCall, field, is_rpc_service
 from forbear.grpc.vouch import NO_RPC_VOUCH, RpcVouch, vouched
 from forbear.http.status import retry_after
 from forbear.policy import Policy
@@ -36,6 +38,15 @@ ONCE = "the requests can be read only once; pass a list"
 
 
 _VOUCH = 'name the RPCs that may be executed twice: safe=["package.Service/Method"] of the interceptors'
+_RESOURCE_FIELDS = ("name", "resource", "bucket", "parent")
+"""The fields of requests by which Google's APIs name a resource."""
+
+
+class RpcSubject(NamedTuple):
+    """The subject of a report on an RPC: its full name as `method`, and the `resource` in its request, or None."""
+
+    method: str
+    resource: str | None
 
 
 class Rpc:
@@ -100,7 +111,23 @@ class Rpc:
             code = errors.code_of(error)
         else:
             judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
-        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck, self.option)
+        subject = RpcSubject(self.method.removeprefix("/"), self._resource(message))
+        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck, self.option, subject)
+
+    def _resource(self, message: object) -> str | None:
+        """Return the name of the resource that a request `message` to a known service has, None without one.
+
+        The fields of other services may be anything, so they are not shown.
+        """
+        if self.service is None or message is None:
+            return None
+        with suppress(Exception):  # attributes of an unknown object may raise anything
+            for name in _RESOURCE_FIELDS:
+                value = field(message, name)
+                if isinstance(value, str) and value:
+                    key = field(message, "object") if name == "bucket" else None
+                    return f"{value}/objects/{key}" if isinstance(key, str) and key else value
+        return None
 
     def judge(self, message: object) -> Judgement:
         """Return the judgement on the safety of a call with `message`, by the table of its service.

@@ -12,6 +12,7 @@ from forbear.grpc.call import Metadata
 _DETAILS = "grpc-status-details-bin"
 _PUSHBACK = "grpc-retry-pushback-ms"
 _RETRY_INFO = "google.rpc.RetryInfo"
+_REQUEST_INFO = "google.rpc.RequestInfo"
 _MAY_BE_THROTTLED = (codes.RESOURCE_EXHAUSTED, codes.UNAVAILABLE)
 _NEVER_AGAIN = float("inf")
 
@@ -49,6 +50,15 @@ def retry_delay(metadata: Metadata) -> float | None:
     for kind, content in details(listed):
         if kind == _RETRY_INFO:
             return _delay(content)
+    return None
+
+
+def request_info(metadata: Metadata) -> str | None:
+    """Return the request id in the details of a status (RequestInfo) in trailing metadata, None if there is none."""
+    for kind, content in details(metadata):
+        if kind == _REQUEST_INFO:
+            for request_id in submessages(content, 1):
+                return request_id.decode("utf-8", "replace")
     return None
 
 

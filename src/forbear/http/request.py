@@ -94,6 +94,18 @@ class Request(Record):
             port = 80 if scheme == "http" else 443
         return scheme, host.strip("[]"), port
 
+    @property
+    def resource(self) -> str:
+        """The URL of the request without its query: "https://example.com/a"; without the default port, user or secrets.
+
+        The path may contain secrets; reports remove them.
+        """
+        scheme, host, port = self.origin
+        authority = f"[{host}]" if ":" in host else host
+        if port != (80 if scheme == "http" else 443):
+            authority = f"{authority}:{port}"
+        return f"{scheme}://{authority}{self.target.partition('?')[0]}"
+
 
 READS = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
 """Methods that change nothing; RFC 9110 §9.2.1 calls them safe."""

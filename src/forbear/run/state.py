@@ -9,7 +9,7 @@ from sys import intern
 
 from forbear.core.decide import Reason, Stop, decide
 from forbear.core.events import Failed, GaveUp, Recovered, Scheduled, Succeeded
-from forbear.core.report import Attempt, Report, attach, reports_made, text_of
+from forbear.core.report import Attempt, Details, Report, RequestIds, attach, reports_made, text_of
 from forbear.core.verdict import TRANSIENT, Kind, Verdict
 from forbear.run import listeners
 from forbear.run.judges import delayed, why_stopped
@@ -24,10 +24,22 @@ if TYPE_CHECKING:
 
     from forbear.run.plan import RetryPlan
 
-    Failure = tuple[Verdict, Exception | None, str, str, float]
-    """A failed attempt: its verdict, its error if there is one, its name, its text and the seconds elapsed by then."""
+    Failure = tuple[Verdict, Exception | None, str, str, float, Details]
+    """A failed attempt: its verdict, its error if there is one, its name and text, the seconds elapsed, its details."""
 
-    KeptFailure = Attempt | tuple[int, str, str, float, float | None]
+    KeptFailure = (
+        Attempt
+        | tuple[int, str, str, float, float | None]
+        | tuple[int, str, str, float, float | None, float, int | str | None, RequestIds]
+    )
+
+    class Subject(Protocol):
+        """The protocol of what a run sends, as reports name it."""
+
+        @property
+        def method(self) -> str: ...
+        @property
+        def resource(self) -> str | None: ...
 
 
 _TRANSIENT = Kind.TRANSIENT  # slow to look up before 3.12
@@ -96,12 +108,12 @@ class Run:
     `plan` is the policy and `operation` the name for reports. `started` is the time before the first attempt, on the
     clock of `runtime`, and `reports` the number of reports made by then (default: now). With `awaits`, the loop passes
     each delay through `granted`, so that a blocking budget is awaited there; without it, `after` asks the budget at
-    once.
+    once. `subject` is the request that the run sends, for the report; None (default) for a run of a function.
     """
 
     __slots__ = (
-        "plan", "operation", "runtime", "started", "reports", "awaits", "attempt", "previous", "in_doubt", "vouched",
-        "failures", "listeners", "report", "refused", "counts",
+        "plan", "operation", "runtime", "started", "reports", "awaits", "subject", "attempt", "previous", "in_doubt",
+        "vouched", "failures", "listeners", "report", "refused", "counts",
     )  # fmt: skip
 
     def __init__(
@@ -113,6 +125,7 @@ class Run:
         reports: int | None = None,
         *,
         awaits: bool = False,
+        subject: "Subject | None" = None,
     ) -> None:
         self.plan = plan
         self.operation = operation
@@ -120,6 +133,7 @@ class Run:
         self.started = started
         self.reports = reports_made[0] if reports is None else reports  # when the attempt under way began
         self.awaits = awaits
+        self.subject = subject
         self.attempt = 1
         self.previous: float | None = None
         self.in_doubt = False  # an earlier attempt may have been executed
@@ -165,7 +179,7 @@ class Run:
             listeners.notify((on_success,), Succeeded(self.operation, self.attempt, elapsed))
         if retried and self.listeners:
             elapsed = self.runtime.monotonic() - self.started
-            listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts()))
+            listeners.notify(self.listeners, Recovered(self.operation, self.attempt, elapsed, self._attempts(elapsed)))
 
     @property
     def began(self) -> float:
@@ -203,6 +217,7 @@ class Run:
         blocked: Stop | None = None,
         unsafe: str | None = None,
         response: object = None,
+        details: Details = (),
         vouched: bool = False,
     ) -> float | None:
         """Return the seconds to wait before the next attempt, None to give up; events and report are made here, too.
@@ -210,9 +225,10 @@ class Run:
         `name` and `text` describe the failure; `response` is the failed response or value where there is no `error`.
         `repeatable` says whether the operation may be executed twice, and `unsafe` why not. `maybe_done` says that an
         earlier success would lead to this response. `blocked` forbids a further attempt that the decision would allow,
-        because the body cannot be sent again. `vouched` says that only the user's word allows a retry. With `awaits`,
-        the result may be a `PendingDelay`. None without a report if retries are off, if an inner run gave up, or for a
-        permanent first failure.
+        because the body cannot be sent again. `details` are the time, status and request ids of the failure, for
+        reports; without them the time is reckoned by the monotonic clock. `vouched` says that only the user's word
+        allows a retry. With `awaits`, the result may be a `PendingDelay`. None without a report if retries are off, if
+        an inner run gave up, or for a permanent first failure.
         """
         if ever_off[0] and is_off():
             return None
@@ -238,7 +254,7 @@ class Run:
             repeatable=repeatable,
             previous=previous,
         )
-        failure = verdict, error, name, text, elapsed
+        failure = verdict, error, name, text, elapsed, details
         stop = blocked
         if isinstance(step, Stop):
             stop = Stop(Reason.UNSAFE, unsafe) if unsafe is not None and step.reason is Reason.UNSAFE else step
@@ -300,17 +316,18 @@ class Run:
         Within `stop_on`, sync code waits here, where the run can still give up. It then returns `WAITED`, a delay of 0,
         or None if the event was set.
         """
-        verdict, error, name, text, elapsed = failure
+        verdict, error, name, text, elapsed, details = failure
         number = self.attempt
         if self.listeners:
-            kept = Attempt(number, name, text, elapsed, delay)
+            kept = Attempt(number, name, text, elapsed, delay, *(details or (self.runtime.now(), None, ())))
             failed = Failed(self.operation, number, elapsed, error, kept.text, verdict, name)
             scheduled = Scheduled(self.operation, number + 1, elapsed, delay, kept, self.vouched)
             listeners.notify(self.listeners, failed, scheduled)
             self._keep(kept)
         else:
             name = intern(name) if type(name) is str else name  # a built-in class makes its name anew each time
-            self._keep((number, name, text[:_LONGEST_TEXT], elapsed, delay))
+            short = (number, name, text[:_LONGEST_TEXT], elapsed, delay)
+            self._keep((*short, *details) if details else short)
         if verdict.kind is _TRANSIENT:
             self.in_doubt = True
         self.attempt = number + 1
@@ -338,10 +355,11 @@ class Run:
         """
         if stop.reason is Reason.PERMANENT and self.attempt == 1 and not self.in_doubt:
             return  # nothing was retried and nothing should have been: the error is the caller's business alone
-        verdict, error, name, text, elapsed = failure
-        last = Attempt(self.attempt, name, text, elapsed)
+        verdict, error, name, text, elapsed, details = failure
+        last = Attempt(self.attempt, name, text, elapsed, None, *(details or (self.runtime.now(), None, ())))
         self._keep(last)
-        attempts = self._attempts()
+        attempts = self._attempts(elapsed)
+        subject = self.subject
         self.report = Report(
             self.operation,
             attempts,
@@ -351,6 +369,8 @@ class Run:
             maybe_done and self.in_doubt,
             self.attempt - len(attempts),
             RunOrigin(self, error),
+            None if subject is None else subject.method,
+            None if subject is None else subject.resource,
             vouched=self.vouched,
         )
         gave_up(self.report, outcome)
@@ -367,9 +387,18 @@ class Run:
             failures = failures[:_KEPT] + failures[_KEPT + 1 :]
         self.failures = (*failures, failure)
 
-    def _attempts(self) -> tuple[Attempt, ...]:
-        """Return the kept failures, each as an `Attempt`, which has no secrets in its text.
+    def _attempts(self, elapsed: float) -> tuple[Attempt, ...]:
+        """Return the kept failures, each as an `Attempt`, which has no secrets in its text; `elapsed` is now.
 
-        Secrets are removed only here or for listeners, because most runs succeed.
+        Secrets are removed only here or for listeners, because most runs succeed. For the same reason the wall clock is
+        read once, and the times of failures without details follow from the seconds that have passed since.
         """
-        return tuple(failure if isinstance(failure, Attempt) else Attempt(*failure) for failure in self.failures)
+        began = self.runtime.now() - elapsed
+        return tuple(map(partial(_attempt, began), self.failures))
+
+
+def _attempt(began: float, failure: "KeptFailure") -> Attempt:
+    """Return a kept failure as an `Attempt`; `began` is the wall clock at the start of the run, in epoch seconds."""
+    if isinstance(failure, Attempt):
+        return failure
+    return Attempt(*failure) if len(failure) > 5 else Attempt(*failure, began + failure[3])

@@ -14,11 +14,13 @@ from forbear.core.backoff import Exponential
 from forbear.core.check import is_mapping
 from forbear.core.decide import Limits
 from forbear.core.record import Record
+from forbear.core.report import RequestIds
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, PERMANENT, TRANSIENT, Kind, Safety, Verdict
 from forbear.grpc import status as grpc_status
 from forbear.grpc.call import Metadata, is_rpc_service
 from forbear.http.request import READS
+from forbear.http.request_ids import request_ids
 from forbear.policy import Policy
 
 if TYPE_CHECKING:
@@ -79,9 +81,30 @@ def code_of(error: object) -> int | None:
 
 def metadata_of(error: object) -> Metadata:
     """Return the trailing metadata of a gRPC error or its response, as pairs of name and value; () if there is none."""
+    return _metadata(error, "trailing_metadata")
+
+
+def request_ids_of(error: object, *, resumable: bool = False) -> RequestIds:
+    """Return the server's request ids in an exception: in its response's headers, or in the metadata of an RPC.
+
+    The RequestInfo in the details of an RPC's status counts as a header "google.rpc.requestinfo". `resumable` is true
+    if the request is part of a resumable upload, one of whose ids is secret.
+    """
+    headers = headers_of(error)
+    if not headers:
+        trailing = _metadata(error, "trailing_metadata")
+        pairs = (*trailing, *_metadata(error, "initial_metadata"))
+        headers = {name.lower(): value for name, value in reversed(pairs) if isinstance(value, str)}
+        info = grpc_status.request_info(trailing)
+        if info:
+            return (("google.rpc.requestinfo", info), *request_ids(headers))
+    return request_ids(headers, resumable=resumable)
+
+
+def _metadata(error: object, name: str) -> tuple[tuple[str, str | bytes], ...]:
     for place in (error, _get(error, "response")):
         with suppress(Exception):
-            return tuple((str(name), value) for name, value in _get(place, "trailing_metadata")())
+            return tuple((str(key), value) for key, value in _get(place, name)())
     return ()
 
 

@@ -17,7 +17,7 @@ from forbear.transfer.errors import (
     WrongResponse,
 )
 from forbear.transfer.objects import Object, Url
-from forbear.transfer.storage.calls import Retries
+from forbear.transfer.storage.calls import Retries, Sent
 from forbear.transfer.storage.client import Storage
 
 _MAX_ROUNDS = 10
@@ -39,7 +39,7 @@ class Precondition:
         self._is_known = required is not None  # otherwise the generation is a guess
         self._storage = storage
         self._rounds = 0
-        self._retries = Retries(storage.policy, "storage.objects.insert")
+        self._retries = Retries(storage.policy, "storage.objects.insert", Sent("POST", str(target)))
 
     @property
     def query(self) -> dict[str, str | int | None]:

@@ -22,7 +22,7 @@ from forbear.transfer.precondition import Precondition
 from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
 from forbear.transfer.storage.bodies import LONGEST_TOKEN
-from forbear.transfer.storage.calls import Retries
+from forbear.transfer.storage.calls import Retries, Sent
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import WireError
 
@@ -98,7 +98,7 @@ class _Rewrite:
         self._state = state
         self._is_pinned = is_pinned
         self._chunk_size = chunk_size
-        self._retries = Retries(storage.policy, "storage.objects.rewrite")
+        self._retries = Retries(storage.policy, "storage.objects.rewrite", Sent("POST", str(condition.target)))
         self._moved = 0
         self._token: str | None = None
         self._in_doubt = False

@@ -190,16 +190,7 @@ def _record(outcome: Outcome) -> Record:
         "crc32c": outcome.crc32c,
         "error": None if outcome.error is None else redact(outcome.error),
         "hint": None if outcome.hint is None else redact(in_options(outcome.hint)),
-        "tried": None if outcome.report is None else _report_record(outcome.report),
-    }
-
-
-def _report_record(report: Report) -> Record:
-    return {
-        "operation": report.operation,
-        "attempts": [{"error": attempt.text, "delay": attempt.delay} for attempt in report.attempts],
-        "seconds": round(report.elapsed, 3),
-        "reason": report.text,
+        "tried": None if outcome.report is None else outcome.report.as_dict(),
     }
 
 

@@ -167,7 +167,8 @@ class Retry(api_retry.Retry):
                         if chunk is None or chunk.has_progressed():
                             call = RetriedCall(self._policy, Start())
                         chunk, judgement = sending, judgement.replace(repeatable=True)
-                    delay = call.failed(error, verdict, judgement, errors.status_of(error))
+                    subject = request or request_of_error(error)
+                    delay = call.failed(error, verdict, judgement, errors.status_of(error), subject=subject)
                     if delay is None:
                         _annotate(error, call.report)
                         raise

@@ -18,20 +18,22 @@ from forbear.run.state import granted
 
 R = TypeVar("R")
 
+_NO_HEADERS: Mapping[str, str] = {}
+
 
 async def drive(port: AsyncSender[R]) -> R:
     """Send a request as often as its policy allows, and return the last response or raise the last error."""
     plain = port.is_plain
     while True:
-        done = None
+        done, headers = None, _NO_HEADERS
         try:
             response = await (port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit()))
             status = port.status(response)
             if port.is_read_at_once(response):
-                done = status
+                done, headers = status, port.headers(response)
                 await port.settle(response)
         except Exception as error:
-            delay = await granted(port.exchange.failed(error, port.verdict(error), done))
+            delay = await granted(port.exchange.failed(error, port.verdict(error), done, headers))
             if delay is None:
                 raise
         else:
@@ -115,7 +117,7 @@ class AsyncReader(AsyncIterator[bytes], Generic[R]):
         """
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
-            port.exchange.broke_off(error, self._status)
+            port.exchange.broke_off(error, self._status, self._headers)
             return None
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from forbear.exchange.http.exchange import Exchange
 
 
+_NO_RESPONSE: "tuple[int | None, Mapping[str, str]]" = (None, {})
+
 KEPT = 1024 * 1024
 """The bytes of a body that are kept before they are hashed: most bodies are shorter and never break."""
 
@@ -92,8 +94,8 @@ class Download:
     over does not, because it costs all bytes that were handed out.
     """
 
-    __slots__ = ("send", "_end", "_exchange", "_handed_out", "_headers", "_left", "_named", "_part", "_received",
-                 "_run", "_sum", "_status", "_why_not", "_why_over")  # fmt: skip
+    __slots__ = ("send", "_end", "_exchange", "_handed_out", "_headers", "_latest", "_left", "_named", "_part",
+                 "_received", "_run", "_sum", "_status", "_why_not", "_why_over")  # fmt: skip
 
     def __init__(self, exchange: "Exchange", status: int, headers: "Mapping[str, str]", handed_out: HandedOut) -> None:
         self.send = ORIGINAL
@@ -101,6 +103,7 @@ class Download:
         self._status = status
         self._headers = headers
         self._handed_out = handed_out
+        self._latest: tuple[int | None, Mapping[str, str]] = (status, headers)  # of the response that is being read
         self._received = 0
         self._part: ranges.DownloadRange | None = None  # the range that `send` continues; None: it requests the whole
         self._named = False  # True if `send` makes the server compare the ETag or the generation
@@ -138,6 +141,7 @@ class Download:
             name, verdict = type(failure).__qualname__, exchange.verdict_of(failure, verdict)
         if self._why_not is None:
             self._why_not = self._plan()
+        details, self._latest = exchange.details(*self._latest), _NO_RESPONSE
         blocked = None if self._why_not is None else Stop(Reason.BODY, f"the rest cannot be requested: {self._why_not}")
         return self._run.after(
             verdict,
@@ -147,6 +151,7 @@ class Download:
             repeatable=exchange.repeatable,
             blocked=blocked,
             unsafe=exchange.unsafe,
+            details=details,
         )
 
     def attempt_limit(self) -> float | None:
@@ -160,6 +165,7 @@ class Download:
         names.
         """
         exchange = self._exchange
+        self._latest = (status, headers)
         self._end, self._left, self._sum = None, 0, None
         verdict = exchange.service.verdict(exchange.judgement, status, headers)
         if verdict is not None and verdict.kind is not Kind.PERMANENT:
@@ -215,7 +221,9 @@ class Download:
         exchange = self._exchange
         name = f"{exchange.operation} (body)"
         now = exchange.runtime.monotonic()
-        return Run(exchange.policy, name, exchange.runtime, now, exchange.reports, awaits=exchange.awaits)
+        run = Run(exchange.policy, name, exchange.runtime, now, exchange.reports, awaits=exchange.awaits)
+        run.subject = exchange.request
+        return run
 
     def _refuse(self, why: str, *, final: bool) -> None:
         """Record why a response cannot be used: start over next, unless that was done already or is of no use.

@@ -12,20 +12,22 @@ from forbear.exchange.http.responses import is_continued
 
 R = TypeVar("R")
 
+_NO_HEADERS: Mapping[str, str] = {}
+
 
 def drive(port: Sender[R]) -> R:
     """Send a request as often as its policy allows, and return the last response or raise the last error."""
     plain = port.is_plain
     while True:
-        done = None
+        done, headers = None, _NO_HEADERS
         try:
             response = port.first() if plain else port.send(port.exchange.send, port.exchange.attempt_limit())
             status = port.status(response)
             if port.is_read_at_once(response):
-                done = status
+                done, headers = status, port.headers(response)
                 port.settle(response)
         except Exception as error:
-            delay = port.exchange.failed(error, port.verdict(error), done)
+            delay = port.exchange.failed(error, port.verdict(error), done, headers)
             if delay is None:
                 raise
         else:
@@ -106,7 +108,7 @@ class Reader(Iterator[bytes], Generic[R]):
         """
         port = self._port
         if not is_continued(port.exchange.request.method, self._status):
-            port.exchange.broke_off(error, self._status)
+            port.exchange.broke_off(error, self._status, self._headers)
             return None
         if self._download is None:
             self._download = Download(port.exchange, self._status, self._headers, self._handed_out)

@@ -1,10 +1,11 @@
 """The state of one HTTP request: after each failed attempt it decides whether, when and what to send next."""
 
 from collections.abc import Callable, Mapping
+from types import MappingProxyType
 
 from forbear.core.decide import Reason, Stop
 from forbear.core.events import Operation
-from forbear.core.report import Report, attach, text_of
+from forbear.core.report import Details, Report, attach, text_of
 from forbear.core.service import Judgement
 from forbear.core.verdict import NOT_EXECUTED, TRANSIENT, Kind, Safety, Verdict
 from forbear.exchange.call import FORBIDDEN, Start, why_not, with_proof
@@ -12,6 +13,7 @@ from forbear.exchange.http.send import ORIGINAL, Body
 from forbear.exchange.http.session import Chunk, ChunkSession
 from forbear.http.idempotency import IN_USE, IdempotencyKey
 from forbear.http.request import Request, method_label
+from forbear.http.request_ids import is_resumable, request_ids
 from forbear.http.status import reason, retry_after
 from forbear.http.vouch import NO_VOUCH, Vouch, cure, vouched
 from forbear.policy import Policy
@@ -83,16 +85,23 @@ class Exchange:
         """The report on the attempts once the request was given up, None before that and without a failure."""
         return None if self._run is None else self._run.report
 
-    def failed(self, error: Exception, verdict: Verdict, done: int | None = None) -> float | None:
+    def failed(
+        self,
+        error: Exception,
+        verdict: Verdict,
+        done: int | None = None,
+        headers: Mapping[str, str] = MappingProxyType({}),
+    ) -> float | None:
         """Return the seconds to wait after an attempt that ended with `error`, None to raise it.
 
-        `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one.
-        With it, or if the caller's own body stream raised, the request counts as begun.
+        `verdict` is the adapter's. `done` is the status of a successful response whose body broke, None without one,
+        and `headers` are its headers. With it, or if the caller's own body stream raised, the request counts as begun.
         """
         verdict = self.verdict_of(error, verdict)
         if done is not None or self._body.failed:
             verdict = begun(verdict)
-        return self._after(verdict, error, type(error).__qualname__, text_of(error), done=done)
+        details = self.details(done, headers)
+        return self._after(verdict, error, type(error).__qualname__, text_of(error), details, done=done)
 
     def verdict_of(self, error: Exception, verdict: Verdict) -> Verdict:
         """Return the verdict on an error: the adapter's `verdict` under a policy of a service, else that of the policy.
@@ -127,16 +136,19 @@ class Exchange:
         if verdict is not None:
             if verdict.retry_after is None:  # as `on_result` judged it
                 verdict = verdict.replace(retry_after=retry_after(headers, self.runtime.now()))
+            details = self.details(status, headers)
             by_word = word is not None and word.kind is Kind.NOT_EXECUTED
-            return self._after(verdict, None, f"HTTP {status}", reason(status), status, response, by_word=by_word)
+            return self._after(
+                verdict, None, f"HTTP {status}", reason(status), details, status, response, by_word=by_word
+            )
         succeeded(self._run, policy)
         return None
 
-    def broke_off(self, error: Exception, status: int) -> None:
+    def broke_off(self, error: Exception, status: int, headers: Mapping[str, str]) -> None:
         """Attach a report to an error raised while the caller reads the body: no outer policy then repeats a write.
 
-        It is the request's report if the request was given up. An error gets none if the request may always be
-        repeated.
+        `status` and `headers` are those of the response. The report is the request's own if the request was
+        given up. An error gets none if the request may always be repeated.
         """
         if self.report is not None:
             attach(error, self.report)
@@ -155,7 +167,16 @@ class Exchange:
             repeatable=False,
             maybe_done=status < 400,
             unsafe=self._broke_after(status),
+            details=self.details(status, headers),
         )
+
+    def details(self, status: int | None, headers: Mapping[str, str]) -> Details:
+        """Return what a support case needs of an attempt that failed now: the time, the status and the request ids.
+
+        `status` and `headers` are those of its response; None and an empty mapping without one.
+        """
+        ids = request_ids(headers, resumable=is_resumable(self.request)) if headers else ()
+        return self.runtime.now(), status, ids
 
     def attempt_limit(self) -> float | None:
         """Return the seconds that the attempt which starts now may take, None without an attempt timeout.
@@ -258,7 +279,8 @@ class Exchange:
         return None
 
     def _begun(self, started: float) -> Run:
-        return Run(self.policy, self.operation, self.runtime, started, self.reports, awaits=self.awaits)
+        runtime, request = self.runtime, self.request
+        return Run(self.policy, self.operation, runtime, started, self.reports, awaits=self.awaits, subject=request)
 
     def _broke_after(self, status: int) -> str:
         return f"{self.judgement.operation or 'the request'} answered {reason(status)} before its response broke off"
@@ -269,6 +291,7 @@ class Exchange:
         error: Exception | None,
         name: str,
         text: str,
+        details: Details,
         status: int = 0,
         response: object = None,
         done: int | None = None,
@@ -298,6 +321,7 @@ class Exchange:
             unsafe=unsafe,
             response=response,
             vouched=by_word or (verdict.kind is not Kind.NOT_EXECUTED and self.vouched),
+            details=details,
         )
         if delay is not None and session is not None:
             self.send = session.ask(self.service, self.request)

@@ -18,7 +18,7 @@ from forbear.transfer.errors import HttpError, SourceChanged, StrPath, WrongResp
 from forbear.transfer.objects import Object, Url
 from forbear.transfer.progress import current_progress, warner
 from forbear.transfer.state import SMALL, State
-from forbear.transfer.storage.calls import Retries
+from forbear.transfer.storage.calls import Retries, Sent
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response
 
@@ -79,13 +79,14 @@ class _Download:
         self._options = options
         self._key = (storage.endpoint, str(self._url))
         self._operation = f"download {self._url}"
+        self._sent = Sent("GET", str(self._url))
 
     async def run(self) -> Object:
         """Download the object and return its version; if that is gone meanwhile, start again with the present one.
 
         If the server has decoded the gzip, the `crc32c` of the returned Object is None.
         """
-        retries = Retries(self._storage.policy, self._operation)
+        retries = Retries(self._storage.policy, self._operation, self._sent)
         while True:
             try:
                 version, decoded = await self._download_version()
@@ -197,7 +198,7 @@ class _Download:
         """
         storage = self._storage
         url = storage.url(self._url.path, {"alt": "media", "generation": self._url.generation})
-        retries = Retries(storage.policy, self._operation)
+        retries = Retries(storage.policy, self._operation, self._sent)
         while True:
             try:
                 response = await stack.enter_async_context(storage.stream("GET", url, {"Accept-Encoding": GZIP}))

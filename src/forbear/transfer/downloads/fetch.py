@@ -15,7 +15,7 @@ from forbear.transfer.downloads.sinks import GZIP_MAGIC, Sink
 from forbear.transfer.errors import ChecksumMismatch, HttpError, Stalled, TransferError, WrongResponse
 from forbear.transfer.objects import Object
 from forbear.transfer.progress import current_progress
-from forbear.transfer.storage.calls import Retries
+from forbear.transfer.storage.calls import Retries, Sent
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.wire.response import Response, WireError
 
@@ -72,6 +72,7 @@ class Fetch:
     def __init__(self, storage: Storage, version: Object, *, decode: bool) -> None:
         self.version = version
         self._operation = f"download {version.url}"
+        self._sent = Sent("GET", str(version.url))
         self._storage = storage
         self._url = storage.url(version.url.path, {"alt": "media", "generation": version.generation})
         self._decode = decode
@@ -93,7 +94,10 @@ class Fetch:
         then raise ChecksumMismatch. Bytes that the server has decoded are not compared, since their checksum is not
         known. If they are the stored bytes after all, `received.decoded` becomes False.
         """
-        version, retries = self.version, Retries(self._storage.policy, self._operation)
+        version, retries = (
+            self.version,
+            Retries(self._storage.policy, self._operation, self._sent),
+        )
         while True:
             if received.position < version.size or not version.size:
                 await fill(response)
@@ -121,7 +125,7 @@ class Fetch:
         byte 0. Raise Unsliceable, or the last failure once the policy allows no further attempt. Progress beyond the
         furthest byte so far starts the policy's limits anew.
         """
-        retries = Retries(self._storage.policy, self._operation)
+        retries = Retries(self._storage.policy, self._operation, self._sent)
         furthest = sink.position
         while True:
             try:

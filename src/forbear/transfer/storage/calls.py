@@ -1,19 +1,21 @@
 """Retries of the storage client: of one request, and of transfers that continue and make progress."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import NamedTuple
 
-from forbear.core.report import text_of
+from forbear.core.report import RequestIds, text_of
 from forbear.core.verdict import PERMANENT, TRANSIENT, Verdict
 from forbear.exchange.http.adrive import drive
 from forbear.exchange.http.call import HttpCall
 from forbear.exchange.http.options import HttpOptions
 from forbear.exchange.http.send import Body as HttpBody
 from forbear.exchange.http.send import Fixed, Send
+from forbear.http.request_ids import request_ids
 from forbear.policy import Policy
 from forbear.run.runtime import current
 from forbear.run.state import Run, granted, succeeded
 from forbear.run.switch import is_off
-from forbear.transfer.errors import Stalled
+from forbear.transfer.errors import HttpError, Stalled
 from forbear.transfer.storage.bodies import Deadline, RequestBody, read_whole
 from forbear.transfer.wire.pool import split
 from forbear.transfer.wire.response import Response, WireError
@@ -114,15 +116,24 @@ def verdict(error: Exception) -> Verdict:
     return TRANSIENT if isinstance(error, Stalled) else PERMANENT
 
 
+class Sent(NamedTuple):
+    """The subject of a transfer's reports: the HTTP method, and the object ("gs://bucket/name") as `resource`."""
+
+    method: str
+    resource: str
+
+
 class Retries:
     """The retries of a transfer that continues where it stopped; each progress resets the limits of the policy.
 
-    `operation` is the name of the operation in reports.
+    `operation` is the name of the operation in reports, and `sent` says there what is sent. A PUT is part of a
+    resumable upload.
     """
 
-    def __init__(self, policy: Policy, operation: str) -> None:
+    def __init__(self, policy: Policy, operation: str, sent: Sent) -> None:
         self._policy = policy
         self._operation = operation
+        self._sent = sent
         self._run: Run | None = None
 
     def progressed(self) -> None:
@@ -134,9 +145,14 @@ class Retries:
         """Wait before the next attempt as the policy says; raise `error`, with a report, if no retry is left."""
         runtime = current.get()
         if self._run is None:
-            self._run = Run(self._policy, self._operation, runtime, runtime.monotonic(), awaits=True)
-        name, text = type(error).__qualname__, text_of(error)
-        delay = await granted(self._run.after(verdict, error, name, text, repeatable=True))
+            started = runtime.monotonic()
+            self._run = Run(self._policy, self._operation, runtime, started, awaits=True, subject=self._sent)
+        status: int | None = None
+        ids: RequestIds = ()
+        if isinstance(error, HttpError):
+            status, ids = error.status, request_ids(error.headers, resumable=self._sent.method == "PUT")
+        name, text, details = type(error).__qualname__, text_of(error), (runtime.now(), status, ids)
+        delay = await granted(self._run.after(verdict, error, name, text, repeatable=True, details=details))
         if delay is None:
             raise error
         await runtime.asleep(delay)

@@ -19,7 +19,7 @@ from forbear.transfer.objects import Object
 from forbear.transfer.precondition import Precondition, mismatch, refuses_checksum
 from forbear.transfer.progress import current_progress
 from forbear.transfer.storage.bodies import RequestBody, WholeResponse
-from forbear.transfer.storage.calls import Retries
+from forbear.transfer.storage.calls import Retries, Sent
 from forbear.transfer.storage.client import Storage
 from forbear.transfer.threads import to_the_end
 from forbear.transfer.uploads.session import Reaction, SessionState, Step, chunk_end
@@ -88,7 +88,7 @@ class ResumableUpload:
         Raise an error when the upload has failed, or when the policy allows no further attempt.
         """
         session = self._session
-        retries = Retries(self._storage.policy, "storage.objects.insert")
+        retries = Retries(self._storage.policy, "storage.objects.insert", Sent("PUT", str(self._condition.target)))
         while True:
             if session.step is Step.START:
                 there = await self._start()
