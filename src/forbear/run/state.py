@@ -296,7 +296,7 @@ class Run:
         stop = plan.stop
         if stop is None:
             return None
-        verdict, error, name, text, elapsed = failure
+        verdict, error, name, text, elapsed, _ = failure
         shown = Attempt(self.attempt, name, text, elapsed).text  # without secrets
         why = why_stopped(stop(Failed(self.operation, self.attempt, elapsed, error, shown, verdict, name)))
         return None if why is None else Stop(Reason.STOPPED, why)
