@@ -115,7 +115,7 @@ class Retry(_ForRpc, api_retry.Retry):
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
         """Return `func` with retries. `func` sends the request message, which is its first argument.
 
-        `on_error` is called with each error after which another attempt follows.
+        `on_error` is called with each error worth a retry, even if no other attempt follows, as google-api-core does.
         """
         rpc = self._rpc
 
@@ -126,11 +126,9 @@ class Retry(_ForRpc, api_retry.Retry):
                 try:
                     value = func(*args, **kwargs)
                 except Exception as error:
-                    delay = rpc.failed(call, error, args[0] if args else None)
+                    delay = rpc.failed(call, error, args[0] if args else None, on_error=on_error)
                     if delay is None:
                         raise
-                    if on_error is not None:
-                        on_error(error)
                 else:
                     if hasattr(type(value), "__await__"):
                         refuse_awaitable(value, rpc.method)
@@ -149,7 +147,7 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
     ) -> Callable[P, Awaitable[T]]:
         """Return the async function `func` with retries. `func` sends the request message, which is its first argument.
 
-        `on_error` is called with each error after which another attempt follows.
+        `on_error` is called with each error worth a retry, even if no other attempt follows, as google-api-core does.
         """
         rpc = self._rpc
 
@@ -160,11 +158,9 @@ class AsyncRetry(_ForRpc, api_retry.AsyncRetry):
                 try:
                     value = await func(*args, **kwargs)
                 except Exception as error:
-                    delay = await granted(rpc.failed(call, error, args[0] if args else None))
+                    delay = await granted(rpc.failed(call, error, args[0] if args else None, on_error=on_error))
                     if delay is None:
                         raise
-                    if on_error is not None:
-                        on_error(error)
                 else:
                     call.succeeded()
                     return value

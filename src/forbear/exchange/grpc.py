@@ -5,7 +5,7 @@ vouches for it, or if its failure proves that it was not executed. A failure wit
 service's statuses, a failure of a gRPC call by its code.
 """
 
-from collections.abc import AsyncIterator, Collection, Iterator
+from collections.abc import AsyncIterator, Callable, Collection, Iterator
 from contextlib import suppress
 from importlib import import_module
 from typing import NamedTuple
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 
 BEGUN = "the responses had begun to arrive, and would arrive again"
 """The reason why a broken stream of responses is not opened again."""
+
+_WORTH_IT = (Kind.TRANSIENT, Kind.NOT_EXECUTED)
 
 ONCE = "the requests can be read only once; pass a list"
 """The reason why a stream of requests that is no list is not sent again."""
@@ -97,11 +99,19 @@ class Rpc:
             policy = policy.with_timeout(timeout)
         return RetriedCall(policy, Start(awaits=awaits))
 
-    def failed(self, call: RetriedCall, error: Exception, message: object, stuck: str | None = None) -> float | None:
+    def failed(
+        self,
+        call: RetriedCall,
+        error: Exception,
+        message: object,
+        stuck: str | None = None,
+        on_error: Callable[[Exception], object] | None = None,
+    ) -> float | None:
         """Return the seconds to wait before the next attempt of `call`, None to raise `error`.
 
         `message` is the request (of a stream the first one), None if it is not available. No other attempt is made if
-        `message` is an iterator, which can be read only once, or if `stuck` gives a reason against it.
+        `message` is an iterator, which can be read only once, or if `stuck` gives a reason against it. `on_error` is
+        called first, with an error that is worth a retry.
         """
         if is_once(message):
             message, stuck = None, ONCE
@@ -111,8 +121,11 @@ class Rpc:
             code = errors.code_of(error)
         else:
             judgement = judgement.replace(maybe_done=codes.over_http(judgement.maybe_done))
+        verdict = self.verdict(error, judgement)
+        if on_error is not None and verdict.kind in _WORTH_IT:
+            on_error(error)
         subject = RpcSubject(self.method.removeprefix("/"), self._resource(message))
-        return call.failed(error, self.verdict(error, judgement), judgement, code, stuck, self.option, subject)
+        return call.failed(error, verdict, judgement, code, stuck, self.option, subject)
 
     def _resource(self, message: object) -> str | None:
         """Return the name of the resource that a request `message` to a known service has, None without one.

@@ -1,6 +1,7 @@
 """`retry_for` on Google's generated clients, sync and async, against a real gRPC server."""
 
 import asyncio
+import functools
 import pickle
 from collections.abc import Iterator
 from typing import Any
@@ -9,6 +10,7 @@ import grpc
 import grpc.aio
 import pytest
 from google.api_core import exceptions, gapic_v1
+from google.api_core import retry as api_retry
 from google.api_core.client_options import ClientOptions
 from google.cloud import _storage_v2 as storage_v2
 from google.cloud._storage_v2.services.storage import transports
@@ -233,3 +235,43 @@ def test_what_cannot_be_right_is_refused() -> None:
         google.retry_for(GET, cloud_storage.policy.with_attempt_timeout(3))
     with pytest.raises(ValueError, match="on_result"):
         google.retry_for(GET, cloud_storage.policy.with_on_result(bool))
+
+
+@pytest.mark.parametrize("code", [UNAVAILABLE, grpc.StatusCode.NOT_FOUND])
+def test_on_error_is_called_as_google_api_core_calls_it(server: Server, code: grpc.StatusCode) -> None:
+    """With each error that is worth a retry, so also with the last one; sync, on asyncio and for storage."""
+    policy = cloud_storage.policy.with_attempts(None).with_timeout(5).with_backoff(forbear.Constant(3))
+    theirs = api_retry.Retry(predicate=api_retry.if_exception_type(exceptions.ServiceUnavailable), timeout=5)
+    counts: list[int] = []
+
+    def heard(wrapped: Any) -> None:
+        errors: list[Exception] = []
+        server.fail(code, times=2)
+        with virtual_time(seed=1), pytest.raises(exceptions.GoogleAPIError):
+            wrapped(errors.append)(SAFE)
+        server.fates.clear()
+        counts.append(len(errors))
+
+    with grpc.insecure_channel(server.target) as channel:
+        client: Any = storage_v2.StorageClient(transport=transports.StorageGrpcTransport(channel=channel))
+        send = functools.partial(client.delete_object, retry=None)
+
+        async def asend(request: Any) -> Any:
+            return send(request)
+
+        def on_asyncio(on_error: Any) -> Any:
+            retried = google.async_retry_for(DELETE, policy)(asend, on_error)
+            return lambda request: asyncio.run(awaited(retried(request)))
+
+        heard(lambda on_error: google.retry_for(DELETE, policy)(send, on_error))
+        heard(on_asyncio)
+        heard(lambda on_error: DEFAULT_RETRY.with_timeout(0.001).with_repeatable(True)(send, on_error))
+        before = theirs.with_timeout(0)
+        heard(lambda on_error: before(send, on_error))
+    worth = code is UNAVAILABLE
+    assert counts == ([2, 2, 1, 1] if worth else [0, 0, 0, 0])
+
+
+async def awaited(call: Any) -> Any:
+    """Return the result of `call`."""
+    return await call

@@ -76,6 +76,7 @@ def test_a_script_that_wrote_runs_once(flavour: Flavour, server: redis.Redis, pa
     result = report(caught.value)
     assert result is not None
     assert result.reason is forbear.Reason.UNSAFE
+    assert result.maybe_done
     assert server.get("k") == b"1"
 
 
@@ -144,3 +145,37 @@ def test_an_unknown_command_proves_nothing(flavour: Flavour, path: str) -> None:
     ):
         session("execute_command", "RUN", "k")
     assert seen.asked.count("RUN") == 1
+
+
+@pytest.mark.parametrize("command", [("EVAL", SCRIPT, 1, "k", "TRYAGAIN later"), ("INCR", "k")], ids=["script", "INCR"])
+def test_a_lost_response(flavour: Flavour, server: redis.Redis, path: str, command: tuple[Any, ...]) -> None:
+    """A script may have done a part of its work, and its report says so; a single command is all or nothing."""
+    with (
+        proxy(path, once(EVAL="lose", INCR="lose")) as seen,
+        flavour.connect(seen.port) as session,
+        pytest.raises(flavour.errors.ConnectionError) as caught,
+    ):
+        session("execute_command", *command)
+    result = report(caught.value)
+    assert result is not None
+    assert result.maybe_done is (command[0] == "EVAL")
+    assert ("; the attempt may have worked" in result.note) is result.maybe_done
+    assert server.get("k") == b"1"
+
+
+def test_an_error_of_a_script_that_leaves_no_doubt(flavour: Flavour, path: str) -> None:
+    """An error that no retry may cure is the caller's: it has no report, as after any other command."""
+    with proxy(path, once()) as seen, flavour.connect(seen.port) as session:
+        with pytest.raises(flavour.errors.exceptions.ResponseError) as caught:
+            session("eval", SCRIPT, 1, "k", "ERR for good")
+        assert report(caught.value) is None
+
+
+def test_a_script_that_is_repeated(flavour: Flavour, path: str) -> None:
+    """Whatever the second attempt answers, the first one may have worked."""
+    with proxy(path, once(EVAL="lose")) as seen, flavour.connect(seen.port) as session, promised("idempotent"):
+        with pytest.raises(flavour.errors.exceptions.ResponseError) as caught:
+            session("eval", SCRIPT, 1, "k", "ERR for good")
+        result = report(caught.value)
+    assert result is not None
+    assert (result.count, result.maybe_done) == (2, True)

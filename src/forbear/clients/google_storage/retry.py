@@ -81,7 +81,8 @@ class Retry(api_retry.Retry):
     def __call__(self, func: Callable[P, T], on_error: Callable[[Exception], Any] | None = None) -> Callable[P, T]:
         """Return `func`, a function of the client that sends one request, with retries.
 
-        `on_error` is called with each error worth a retry, unless this object has an `on_error` of its own.
+        `on_error` is called with each error worth a retry, even if no other attempt follows. An `on_error` of this
+        object replaces it.
         """
         return self._decorate(func, None, on_error)
 

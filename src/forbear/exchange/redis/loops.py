@@ -219,13 +219,15 @@ class CommandRun(Run):
         """
         work = work or self._work
         text = without_arguments(text_of(error))[:_LONGEST_TEXT]
+        if work.scripted and verdict.kind is Kind.TRANSIENT:
+            self.in_doubt = True  # whatever a script answers, it may have written before
         return self.after(
             verdict,
             error,
             type(error).__qualname__,
             text,
             repeatable=work.repeatable and self._settings.may_repeat,
-            maybe_done=work.is_maybe_done(text),
+            maybe_done=work.scripted or work.is_maybe_done(text),
             unsafe=self._unsafe(work),
         )
 

@@ -162,6 +162,8 @@ class TransactionRun:
         vouched = queued.vouched or any(judgement.vouched for judgement in at_once)
         work = replace(queued, repeatable=repeatable, watched=False, vouched=vouched)
         verdict = self._run.policy_verdict(error, verdict_of(error, work))
+        # A command that was sent at once has taken effect, whatever comes of EXEC, as a script may have.
+        work = replace(work, scripted=work.scripted or not harmless)
         return self._run.failed_as(self._of_cycle(verdict, harmless), error, work)
 
     def _of_cycle(self, verdict: Verdict, harmless: bool) -> Verdict:
